@@ -1,0 +1,51 @@
+"""Every exception that Fencepost raises: what it means and what to do about it.
+
+All of them carry a message made of sentences: what was expected, what came, and the way out.
+"""
+
+from __future__ import annotations
+
+
+class FencepostError(Exception):
+    """Base of all errors that are meant for people; anything else is a defect of the harness."""
+
+
+class ScenarioError(FencepostError):
+    """The scenario itself is wrong: an unknown option, a bad value, a missing part. Correct the scenario."""
+
+
+class PlanError(ScenarioError):
+    """The schedule cannot do what it says (healing time on a fault that has nothing to heal, a pause that
+    cannot reach its expectation, an ability that the back-end lacks). Raised before anything starts."""
+
+
+class ProvisionError(FencepostError):
+    """A part that a run needs is missing and could not be fetched. ``fencepost doctor`` lists the remedies."""
+
+
+class ClusterError(FencepostError):
+    """A broker, the controller or a proxy did not start, stop or answer as it should."""
+
+
+class MemberError(FencepostError):
+    """A member or producer process did not start, or ended when it should not have."""
+
+
+class FaultError(FencepostError):
+    """A fault could not be injected or undone. The run stays unknown; the evidence tells which step."""
+
+
+class WaitTimeout(FencepostError):
+    """Something awaited did not come within its bound; the message tells what, the state now, and a hint."""
+
+
+class RunFolderError(FencepostError):
+    """A run folder is missing, damaged or of a format that this version does not read."""
+
+
+class BrokenPromises(AssertionError):
+    """The group broke a promise: the verdict is ``invalid``. No retry washes this away."""
+
+
+class UnknownVerdict(FencepostError):
+    """The run could not be judged (a fault without a witness, too few facts, a stalled host). A retry may help."""

@@ -1,0 +1,125 @@
+"""What a run folder holds: its files, columns, event kinds and codes. This is a promise to readers of old folders.
+
+::
+
+    scenario.json  plan.json  verdict.json  report.html  junit.xml  logs/
+    history/
+      clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and at the seal
+      partitions.json            one object per topic-partition: its number ``tp``, where the log begins and ends
+      events.parquet             EVENT_COLUMNS: the rare facts, one row per event and partition
+      events/<actor>.jsonl       the same as the actors wrote them, before the seal (kept: they are the raw evidence)
+      segments/<actor>.<n>.seg   the recorders' memory maps, before the seal (removed once sealed)
+      delivered/<incarnation>.parquet        DELIVERED_COLUMNS, row groups never mix partitions
+      produced/<writer>.parquet              PRODUCED_COLUMNS of acknowledged records, likewise
+      produced/<writer>.unacked.parquet      the same for fail and info: no offset is known (-1)
+      log/audit.parquet                      LOG_COLUMNS, what each partition really holds, likewise
+      coordinator/requests.jsonl             what the brokers logged of the group's requests
+      coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group
+      coordinator/metadata.jsonl             leader and ISR changes of the metadata log
+      host.jsonl                             stalls of the host itself
+
+``tp`` numbers topic-partitions from 0 (``partitions.json`` resolves them). An actor is an incarnation
+(``member-2.1``: the first life of member 2), a writer (``producer-0``) or ``harness``. Times are monotonic
+nanoseconds; 0 means "never".
+"""
+
+from __future__ import annotations
+
+from enum import IntEnum, StrEnum
+
+FORMAT_VERSION = 1
+
+
+class State(IntEnum):
+    """How far a member got with a delivered record."""
+
+    DELIVERED = 0
+    BEGUN = 1
+    DONE = 2
+    PARKED = 3
+    FAILED = 4
+
+
+class Sent(IntEnum):
+    """How a send completed: the column ``outcome`` of produced records."""
+
+    OK = 0
+    FAIL = 1
+    INFO = 2
+
+
+class EventKind(StrEnum):
+    """The kinds of ``events.parquet``. Every kind has a reader (a test lists them)."""
+
+    # Written by members (actor = incarnation).
+    STARTED = "started"  # detail: pid, slot, member, client, client_version, protocol, config
+    ASSIGNED = "assigned"  # a callback: one row per partition, begin and end of the callback, interval number in detail
+    REVOKED = "revoked"
+    LOST = "lost"
+    COMMIT = "commit"  # offset = next offset to read; outcome, error; detail: mode (sync, async, auto, on-revoke, on-close)
+    SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
+    ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
+    CLOSED = "closed"  # clean end, after the client's close returned
+
+    # Written by the harness (actor = "harness", unless another is named).
+    PHASE = "phase"  # detail: name
+    LAUNCHED = "launched"  # actor = incarnation; the process was started; detail: pid, slot, member
+    ENDED = "ended"  # actor = incarnation; the process was reaped; detail: exit_code, how (closed | killed | crashed)
+    FAULT = "fault"  # one row per step and target at inject; detail: step, fault, target, members, brokers, proven, evidence
+    HEALED = "healed"  # the same at the undo
+    SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason
+    ACT = "act"  # a declared act of the harness (rule 12 of the checks): detail: what
+
+
+EVENT_COLUMNS: dict[str, str] = {
+    "kind": "string",
+    "actor": "string",
+    "id": "int64",  # numbers the events of one actor; an event written at its begin and again at its end has one id
+    "begin_ns": "int64",
+    "end_ns": "int64",  # 0: it never ended
+    "topic": "string",  # null where the event has no partition
+    "partition": "int32",
+    "offset": "int64",
+    "generation": "int64",  # generation or member epoch; -1 unknown
+    "member_id": "string",
+    "outcome": "string",  # ok, fail, info; null where it has none
+    "error": "string",  # Kafka's error name
+    "detail": "string",  # a JSON object
+}
+
+DELIVERED_COLUMNS: dict[str, str] = {
+    "tp": "int32",
+    "offset": "int64",
+    "key": "int64",  # our payload's key number, or a 64-bit hash of the key bytes
+    "writer": "int32",
+    "seq": "int64",
+    "interval": "int32",  # numbers the assignment intervals of (incarnation, tp) from 0; -1: not assigned
+    "poll": "int64",  # numbers the polls of one incarnation
+    "position": "int32",  # position in that poll's result
+    "ord": "int64",  # counts the deliveries of (incarnation, tp) from 0; a hole is a damaged history
+    "delivered_ns": "int64",
+    "begin_ns": "int64",
+    "done_ns": "int64",
+    "state": "int8",
+    "thread": "int16",
+}
+
+PRODUCED_COLUMNS: dict[str, str] = {
+    "tp": "int32",
+    "offset": "int64",
+    "key": "int64",
+    "writer": "int32",
+    "seq": "int64",
+    "sent_ns": "int64",
+    "acked_ns": "int64",
+    "outcome": "int8",
+}
+
+LOG_COLUMNS: dict[str, str] = {
+    "tp": "int32",
+    "offset": "int64",
+    "key": "int64",
+    "writer": "int32",
+    "seq": "int64",
+    "appended_ms": "int64",  # wall clock, as Kafka keeps it
+}

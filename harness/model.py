@@ -1,0 +1,151 @@
+"""The nouns that every part shares: partitions, outcomes, anomalies, findings, verdicts.
+
+Everything here is frozen data of the standard library, so that a user's test environment can import it.
+Times are nanoseconds of ``CLOCK_MONOTONIC`` of the host that ran the group, unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from enum import StrEnum
+from typing import Any, NamedTuple
+
+
+class TopicPartition(NamedTuple):
+    """One partition of one topic; printed as ``orders-3``."""
+
+    topic: str
+    partition: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}"
+
+
+class Outcome(StrEnum):
+    """How an operation completed: ``fail`` means it definitely did not happen, ``info`` that nobody knows."""
+
+    OK = "ok"
+    FAIL = "fail"
+    INFO = "info"
+
+
+class Validity(StrEnum):
+    """The three values of a verdict. The worst wins: invalid, then unknown, then valid."""
+
+    VALID = "valid"
+    UNKNOWN = "unknown"
+    INVALID = "invalid"
+
+    @classmethod
+    def worst(cls, values: Iterable[Validity]) -> Validity:
+        """The worst of ``values``; nothing judged is unknown."""
+        order = (cls.VALID, cls.UNKNOWN, cls.INVALID)
+        return max(values, key=order.index, default=cls.UNKNOWN)
+
+
+class Severity(StrEnum):
+    """What a finding means under the promises made."""
+
+    VIOLATION = "violation"
+    PERMITTED = "permitted"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, order=True)
+class Anomaly:
+    """Something that was seen in a history, before any promise is consulted.
+
+    The oracle and the Spark judge must produce equal sets of these. One anomaly is one kind, cause, excuse and
+    place (partition and incarnations); ``count`` is the number of records (or of events) that it covers.
+
+    Attributes:
+        kind: the name of the anomaly (Jepsen's where Jepsen has one).
+        cause: what more is known, e.g. ``skipped``; empty when the kind says it all.
+        excuse: the harmless explanation that the history proves, e.g. ``former owner died``; empty when none.
+        topic, partition: where; partition -1 when the anomaly has no partition.
+        members: the incarnations concerned, the one to blame first.
+        first_offset, last_offset: the smallest and greatest offset concerned, -1 when there is none.
+        from_ns, to_ns: when it began and ended, 0 when it has no time.
+        count: records, commits or intervals concerned.
+    """
+
+    kind: str
+    topic: str = ""
+    partition: int = -1
+    members: tuple[str, ...] = ()
+    cause: str = ""
+    excuse: str = ""
+    first_offset: int = -1
+    last_offset: int = -1
+    from_ns: int = 0
+    to_ns: int = 0
+    count: int = 1
+
+
+@dataclass(frozen=True)
+class Finding:
+    """All anomalies of one kind under one judgement: counts are never capped, examples are the most telling."""
+
+    kind: str
+    severity: Severity
+    count: int
+    reason: str = ""
+    examples: tuple[Mapping[str, Any], ...] = ()
+
+
+@dataclass(frozen=True)
+class Check:
+    """One promise, judged: how many facts were looked at, what was found, and why the validity is what it is."""
+
+    check: str
+    promise: str
+    validity: Validity
+    facts_judged: int
+    reason: str
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The judgement of one run; ``verdict.json`` is exactly this value."""
+
+    scenario: str
+    seed: int
+    validity: Validity
+    checks: tuple[Check, ...]
+    faults: tuple[Mapping[str, Any], ...] = ()
+    rebalances: tuple[Mapping[str, Any], ...] = ()
+    measures: Mapping[str, Any] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    format_version: int = 1
+
+    def to_json(self) -> dict[str, Any]:
+        """The verdict as plain JSON values."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Verdict:
+        """The inverse of ``to_json``."""
+        checks = tuple(
+            Check(
+                **{
+                    **check,
+                    "validity": Validity(check["validity"]),
+                    "findings": tuple(
+                        Finding(**{**f, "severity": Severity(f["severity"]), "examples": tuple(f["examples"])})
+                        for f in check["findings"]
+                    ),
+                }
+            )
+            for check in data["checks"]
+        )
+        return cls(
+            **{
+                **data,
+                "validity": Validity(data["validity"]),
+                "checks": checks,
+                "faults": tuple(data["faults"]),
+                "rebalances": tuple(data["rebalances"]),
+            }
+        )
