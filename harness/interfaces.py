@@ -145,12 +145,16 @@ class ClusterSpec:
 
 @dataclass(frozen=True)
 class MemberView:
-    """What is known of one member at one moment: ``alive`` says whether its process runs."""
+    """What is known of one member at one moment.
+
+    ``alive``: its process runs (paused or not). ``disturbed``: a fault of the schedule has it in its hands.
+    """
 
     index: int
     slot: int
     incarnation: str
     alive: bool
+    disturbed: bool = False
     owned: frozenset[TopicPartition] = frozenset()
 
 

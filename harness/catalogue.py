@@ -1,0 +1,47 @@
+"""Where scenarios come from: files of the user, and those that come with Fencepost."""
+
+from __future__ import annotations
+
+import json
+import runpy
+import tomllib
+from pathlib import Path
+
+from fencepost.errors import ScenarioError
+from fencepost.scenario import Scenario
+
+BUILT_IN = Path(__file__).parent / "scenarios"
+
+
+def load(source: str | Path) -> Scenario:
+    """A scenario from a ``.toml`` or ``.json`` file, a ``.py`` file that defines ``SCENARIO``, or a built-in name.
+
+    Raises:
+        ScenarioError: says what is wrong with the source and what exists.
+    """
+    path = Path(source)
+    if not path.suffix:
+        path = BUILT_IN / f"{str(source).replace('-', '_')}.toml"
+        if not path.is_file():
+            raise ScenarioError(f"there is no built-in scenario {str(source)!r}; known are {', '.join(built_in())}")
+    if not path.is_file():
+        raise ScenarioError(f"there is no file {path}")
+    try:
+        if path.suffix == ".toml":
+            return Scenario.from_json(tomllib.loads(path.read_text(encoding="utf-8")))
+        if path.suffix == ".json":
+            data = json.loads(path.read_text(encoding="utf-8"))
+            return Scenario.from_json(data.get("scenario", data))
+    except (ValueError, UnicodeDecodeError) as error:
+        raise ScenarioError(f"{path} cannot be read: {error}") from error
+    if path.suffix != ".py":
+        raise ScenarioError(f"{path}: a scenario is a .toml, .json or .py file, or the name of a built-in one")
+    scenario = runpy.run_path(str(path)).get("SCENARIO")
+    if not isinstance(scenario, Scenario):
+        raise ScenarioError(f"{path} defines no SCENARIO = Scenario(...)")
+    return scenario
+
+
+def built_in() -> list[str]:
+    """The names of the scenarios that come with Fencepost."""
+    return sorted(path.stem for path in BUILT_IN.glob("*.toml"))

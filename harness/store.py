@@ -1,0 +1,108 @@
+"""The run folder on disk: made, written and read here, so that its layout is known in one place.
+
+``fencepost.history`` says what the files mean. Everything is written to a temporary name and renamed, so that a reader
+never sees half a file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fencepost.errors import RunFolderError
+from fencepost.history import FORMAT_VERSION
+from fencepost.model import Verdict
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """One run's folder. ``path`` is all it knows."""
+
+    path: Path
+
+    @classmethod
+    def create(cls, runs: Path, scenario: str, seed: int) -> RunFolder:
+        """A new folder ``<scenario>-<seed>-<start time>`` under ``runs``; never one that exists already."""
+        name = re.sub(r"[^A-Za-z0-9_.]+", "-", scenario).strip("-.")[:60] or "run"
+        stem = f"{name}-{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
+        for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
+            path = runs / f"{stem}{suffix}"
+            try:
+                path.mkdir(parents=True)
+            except FileExistsError:
+                continue
+            except OSError as error:
+                raise RunFolderError(
+                    f"cannot make the run folder {path}: {error.strerror}; choose another --runs"
+                ) from error
+            for part in ("history/events", "history/segments", "history/coordinator", "history/log", "logs"):
+                (path / part).mkdir(parents=True)
+            return cls(path)
+        raise RunFolderError(f"there are already 1,000 runs called {stem} under {runs}")
+
+    @classmethod
+    def open(cls, path: Path) -> RunFolder:
+        """An existing folder.
+
+        Raises:
+            RunFolderError: it is not there, or not a run folder.
+        """
+        if not path.is_dir():
+            raise RunFolderError(f"there is no run folder {path}")
+        if not (path / "history").is_dir():
+            raise RunFolderError(f"{path} is not a run folder: it has no history/")
+        return cls(path)
+
+    @property
+    def history(self) -> Path:
+        """Where the history is."""
+        return self.path / "history"
+
+    @property
+    def logs(self) -> Path:
+        """Where the output of every process goes."""
+        return self.path / "logs"
+
+    def write_json(self, name: str, value: dict[str, Any]) -> Path:
+        """Write one JSON file with the format version in front, atomically."""
+        path = self.path / name
+        temporary = path.with_name(f".{path.name}.{os.getpid()}")
+        text = json.dumps({"format_version": FORMAT_VERSION, **value}, indent=2, ensure_ascii=False, default=str)
+        temporary.write_text(text + "\n", encoding="utf-8")
+        temporary.replace(path)
+        return path
+
+    def read_json(self, name: str) -> dict[str, Any]:
+        """Read one JSON file.
+
+        Raises:
+            RunFolderError: it is missing, damaged, or of another format version.
+        """
+        path = self.path / name
+        try:
+            value = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError as error:
+            raise RunFolderError(f"{path} is missing: the run did not get that far, or the folder is damaged") from error
+        except (OSError, ValueError) as error:
+            raise RunFolderError(f"{path} cannot be read: {error}") from error
+        if not isinstance(value, dict):
+            raise RunFolderError(f"{path} holds no JSON object")
+        version = value.pop("format_version", None)
+        if version != FORMAT_VERSION:
+            raise RunFolderError(
+                f"{path} has format version {version!r}; this Fencepost reads {FORMAT_VERSION}: use the release that made it"
+            )
+        return value
+
+    def write_verdict(self, verdict: Verdict) -> Path:
+        """Store ``verdict.json``."""
+        return self.write_json("verdict.json", verdict.to_json())
+
+    def read_verdict(self) -> Verdict:
+        """Read ``verdict.json``. Raises RunFolderError."""
+        return Verdict.from_json(self.read_json("verdict.json"))
