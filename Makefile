@@ -1,0 +1,61 @@
+# Two commands matter: `make demo` shows the product on a real cluster, `make test` checks everything.
+# Both work on a bare checkout with Python >= 3.11, Java >= 17 and one of Go, toxiproxy-server or Docker.
+
+MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	$$p -c '$(MINIMUM)' 2>/dev/null && echo $$p && break; done || echo python3)
+BIN := .venv/bin
+INSTALLED := .venv/installed
+TREE := build/typecheck
+
+.PHONY: demo test lint format nightly bench doctor constraints clean
+
+demo: $(INSTALLED)
+	$(BIN)/fencepost run demo
+
+test: lint
+	$(BIN)/pytest --chaos -m "not slow"
+
+nightly: lint
+	$(BIN)/pytest --chaos --chaos-seed random
+
+bench: $(INSTALLED)
+	$(BIN)/pytest --chaos -m "slow or not slow" -s tests/benchmarks
+
+doctor: $(INSTALLED)
+	$(BIN)/fencepost doctor
+
+lint: $(INSTALLED) $(TREE)
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	MYPYPATH=$(TREE) $(BIN)/mypy -p fencepost -p fencepost_member
+
+format: $(INSTALLED)
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+# mypy does not follow an editable install whose folders have other names than its packages: it reads a tree of links.
+.PHONY: $(TREE)
+$(TREE):
+	@rm -rf $(TREE) && mkdir -p $(TREE)/fencepost
+	@ln -s $(CURDIR)/harness/* $(CURDIR)/faults $(CURDIR)/workloads $(CURDIR)/checkers $(TREE)/fencepost/
+	@mv $(TREE)/fencepost/member $(TREE)/fencepost_member
+
+$(INSTALLED): constraints.txt pyproject.toml
+	@$(PYTHON) -c '$(MINIMUM)' 2>/dev/null || { echo "Fencepost needs Python 3.11 or later, but $(PYTHON) is" \
+		"$$($(PYTHON) --version 2>&1 || true). Name another one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "No virtual environment could be made:" \
+		"on Debian and Ubuntu, install the package python3-venv." >&2; rm -rf .venv; exit 1; }
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r constraints.txt
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
+	@touch $@
+
+# Pin every dependency anew, with hashes and without addresses.
+constraints:
+	test -x build/pip-tools/bin/pip-compile || { $(PYTHON) -m venv build/pip-tools && build/pip-tools/bin/pip install --quiet pip-tools; }
+	build/pip-tools/bin/pip-compile --quiet --upgrade --extra dev --allow-unsafe --strip-extras --generate-hashes \
+		--no-annotate --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		--output-file constraints.txt pyproject.toml
+
+clean:
+	rm -rf build .venv
