@@ -1,1 +1,33 @@
-"""Fencepost."""
+"""Fencepost: a chaos-testing harness for Kafka consumer groups.
+
+What a test or a scenario needs is here and imports nothing but the standard library. The rest lives in
+
+* ``fencepost.faults``, ``fencepost.workloads``, ``fencepost.checkers`` and ``fencepost.targets``: what a scenario is made of;
+* ``fencepost.runner`` (performs a scenario, leaves a run folder) and ``fencepost.judging`` (judges a run folder);
+* ``fencepost.clusters``, ``.network``, ``.evidence``, ``.reports``: their machinery;
+* ``fencepost_member``: the members' side, which runs without this package.
+"""
+
+from __future__ import annotations
+
+from fencepost.catalogue import load
+from fencepost.errors import BrokenPromises, FencepostError, UnknownVerdict
+from fencepost.model import TopicPartition, Validity, Verdict
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.schedule import at, every, past_session
+
+__all__ = [
+    "BrokenPromises",
+    "FencepostError",
+    "Group",
+    "Scenario",
+    "Topic",
+    "TopicPartition",
+    "UnknownVerdict",
+    "Validity",
+    "Verdict",
+    "at",
+    "every",
+    "load",
+    "past_session",
+]

@@ -1,0 +1,243 @@
+"""The command line. Every command is a thin call into the harness; what is heavy is imported when it is needed.
+
+Exit codes: 0 valid, 1 invalid, 2 bad usage, 3 unknown, 4 the harness itself failed, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import pkgutil
+import secrets
+import sys
+import traceback
+import webbrowser
+from collections.abc import Sequence
+from enum import IntEnum, StrEnum
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.table import Table
+
+from fencepost import catalogue, codec
+from fencepost.errors import FencepostError, RunFolderError, ScenarioError
+from fencepost.model import Validity, Verdict
+from fencepost.overrides import override
+from fencepost.scenario import Scenario
+from fencepost.schedule import Plan
+
+
+class Exit(IntEnum):
+    """What the exit code of every command means."""
+
+    VALID = 0
+    INVALID = 1
+    USAGE = 2
+    UNKNOWN = 3
+    FAILED = 4
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    FAULTS = "faults"
+    WORKLOADS = "workloads"
+    CHECKS = "checks"
+    CLIENTS = "clients"
+    SCENARIOS = "scenarios"
+
+
+OF_VALIDITY = {Validity.VALID: Exit.VALID, Validity.INVALID: Exit.INVALID, Validity.UNKNOWN: Exit.UNKNOWN}
+FAMILY = {Kind.FAULTS: "fault", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
+
+app = typer.Typer(
+    name="fencepost", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
+)
+out = Console(highlight=False, soft_wrap=True)
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+
+
+@app.callback()
+def common(debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False) -> None:
+    """Chaos tests for Kafka consumer groups: real faults, proven; real histories, judged.
+
+    Exit codes: 0 valid, 1 invalid, 2 bad usage, 3 unknown, 4 the harness itself failed.
+    """
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine has, what is missing, and the remedy for each. Exit code 4: no run is possible here."""
+    from fencepost import doctor as surgery
+
+    findings = surgery.examine()
+    for finding in findings:
+        out.print(finding.line(), markup=False)
+    if missing := surgery.blocking(findings):
+        out.print(f"\nA local run is not possible yet: {', '.join(f.name for f in missing)}.", markup=False)
+        raise typer.Exit(Exit.FAILED)
+    out.print("\nA local run is possible.")
+
+
+@app.command("list")
+def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+    """List what there is, with its options."""
+    table = Table.grid(padding=(0, 2))
+    for row in _catalogue(kind):
+        table.add_row(*row)
+    out.print(table)
+
+
+@app.command()
+def run(
+    scenario: Annotated[str, typer.Argument(help="A .toml, .json or .py file, or the name of a built-in scenario.")],
+    seed: Annotated[int | None, typer.Option(help="Decides every random choice; drawn when left out.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Run this often, with consecutive seeds.")] = 1,
+    cluster: Annotated[str, typer.Option(help="The back-end.")] = "local",
+    runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
+    check: Annotated[bool, typer.Option("--check/--no-check", help="Judge the run afterwards.")] = True,
+    settings: Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option.")] = None,
+) -> None:
+    """Run a scenario on a real cluster and judge what happened."""
+    from fencepost import doctor as surgery
+    from fencepost.runner import BACKENDS
+
+    if cluster not in BACKENDS:
+        raise typer.BadParameter(f"there is no back-end {cluster!r}; there is {', '.join(BACKENDS)}")
+    asked = override(catalogue.load(scenario), settings or ())
+    first = secrets.randbelow(2**31) if seed is None else seed
+    surgery.require(runs)
+    verdicts = []
+    for number in range(first, first + repeat):
+        verdict = _run_once(asked, number, cluster, runs, check)
+        verdicts += [verdict] if verdict else []
+    if repeat > 1 and check:
+        tally = {v: sum(verdict.validity is v for verdict in verdicts) for v in Validity}
+        out.print(f"{repeat} runs: " + ", ".join(f"{count} {validity}" for validity, count in tally.items()))
+    raise typer.Exit(OF_VALIDITY[Validity.worst(v.validity for v in verdicts)] if check else Exit.VALID)
+
+
+@app.command()
+def check(
+    run: Run,
+    only: Annotated[str, typer.Option(metavar="A,B", help="Judge these checks alone; the verdict is not stored.")] = "",
+    spark_master: Annotated[str, typer.Option(metavar="URL", help="Where Spark runs.")] = "local[*]",
+    spark_remote: Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://...")] = None,
+) -> None:
+    """Judge an old run again."""
+    from fencepost.checkers.session import Spark
+    from fencepost.judging import judge
+    from fencepost.store import RunFolder
+
+    folder = RunFolder.open(run)
+    names = tuple(name.strip() for name in only.split(",") if name.strip())
+    spark = Spark.start(spark_master, remote=spark_remote)
+    try:
+        verdict = judge(folder.path, spark, names)
+    finally:
+        spark.stop()
+    _show(verdict, folder.path, stored=not names)
+    raise typer.Exit(OF_VALIDITY[verdict.validity])
+
+
+@app.command()
+def report(run: Run, open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False) -> None:
+    """Draw report.html and junit.xml of a judged run again and say where they are."""
+    from fencepost.judging import render
+    from fencepost.store import RunFolder
+
+    path = render(RunFolder.open(run).path)
+    out.print(str(path), markup=False)
+    if open_:
+        webbrowser.open(path.resolve().as_uri())
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    """The entry point: runs a command and leaves with its exit code; errors are sentences, not stack traces."""
+    args = list(sys.argv[1:] if argv is None else argv)
+    try:
+        app([arg for arg in args if arg != "--debug"], prog_name="fencepost")
+    except Exception as error:
+        if "--debug" in args:
+            traceback.print_exc()
+        if not isinstance(error, FencepostError):
+            _complain(f"a defect of Fencepost itself: {type(error).__name__}: {error} (--debug shows where)")
+            sys.exit(Exit.FAILED)
+        _complain(str(error))
+        sys.exit(Exit.USAGE if isinstance(error, ScenarioError | RunFolderError) else Exit.FAILED)
+
+
+def _complain(sentence: str) -> None:
+    print(f"fencepost: {sentence}", file=sys.stderr)
+
+
+def _run_once(scenario: Scenario, seed: int, cluster: str, runs: Path, check: bool) -> Verdict | None:
+    from fencepost import progress, runner
+    from fencepost.checkers.session import Spark
+    from fencepost.judging import judge
+
+    out.print(f"{scenario.name}, seed {seed}", style="bold")
+    _show_plan(scenario.plan(seed))
+    spark = Spark.start() if check else None  # its start overlaps with the cluster's; it idles during chaos
+    try:
+        with progress.view(out) as watcher:
+            folder = runner.run(scenario, seed=seed, runs=runs, observe=watcher, backend=cluster)
+        if spark is None:
+            out.print(f"history: {folder}", markup=False)
+            return None
+        verdict = judge(folder, spark)
+    finally:
+        if spark is not None:
+            spark.stop()
+    _show(verdict, folder)
+    return verdict
+
+
+def _show_plan(plan: Plan) -> None:
+    for step in plan.steps:
+        parts = [f"  at {step.at_s:5.1f} s  {codec.snake(type(step.fault).__name__)}"]
+        if step.target is not None:
+            parts.append(f"on {codec.snake(type(step.target).__name__)}")
+        if step.heal_after_s is not None:
+            parts.append(f"for {step.heal_after_s:g} s")
+        if step.expect:
+            parts.append(f"expecting {step.expect}")
+        out.print(" ".join(parts), markup=False)
+
+
+def _show(verdict: Verdict, folder: Path, *, stored: bool = True) -> None:
+    from fencepost.reports import text
+
+    out.print(text.summary(folder) if stored else text.of_verdict(verdict), markup=False)
+    out.print(f"report: {folder / 'report.html'}", markup=False)
+
+
+def _catalogue(kind: Kind) -> list[tuple[str, str, str]]:
+    if kind is Kind.SCENARIOS:
+        return [(name, _first_comment(catalogue.BUILT_IN / f"{name}.toml"), "") for name in catalogue.built_in()]
+    if kind is Kind.CLIENTS:
+        import fencepost_member.adapters as adapters
+
+        return [
+            (module.name.replace("_", "-"), "", "")
+            for module in pkgutil.iter_modules(adapters.__path__)
+            if not module.name.startswith("_")
+        ]
+    return [(name, _first_line(cls), _options(cls)) for name, cls in codec.known(FAMILY[kind]).items()]
+
+
+def _first_line(cls: type[Any]) -> str:
+    return (cls.__doc__ or "").strip().partition("\n")[0]
+
+
+def _first_comment(path: Path) -> str:
+    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
+
+
+def _options(cls: type[Any]) -> str:
+    return ", ".join(
+        field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default!r}"
+        for field in dataclasses.fields(cls)
+    )

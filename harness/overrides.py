@@ -1,0 +1,58 @@
+"""Changes to a scenario by path, as the command line's ``--set path=value`` gives them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from fencepost.errors import ScenarioError
+from fencepost.scenario import Scenario
+
+
+def override(scenario: Scenario, settings: Iterable[str]) -> Scenario:
+    """``scenario`` with every ``path=value`` of ``settings`` applied, in order.
+
+    A path names a place in the scenario's JSON: ``group.members``, ``topics.0.partitions``,
+    ``group.config.session.timeout.ms`` (what follows a ``config`` is one name). A value is JSON, or else a string.
+
+    Raises:
+        ScenarioError: no such place, or a value that does not fit; says what exists.
+    """
+    data = scenario.to_json()
+    if not scenario.promises:
+        del data["promises"]  # the workload's own, which may change with it
+    data = json.loads(json.dumps(data))
+    for setting in settings:
+        path, separator, value = setting.partition("=")
+        if not separator or not path:
+            raise ScenarioError(f"--set wants path=value, for example group.members=6, but {setting!r} came")
+        _put(data, path, _value(value), path)
+    return Scenario.from_json(data)
+
+
+def _put(place: Any, path: str, value: Any, whole: str) -> None:
+    name, _, rest = path.partition(".")
+    if isinstance(place, list):
+        if not name.isdecimal() or int(name) >= len(place):
+            raise ScenarioError(f"--set {whole}: {name!r} is no index; there are {len(place)}, counted from 0")
+        key: Any = int(name)
+    elif isinstance(place, dict):
+        key = name
+    else:
+        raise ScenarioError(f"--set {whole}: there is nothing below {place!r}")
+    if not rest:
+        place[key] = value
+    elif name.endswith("config"):
+        place[key] = {**(place.get(key) or {}), rest: value}
+    elif isinstance(place, Mapping) and name not in place:
+        raise ScenarioError(f"--set {whole}: there is no {name!r}; there are {', '.join(place)}")
+    else:
+        _put(place[key], rest, value, whole)
+
+
+def _value(text: str) -> Any:
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
