@@ -1,0 +1,150 @@
+"""The event log: the rare facts of one actor, one JSON object per line, written at once so that they survive SIGKILL.
+
+A line has the keys of ``Event`` below. A callback or commit is written at its begin (``end_ns`` 0) and again at its end
+under the same ``id``: the last line of an id wins. Several writers may append to one file; each line is one write.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+
+_FIELDS = ("begin_ns", "end_ns", "partitions", "generation", "member_id", "outcome", "error", "detail")
+_KEYS = frozenset(("kind", "actor", "id", *_FIELDS))
+
+
+class EventLog:
+    """Writes the events of ``actor`` to ``path``; may be used by several threads.
+
+    The fields of ``begin``, ``end`` and ``note`` are ``partitions`` ([topic, partition] or [topic, partition, offset]
+    each), ``generation``, ``member_id``, ``outcome``, ``error``, ``detail`` (a mapping); ``begin_ns`` and ``end_ns``
+    where the moment is not now; ``actor`` where the event is about another one. Ids count from 1; those of an event
+    about another actor are negative, so that they never meet the ids that this actor gives itself.
+
+    Raises:
+        TypeError: a field that no event has, or a value that is no JSON.
+        OSError: the disk is full or the folder cannot be written.
+    """
+
+    def __init__(self, path: Any, actor: str) -> None:
+        """The file is created when it is not there, and appended to when it is."""
+        self.actor = actor
+        self._ids = itertools.count(1)
+        self._open: Dict[int, Dict[str, Any]] = {}
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self._fd = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
+
+    def begin(self, kind: str, **fields: Any) -> int:
+        """Write that something began, now; returns the id that ``end`` takes."""
+        event = self._event(kind, fields)
+        self._write(event)
+        self._open[event["id"]] = event
+        return int(event["id"])
+
+    def end(self, id_: int, **fields: Any) -> None:
+        """Write that it ended, now: the fields of its begin, with these on top.
+
+        Raises:
+            KeyError: nothing that began and has not ended has this id.
+        """
+        event = self._open.pop(id_)
+        self._write({**event, "end_ns": time.monotonic_ns(), **_checked(fields)})
+
+    def note(self, kind: str, **fields: Any) -> int:
+        """Write something that has no duration (begin = end = now); returns its id."""
+        event = self._event(kind, fields)
+        if "end_ns" not in fields:
+            event["end_ns"] = event["begin_ns"]
+        self._write(event)
+        return int(event["id"])
+
+    def close(self) -> None:
+        """Close the file; nothing is lost without it. May be called twice."""
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def _event(self, kind: str, fields: Mapping[str, Any]) -> Dict[str, Any]:
+        event: Dict[str, Any] = {
+            "kind": str(kind),
+            "actor": self.actor,
+            "id": next(self._ids),
+            "begin_ns": 0,
+            "end_ns": 0,
+            "detail": {},
+        }
+        event.update(dict.fromkeys(("generation", "member_id", "outcome", "error")), partitions=[])
+        event.update(_checked(fields))
+        if event["actor"] != self.actor:
+            event["id"] = -event["id"]
+        if "begin_ns" not in fields:
+            event["begin_ns"] = time.monotonic_ns()
+        return event
+
+    def _write(self, event: Mapping[str, Any]) -> None:
+        line = json.dumps(event, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        while line:  # one write as a rule; a second one only where the system took a part
+            line = line[os.write(self._fd, line) :]
+
+
+class Read(NamedTuple):
+    """What ``read`` found: whole events, sentences about lines that are none, and where to go on reading."""
+
+    events: List[Dict[str, Any]]
+    damage: List[str]
+    next_at: int
+
+
+def read(path: Any, start: int = 0) -> Read:
+    """The events of a file from byte ``start`` on; a last line that is not complete yet (or torn) is left for later.
+
+    A line that is no event becomes a sentence in ``damage``. A file that is not there yet has no events.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            file.seek(start)
+            data = file.read()
+    except FileNotFoundError:
+        return Read([], [], start)
+    whole = data[: data.rfind(b"\n") + 1]
+    events, damage, at = [], [], start
+    for line in whole.split(b"\n")[:-1]:
+        try:
+            events.append(_parse(line))
+        except (ValueError, RecursionError) as error:
+            damage.append("the line at byte %d is no event: %s" % (at, error))
+        at += len(line) + 1
+    return Read(events, damage, at)
+
+
+def _parse(line: bytes) -> Dict[str, Any]:
+    event = json.loads(line)
+    if not isinstance(event, dict):
+        raise ValueError("it is no object")
+    missing = sorted(_KEYS - set(event))
+    if missing:
+        raise ValueError("it lacks %s" % ", ".join(missing))
+    return event
+
+
+def _checked(fields: Mapping[str, Any]) -> Dict[str, Any]:
+    strange = sorted(set(fields) - set(_FIELDS) - {"actor"})
+    if strange:
+        raise TypeError("an event has no field %s; it has actor, %s" % (", ".join(strange), ", ".join(_FIELDS)))
+    checked = dict(fields)
+    if "partitions" in checked:
+        checked["partitions"] = [_place(place) for place in checked["partitions"]]
+    return checked
+
+
+def _place(place: Sequence[Any]) -> List[Any]:
+    topic, partition, offset = (*place, None) if len(place) == 2 else place
+    return [str(topic), int(partition), _offset(offset)]
+
+
+def _offset(offset: Optional[int]) -> Optional[int]:
+    return None if offset is None else int(offset)

@@ -1,0 +1,247 @@
+"""The recorder: every record's life in preallocated memory maps, which the page cache keeps when the process is killed.
+
+A *lane* belongs to one thread and fills one segment (see ``segments``) after the other::
+
+    lane = Recorder(directory, "member-2.1").lane()
+    index = lane.delivered(tp, offset, key, writer, seq, interval, poll, position)
+    lane.begin(index)
+    lane.done(index)          # or parked, or failed: exactly one of them ends a record
+
+Once a call returned, what it recorded survives SIGKILL (not a crash of the host). A record may be begun and ended by
+any thread, in any order, and also when its segment is no longer the current one; only its lane's own thread delivers.
+
+``ord`` counts the deliveries of a partition in this actor over all lanes. It never repeats; it ascends with time as
+long as a partition is delivered by one lane at a time.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+import time
+from collections import defaultdict
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
+
+from fencepost_member.segments import (
+    COMMITTED,
+    DELIVERED,
+    FAILED,
+    FINISHED,
+    FINISHED_BEFORE,
+    HEADER_BYTES,
+    PARKED,
+    PRODUCED,
+    UNKNOWN,
+    Layout,
+    create,
+    read_counts,
+)
+
+__all__ = ["DEFAULT_CAPACITY", "MemberLane", "ProducerLane", "Recorder", "read_counts"]
+
+DEFAULT_CAPACITY = 1 << 18  # records in a segment: 22 MiB of a member, 14 MiB of a producer
+
+# An index is the segment's place in its lane and, below these bits, the record's first word in that segment.
+_SHIFT = 24
+_MASK = (1 << _SHIFT) - 1
+_MOST = ((_MASK + 1) * 8 - HEADER_BYTES) // DELIVERED.bytes
+_ACTOR = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+
+
+class MemberLane(NamedTuple):
+    """What one thread of a member records with. ``close`` lets go of the files; nothing depends on it.
+
+    ``delivered(tp, offset, key, writer, seq, interval, poll, position)`` returns the index that the others take.
+    ``parked`` and ``failed`` are final: a handler that tries again ends the record after its last try.
+    """
+
+    delivered: Callable[[int, int, int, int, int, int, int, int], int]
+    begin: Callable[[int], None]
+    done: Callable[[int], None]
+    parked: Callable[[int], None]
+    failed: Callable[[int], None]
+    close: Callable[[], None]
+
+
+class ProducerLane(NamedTuple):
+    """What one thread of a producer records with: first ``sent(tp, key, writer, seq)``, then one of the three ends.
+
+    ``acked(index, offset)``; ``failed(index)``: definitely not written; ``unknown(index)``, or no end: nobody knows.
+    """
+
+    sent: Callable[[int, int, int, int], int]
+    acked: Callable[[int, int], None]
+    failed: Callable[[int], None]
+    unknown: Callable[[int], None]
+    close: Callable[[], None]
+
+
+class Recorder:
+    """The recorder of one actor: makes the lanes, which write ``<directory>/<actor>.<n>.seg``.
+
+    A lane raises FileExistsError when this actor has been recorded before, and OSError when there is no room for a
+    segment; at the start of a segment, never later.
+    """
+
+    def __init__(self, directory: Any, actor: str, capacity: int = DEFAULT_CAPACITY) -> None:
+        """``capacity`` is the number of records after which a lane goes on in a new segment.
+
+        Raises:
+            ValueError: the actor's name is no file name, or the capacity does not fit.
+        """
+        if not _ACTOR.fullmatch(actor):
+            raise ValueError("an actor is named by 1 to 100 of A-Z a-z 0-9 _ . -, not %s" % ascii(actor))
+        if not 1 <= capacity <= _MOST:
+            raise ValueError("a segment holds 1 to %d records, not %r" % (_MOST, capacity))
+        self.directory = Path(directory)
+        self.actor = actor
+        self.capacity = capacity
+        self.files, self._threads = itertools.count(), itertools.count()
+        self._ords: Dict[int, Iterator[int]] = defaultdict(itertools.count)  # by tp; a step is one C call: no lock
+        self._tracks: List[_Track] = []
+        self.directory.mkdir(parents=True, exist_ok=True)
+
+    def lane(self) -> MemberLane:
+        """A lane for the calling thread of a member."""
+        return _member_lane(self._track(DELIVERED), self._ords)
+
+    def producer_lane(self) -> ProducerLane:
+        """A lane for the calling thread of a producer."""
+        return _producer_lane(self._track(PRODUCED))
+
+    def close(self) -> None:
+        """Close all lanes."""
+        for track in self._tracks:
+            track.close()
+
+    def _track(self, layout: Layout) -> _Track:
+        track = _Track(self, layout, next(self._threads))
+        self._tracks.append(track)
+        return track
+
+
+def _member_lane(track: _Track, ords: Dict[int, Iterator[int]]) -> MemberLane:
+    """The lane as closures over locals: what runs once a record looks up no attribute."""
+    now, views, pack_into, shift, mask = time.monotonic_ns, track.views, track.layout.pack_into, _SHIFT, _MASK
+    bytes_, words, start, end = track.record
+    view, index = track.advance(0)
+    at, finished = start, 0
+
+    def delivered(
+        tp: int, offset: int, key: int, writer: int, seq: int, interval: int, poll: int, position: int
+    ) -> int:
+        nonlocal view, index, at
+        if at == end:
+            view, index = track.advance(finished)
+            at = start
+        order = next(ords[tp])
+        pack_into(view, at, offset, key, seq, poll, order, now(), tp, writer, interval, position, COMMITTED)
+        at += bytes_
+        index += words
+        return index
+
+    def begin(index: int) -> None:
+        views[index >> shift][index & mask] = now()
+
+    def done(index: int) -> None:
+        nonlocal finished
+        views[index >> shift][(index & mask) + 1] = now()
+        finished += 1
+        view[FINISHED] = finished
+
+    def parked(index: int) -> None:
+        track.mark(index, PARKED)
+        done(index)
+
+    def failed(index: int) -> None:
+        track.mark(index, FAILED)
+        done(index)
+
+    return MemberLane(delivered, begin, done, parked, failed, track.close)
+
+
+def _producer_lane(track: _Track) -> ProducerLane:
+    """The same for a producer."""
+    now, views, pack_into, shift, mask = time.monotonic_ns, track.views, track.layout.pack_into, _SHIFT, _MASK
+    bytes_, words, start, end = track.record
+    view, index = track.advance(0)
+    at, finished = start, 0
+
+    def sent(tp: int, key: int, writer: int, seq: int) -> int:
+        nonlocal view, index, at
+        if at == end:
+            view, index = track.advance(finished)
+            at = start
+        pack_into(view, at, key, seq, now(), tp, writer, COMMITTED)
+        at += bytes_
+        index += words
+        return index
+
+    def acked(index: int, offset: int) -> None:
+        nonlocal finished
+        words = views[index >> shift]
+        words[index & mask] = offset
+        words[(index & mask) + 1] = now()
+        finished += 1
+        view[FINISHED] = finished
+
+    def failed(index: int) -> None:
+        track.mark(index, FAILED)
+        views[index >> shift][(index & mask) + 1] = now()
+
+    def unknown(index: int) -> None:
+        track.mark(index, UNKNOWN)
+        views[index >> shift][(index & mask) + 1] = now()
+
+    return ProducerLane(sent, acked, failed, unknown, track.close)
+
+
+class _Whole:
+    """Stands for an old segment whose records have all ended: to end one of them again changes nothing."""
+
+    def __setitem__(self, place: int, value: int) -> None: ...
+
+
+class _Track:
+    """The segments of one lane: the current one, and those before it that still have records to be ended."""
+
+    def __init__(self, recorder: Recorder, layout: Layout, thread: int) -> None:
+        self._recorder, self._thread = recorder, thread
+        self.layout = layout
+        self.views: List[Any] = []  # by place in the lane: the file in words
+        self._maps: List[Any] = []  # likewise: the file in bytes
+        bytes_, start = layout.bytes, HEADER_BYTES + layout.packed_at
+        # Bytes and words of a record; where the packed part of the first lies, and where that of one too many would.
+        self.record: Tuple[int, int, int, int] = (bytes_, bytes_ // 8, start, start + recorder.capacity * bytes_)
+
+    def advance(self, finished: int) -> Tuple[memoryview, int]:
+        """Begin the next segment; returns its words and the index before its first."""
+        recorder, order = self._recorder, len(self.views)
+        path = recorder.directory / ("%s.%d.seg" % (recorder.actor, next(recorder.files)))
+        mapped = create(path, self.layout, recorder.actor, recorder.capacity, self._thread, order)
+        view = memoryview(mapped).cast("q")
+        view[FINISHED_BEFORE] = view[FINISHED] = finished
+        self._maps.append(mapped)
+        self.views.append(view)
+        self._release_whole_ones(order - 1)  # but the one just left: another thread may still be in it
+        return view, (order << _SHIFT) + (HEADER_BYTES - self.layout.bytes) // 8
+
+    def mark(self, index: int, outcome: int) -> None:
+        """Note an unusual end; the caller stores its time afterwards."""
+        self._maps[index >> _SHIFT][((index & _MASK) << 3) + self.layout.outcome_at] = outcome
+
+    def close(self) -> None:
+        """Let go of every file. May be called twice; to record afterwards raises TypeError or ValueError."""
+        for place, view in enumerate(self.views):
+            if isinstance(view, memoryview):
+                view.release()
+                self._maps[place].close()
+
+    def _release_whole_ones(self, before: int) -> None:
+        ended = slice(HEADER_BYTES // 8 + 1, None, self.layout.bytes // 8)
+        for place, view in enumerate(self.views[: max(0, before)]):
+            if isinstance(view, memoryview) and 0 not in view[ended].tolist():
+                self._maps[place], self.views[place] = _Whole(), _Whole()
+                view.release()
+                # The map closes when the last reference to it is gone.

@@ -1,0 +1,163 @@
+"""The segment file: a header, then fixed-width records with a commit byte each. Its layout is defined here alone.
+
+A record begins with the words that are stored later (one aligned store of eight bytes: there or not there, never half
+there), then come the fields that are packed at once, the outcome byte, and last the commit byte. How far a record got
+follows from its times: ended, begun, or only delivered; the outcome byte tells the unusual ends.
+
+Segments are in the byte order of the host. Times are nanoseconds of ``CLOCK_MONOTONIC`` unless a name says otherwise.
+"""
+
+from __future__ import annotations
+
+import errno
+import mmap
+import os
+import struct
+import time
+from pathlib import Path
+from typing import Any, Dict, NamedTuple, Tuple
+
+FORMAT_VERSION = 1
+MAGIC = b"FPSEGMNT"
+HEADER_BYTES = 4096
+COMMITTED = 0xA5
+PARKED, FAILED, UNKNOWN = 3, 4, 5  # the outcome byte; 0 is the usual end
+
+# Words of the header that change: what the lane had finished when the segment began, and what it has finished by now.
+FINISHED_BEFORE, FINISHED = 64, 65
+
+_HEADER = struct.Struct("=8s7I2q36s128s")
+
+
+class Layout:
+    """How one kind of record lies in a segment."""
+
+    def __init__(self, kind: int, later: str, words: str, halves: str) -> None:
+        """``later`` and ``words`` name fields of 8 bytes, ``halves`` fields of 4 bytes; all are signed integers."""
+        long, short = later.split() + words.split(), halves.split()
+        self.kind = kind
+        self.bytes = 8 * len(long) + 4 * len(short) + 8
+        self.outcome_at = self.bytes - 2
+        self.packed_at = 8 * len(later.split())
+        self.pack_into = struct.Struct("=%dq%di7xB" % (len(words.split()), len(short))).pack_into
+        self.fields: Tuple[Tuple[str, str, int], ...] = (
+            *((name, "=i8", 8 * place) for place, name in enumerate(long)),
+            *((name, "=i4", 8 * len(long) + 4 * place) for place, name in enumerate(short)),
+            ("outcome", "u1", self.outcome_at),
+            ("commit", "u1", self.bytes - 1),
+        )
+
+    def dtype(self) -> Dict[str, Any]:
+        """The description from which numpy makes its record type."""
+        names, formats, offsets = ([field[part] for field in self.fields] for part in range(3))
+        return {"names": names, "formats": formats, "offsets": offsets, "itemsize": self.bytes}
+
+
+DELIVERED = Layout(1, "begin_ns done_ns", "offset key seq poll ord delivered_ns", "tp writer interval position")
+PRODUCED = Layout(2, "offset acked_ns", "key seq sent_ns", "tp writer")
+LAYOUTS = {layout.kind: layout for layout in (DELIVERED, PRODUCED)}
+
+
+class Header(NamedTuple):
+    """What a segment says of itself. ``order`` numbers the segments of a thread from 0, ``capacity`` is in records."""
+
+    layout: Layout
+    capacity: int
+    thread: int
+    order: int
+    monotonic_ns: int
+    wall_ns: int
+    boot_id: str
+    actor: str
+
+
+class Counts(NamedTuple):
+    """Live progress of one segment: records delivered (or sent), and records ended (or acknowledged) while it grew."""
+
+    recorded: int
+    finished: int
+
+
+def create(path: Path, layout: Layout, actor: str, capacity: int, thread: int, order: int) -> mmap.mmap:
+    """Make and map a new segment: all of it allocated, and named only when its header is complete.
+
+    Raises:
+        FileExistsError: the actor has been recorded before.
+        OSError: no room; better asked for here than told later by SIGBUS.
+    """
+    if path.exists():
+        raise FileExistsError(
+            errno.EEXIST, "this actor has been recorded before, a new life needs a new name", str(path)
+        )
+    draft = path.with_suffix(".new")
+    bytes_ = HEADER_BYTES + capacity * layout.bytes
+    with draft.open("w+b") as file:
+        try:
+            _allocate(file.fileno(), bytes_)
+        except OSError:
+            draft.unlink()
+            raise
+        mapped = mmap.mmap(file.fileno(), bytes_)
+    numbers = (FORMAT_VERSION, HEADER_BYTES, layout.kind, layout.bytes, capacity, thread, order)
+    _HEADER.pack_into(
+        mapped, 0, MAGIC, *numbers, time.monotonic_ns(), time.time_ns(), _boot_id().encode(), actor.encode()
+    )
+    draft.rename(path)
+    return mapped
+
+
+def read_header(head: bytes) -> Header:
+    """The header in the first bytes of a file.
+
+    Raises:
+        ValueError: a sentence part that says what is wrong ("its magic is ...").
+    """
+    if len(head) < HEADER_BYTES:
+        raise ValueError("it ends after %d bytes, within its header" % len(head))
+    magic, version, header_bytes, kind, record_bytes, capacity, thread, order, *rest = _HEADER.unpack_from(head)
+    monotonic_ns, wall_ns, boot_id, actor = rest
+    if magic != MAGIC:
+        raise ValueError("it begins with %r, not with %r: this is no segment" % (magic, MAGIC))
+    if version != FORMAT_VERSION:
+        raise ValueError("its format version is %d, this version reads %d" % (version, FORMAT_VERSION))
+    if kind not in LAYOUTS or (header_bytes, record_bytes) != (HEADER_BYTES, LAYOUTS[kind].bytes):
+        raise ValueError("its records are of kind %d with %d bytes, which nobody writes" % (kind, record_bytes))
+    texts = (field.rstrip(b"\0").decode("utf-8", "backslashreplace") for field in (boot_id, actor))
+    return Header(LAYOUTS[kind], capacity, thread, order, monotonic_ns, wall_ns, *texts)
+
+
+def read_counts(path: Any) -> Counts:
+    """How far a segment has got, also while it is being written. An actor's segments are to be summed.
+
+    Raises:
+        ValueError: the file is no segment.
+    """
+    with Path(path).open("rb", buffering=0) as file:
+        head = file.read(HEADER_BYTES)
+        layout, capacity = read_header(head)[:2]
+        words = memoryview(head).cast("q")
+        low, high = 0, capacity  # committed records come first: look for the first that is not
+        while low < high:
+            middle = (low + high) // 2
+            file.seek(HEADER_BYTES + (middle + 1) * layout.bytes - 1)
+            low, high = (middle + 1, high) if file.read(1) == bytes((COMMITTED,)) else (low, middle)
+        return Counts(low, max(0, words[FINISHED] - words[FINISHED_BEFORE]))
+
+
+def _allocate(fd: int, bytes_: int) -> None:
+    """Reserve the room on the disk; a file system that cannot is asked by writing zeros."""
+    try:
+        os.posix_fallocate(fd, 0, bytes_)
+    except (AttributeError, OSError) as error:
+        if isinstance(error, OSError) and error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
+            raise
+        for begin in range(0, bytes_, 1 << 20):
+            os.write(fd, bytes(min(1 << 20, bytes_ - begin)))
+
+
+def _boot_id() -> str:
+    """Names the boot of this host, within which monotonic times compare; empty where the system does not tell."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
+    except OSError:
+        return ""
