@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost import codec
 from fencepost.errors import PlanError
 from fencepost.interfaces import Fault, Selector
 
@@ -202,16 +203,16 @@ def _name(step: Step) -> str:
     return f"step {step.step} ({type(step.fault).__name__} at {step.at_s:g} s)"
 
 
-def describe(plan: Plan) -> list[dict[str, Any]]:
-    """The plan as rows for people: step, time, fault, target, heal, expectation."""
-    return [
-        {
-            "step": s.step,
-            "at_s": s.at_s,
-            "fault": str(s.fault),
-            "target": "" if s.target is None else str(s.target),
-            "heal_after_s": s.heal_after_s,
-            "expect": s.expect or "",
-        }
-        for s in plan.steps
-    ]
+def plan_to_json(plan: Plan) -> dict[str, Any]:
+    """The plan as plain values, as ``plan.json`` stores them."""
+    return {
+        "seed": plan.seed,
+        "steps": [
+            {
+                **vars(s),
+                "fault": codec.encode(s.fault),
+                "target": None if s.target is None else codec.encode(s.target),
+            }
+            for s in plan.steps
+        ],
+    }
