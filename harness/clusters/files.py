@@ -1,0 +1,97 @@
+"""What the nodes of a local cluster left in their folders: request logs, decoded partitions, text logs."""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+
+from fencepost.clusters.jvm import Jvm
+from fencepost.errors import ClusterError, FencepostError
+from fencepost.processes import Owner, wait_ended
+
+REQUEST_LOG = "kafka-request.log"
+DECODERS = {"__consumer_offsets": "--offsets-decoder", "__cluster_metadata": "--cluster-metadata-decoder"}
+DUMP_S = 120.0
+
+
+class LocalEvidence:
+    """Reads the folders of the nodes. Satisfies ``BrokerEvidence``, as long as the owner is open.
+
+    Args:
+        owner: starts Kafka's dump tool.
+        jvm: how.
+        homes: the folder of each broker.
+        controller: the controller's folder.
+        leader: who leads a partition now; raises or answers -1 when nobody can tell.
+    """
+
+    def __init__(
+        self,
+        owner: Owner,
+        jvm: Jvm,
+        homes: Mapping[int, Path],
+        controller: Path,
+        leader: Callable[[str, int], int],
+    ) -> None:
+        self._owner = owner
+        self._jvm = jvm
+        self._homes = homes
+        self._controller = controller
+        self._leader = leader
+
+    def request_log(self, broker: int) -> Iterator[str]:
+        """The lines of this broker's request log, all its lives in order."""
+        path = self._homes[broker] / REQUEST_LOG
+        if path.exists():
+            with path.open(encoding="utf-8", errors="replace") as lines:
+                yield from (line.rstrip("\n") for line in lines)
+
+    def dump(self, topic: str, partition: int) -> Iterator[str]:
+        """The lines that Kafka's dump tool prints of a partition, from the replica that has all of it.
+
+        Raises:
+            ClusterError: not a topic that the tool decodes, no replica, or the tool failed; shows what it said.
+        """
+        if topic not in DECODERS:
+            raise ClusterError(f"{topic} cannot be decoded; known are {', '.join(DECODERS)}")
+        segments = self._segments(topic, partition)
+        if not segments:
+            raise ClusterError(f"no node holds a replica of {topic}-{partition}")
+        files = ",".join(map(str, segments))
+        with tempfile.TemporaryDirectory(prefix="dump-", dir=self._owner.directory) as folder:
+            output = Path(folder) / "lines"
+            tool = self._jvm.command(
+                "org.apache.kafka.tools.DumpLogSegments", DECODERS[topic], "--skip-record-metadata", "--files", files
+            )
+            code = wait_ended(self._owner.spawn(tool, log=output), DUMP_S)
+            if code:
+                raise ClusterError(f"the dump of {topic}-{partition} failed: {output.read_text()[-500:]}")
+            with output.open(encoding="utf-8", errors="replace") as lines:
+                yield from (line.rstrip("\n") for line in lines)
+
+    def collect_logs(self, into: Path) -> None:
+        """Copy the text logs of every process of the cluster into a folder."""
+        into.mkdir(parents=True, exist_ok=True)
+        for home in (*self._homes.values(), self._controller):
+            for log in (*home.glob("*.log"), *home.parent.glob("*.log")):
+                name = f"{home.name}-{log.name}" if log.name == REQUEST_LOG else log.name
+                shutil.copy(log, into / name)
+
+    def _segments(self, topic: str, partition: int) -> list[Path]:
+        if topic == "__cluster_metadata":
+            return _segments(self._controller, topic, partition)
+        try:
+            leader = self._leader(topic, partition)
+        except FencepostError:
+            leader = -1
+        if leader in self._homes:
+            return _segments(self._homes[leader], topic, partition)
+        # Nobody leads it any more: replicas are byte for byte the same, so the longest has the most.
+        replicas = [_segments(home, topic, partition) for home in self._homes.values()]
+        return max(replicas, key=lambda files: sum(file.stat().st_size for file in files), default=[])
+
+
+def _segments(home: Path, topic: str, partition: int) -> list[Path]:
+    return sorted((home / "data" / f"{topic}-{partition}").glob("*.log"))

@@ -1,0 +1,162 @@
+"""What the nodes of a cluster are configured with: pure functions from a ``ClusterSpec`` to ``server.properties``.
+
+Every broker listens on ``INTERNAL`` (brokers among themselves), ``OBSERVER`` (administrators, producers, audit) and
+``SLOT0 ... SLOTn-1``. A slot's listener is advertised at that slot's own proxy, so a member learns no other way to a
+broker. The controller runs apart, so that hitting a broker takes no voter away.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import ClusterSpec
+
+CONTROLLER_ID = 100
+MOST_BROKERS = 9
+MOST_SLOTS = 200
+# What the harness decides; a scenario that sets these would cut the cluster off from it.
+OURS = frozenset(
+    "node.id process.roles controller.quorum.voters controller.listener.names log.dirs listeners advertised.listeners "
+    "listener.security.protocol.map inter.broker.listener.name".split()
+)
+
+
+@dataclass(frozen=True)
+class Endpoint:
+    """A host and port to listen on or to connect to."""
+
+    host: str
+    port: int
+
+    def __str__(self) -> str:
+        return f"{self.host}:{self.port}"
+
+
+@dataclass(frozen=True)
+class Listener:
+    """One listener of a broker: its name, where it listens, and what it tells clients to connect to."""
+
+    name: str
+    listens: Endpoint
+    advertised: Endpoint
+
+
+def check(spec: ClusterSpec) -> None:
+    """Refuse what cannot be started.
+
+    Raises:
+        ScenarioError: too few or too many brokers or slots, or a setting that belongs to the harness.
+    """
+    if not 1 <= spec.brokers <= MOST_BROKERS:
+        raise ScenarioError(f"a cluster has 1 to {MOST_BROKERS} brokers, but {spec.brokers} are asked for")
+    if not 0 <= spec.slots <= MOST_SLOTS:
+        raise ScenarioError(f"a cluster has 0 to {MOST_SLOTS} slots, but {spec.slots} are asked for")
+    for name in sorted({*spec.broker_config, *spec.controller_config} & OURS):
+        raise ScenarioError(f"the setting {name} belongs to the harness: leave it out")
+
+
+def broker_properties(
+    spec: ClusterSpec, broker: int, listeners: tuple[Listener, ...], controller: Endpoint, data: str
+) -> dict[str, Any]:
+    """The settings of one broker; ``data`` is its log directory."""
+    protocols = [f"{name}:PLAINTEXT" for name in (*(listener.name for listener in listeners), "CONTROLLER")]
+    threads = {f"listener.name.{listener.name.lower()}.num.network.threads": 1 for listener in listeners}
+    own = {
+        "node.id": broker,
+        "process.roles": "broker",
+        "controller.quorum.voters": f"{CONTROLLER_ID}@{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": data,
+        "listeners": ",".join(f"{listener.name}://{listener.listens}" for listener in listeners),
+        "advertised.listeners": ",".join(f"{listener.name}://{listener.advertised}" for listener in listeners),
+        "listener.security.protocol.map": ",".join(protocols),
+        "inter.broker.listener.name": "INTERNAL",
+    }
+    return {**_common(spec), **threads, **_of_brokers(spec), **spec.broker_config, **own}
+
+
+def controller_properties(spec: ClusterSpec, controller: Endpoint, data: str) -> dict[str, Any]:
+    """The settings of the controller. It gets the scenario's broker settings, too: it decides some of them."""
+    own = {
+        "node.id": CONTROLLER_ID,
+        "process.roles": "controller",
+        "controller.quorum.voters": f"{CONTROLLER_ID}@{controller}",
+        "controller.listener.names": "CONTROLLER",
+        "log.dirs": data,
+        "listeners": f"CONTROLLER://{controller}",
+        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+    }
+    return {**_common(spec), **spec.broker_config, **spec.controller_config, **own}
+
+
+def render(properties: Mapping[str, Any]) -> str:
+    """The settings as the text of a properties file."""
+
+    def text(value: Any) -> str:
+        plain = str(value).lower() if isinstance(value, bool) else str(value)
+        return plain.replace("\\", "\\\\").replace("\n", "\\n")
+
+    return "".join(f"{name}={text(value)}\n" for name, value in properties.items())
+
+
+def meta_properties(cluster_id: str, node: int, directory_id: str) -> str:
+    """The text of ``meta.properties``, which marks a log directory as formatted for this node."""
+    return f"version=1\ncluster.id={cluster_id}\nnode.id={node}\ndirectory.id={directory_id}\n"
+
+
+def heap_of(broker_config: Mapping[str, Any]) -> str:
+    """The heap that a node needs: the log cleaner alone asks for 128 MB more."""
+    return "384M" if str(broker_config.get("log.cleaner.enable", "")).lower() == "true" else "256M"
+
+
+def ended(log: str) -> str | None:
+    """The reason for which a node gave up, found in its log; None when it tells none."""
+    match = re.search(r"(?:FATAL|ERROR) (.*(?:Exception|Exiting|shutdown|Address already in use).*)", log)
+    return match[1] if match else None
+
+
+def _common(spec: ClusterSpec) -> dict[str, Any]:
+    """Settings that must be in every file: the controller decides them, the brokers use them."""
+    replicas = min(3, spec.brokers)
+    return {
+        # A dead broker is fenced after 3 s instead of 9: short faults must have consequences.
+        "broker.session.timeout.ms": 3000,
+        "broker.heartbeat.interval.ms": 500,
+        # Otherwise the controller moves a moved leader back.
+        "auto.leader.rebalance.enable": False,
+        "default.replication.factor": replicas,
+        "min.insync.replicas": min(2, replicas),
+        "num.io.threads": 2,
+        "background.threads": 2,
+        # Off: nothing of __consumer_offsets is compacted away, and 128 MB of heap are saved.
+        "log.cleaner.enable": False,
+        "log.segment.bytes": 16 * 1024 * 1024,
+    }
+
+
+def _of_brokers(spec: ClusterSpec) -> dict[str, Any]:
+    replicas = min(3, spec.brokers)
+    return {
+        "auto.create.topics.enable": False,
+        "num.replica.fetchers": 1,
+        # Three partitions: every broker leads one of them, and a group's place is chosen by its name.
+        "offsets.topic.num.partitions": 3,
+        "offsets.topic.replication.factor": replicas,
+        "transaction.state.log.num.partitions": 3,
+        "transaction.state.log.replication.factor": replicas,
+        "transaction.state.log.min.isr": min(2, replicas),
+        "share.coordinator.state.topic.num.partitions": 3,
+        "share.coordinator.state.topic.replication.factor": replicas,
+        # Members join at once; a join storm sets 3000.
+        "group.initial.rebalance.delay.ms": 0,
+        # Short session time-outs are allowed; for the consumer protocol they are the broker's.
+        "group.min.session.timeout.ms": 1000,
+        "group.consumer.min.session.timeout.ms": 1000,
+        "group.consumer.session.timeout.ms": 6000,
+        "group.consumer.min.heartbeat.interval.ms": 200,
+        "group.consumer.heartbeat.interval.ms": 1000,
+    }

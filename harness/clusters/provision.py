@@ -1,0 +1,202 @@
+"""Getting what a run needs onto this machine: Java is found, Kafka and Toxiproxy are found or fetched once.
+
+Kafka: a distribution named by ``KAFKA_HOME``, else the jars in the cache. They are fetched by the resolver that
+PySpark ships (Apache Ivy), or by Maven where that does not work and ``mvn`` is installed (it knows a company's
+mirrors), and every jar must have the SHA-256 that this package pins.
+
+Toxiproxy: ``toxiproxy-server`` on the PATH, else a binary in the cache that Go built from the pinned version. What
+is verified of that is what Go verifies: the sources against its checksum database (unless the user's Go settings
+switch that off); a build depends on the compiler, so the binary itself has no pin.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache as once
+from importlib import resources
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from fencepost.clusters import cache
+from fencepost.clusters.cache import Progress, quiet
+from fencepost.errors import ProvisionError
+
+KAFKA_VERSION = "4.3.1"
+TOXIPROXY_VERSION = "2.12.0"
+JAVA_MINIMUM = 17
+FETCH_S = 900.0
+# A binding of log4j is needed, without one the brokers log nothing; its version is the one Kafka's tools depend on.
+ARTIFACTS = (
+    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
+    ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
+    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
+    ("org.apache.logging.log4j", "log4j-core", "2.25.4"),
+)
+
+
+@dataclass(frozen=True)
+class Java:
+    """A Java that is recent enough: where it is, its major version, and what it says of itself."""
+
+    path: Path
+    major: int
+    description: str
+
+
+@once
+def java() -> Java:
+    """The Java of ``JAVA_HOME``, else of the PATH.
+
+    Raises:
+        ProvisionError: there is none, or it is older than 17.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = shutil.which("java", path=str(Path(home) / "bin")) if home else shutil.which("java")
+    if found is None:
+        where = f"in JAVA_HOME={home}" if home else "on the PATH"
+        raise ProvisionError(f"no java {where}: install Java {JAVA_MINIMUM} or later (a runtime is enough)")
+    try:
+        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ProvisionError(
+            f"{found} -version does not work ({error}): install Java {JAVA_MINIMUM} or later"
+        ) from error
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    major = int(match[1]) if match else 0
+    if major < JAVA_MINIMUM:
+        raise ProvisionError(f"{found} is Java {major or 'of an unknown version'}: install {JAVA_MINIMUM} or later")
+    return Java(Path(found), major, " / ".join(said.split("\n")).strip(" /"))
+
+
+def kafka(progress: Progress = quiet) -> list[Path]:
+    """The class path of Kafka: ``KAFKA_HOME``'s jars, else the pinned jars, fetched when they are not cached.
+
+    Raises:
+        ProvisionError: no Kafka in KAFKA_HOME, no way to fetch it, or what came is not what is pinned.
+    """
+    home = os.environ.get("KAFKA_HOME")
+    if home:
+        jars = sorted((Path(home) / "libs").glob("*.jar"))
+        if not any(jar.name.startswith("kafka_2.") for jar in jars):
+            raise ProvisionError(f"KAFKA_HOME={home} holds no libs/kafka_2.*.jar: unset it, or name a distribution")
+        return jars
+    return sorted(cache.install(f"kafka-{KAFKA_VERSION}", lambda into: _fetch_kafka(into, progress)).glob("*.jar"))
+
+
+def kafka_version(jars: Sequence[Path]) -> str:
+    """The version of the Kafka on this class path, by the name of its jar."""
+    names = (re.fullmatch(r"kafka_2\.\d+-(.+)\.jar", jar.name) for jar in jars)
+    return next((match[1] for match in names if match), "unknown")
+
+
+def toxiproxy(progress: Progress = quiet) -> Path:
+    """The Toxiproxy server: on the PATH, else in the cache, else built by Go.
+
+    Raises:
+        ProvisionError: there is none and no Go to build it, or the build failed.
+    """
+    found = shutil.which("toxiproxy-server")
+    if found:
+        return Path(found)
+    home = cache.install(f"toxiproxy-{TOXIPROXY_VERSION}", lambda into: _build_toxiproxy(into, progress))
+    return home / "toxiproxy-server"
+
+
+def kafka_pins() -> dict[str, str]:
+    """File name -> SHA-256 of every jar of the default Kafka."""
+    text = resources.files("fencepost.clusters").joinpath(f"kafka-{KAFKA_VERSION}.sha256").read_text()
+    return {name: digest for digest, name in (line.split() for line in text.splitlines())}
+
+
+def _fetch_kafka(into: Path, progress: Progress) -> None:
+    progress(f"fetching Kafka {KAFKA_VERSION} (54 MB, once)")
+    ways = [way for way in (_ivy(into), _maven(into)) if way]
+    if not ways:
+        raise ProvisionError("Kafka cannot be fetched: install pyspark or Maven, or set KAFKA_HOME to a distribution")
+    failures = []
+    for argv in ways:
+        try:
+            _run(argv, into.parent, {})
+        except ProvisionError as error:
+            failures.append(str(error))
+            continue
+        progress("checking the fetched jars")
+        return cache.verify(into, kafka_pins())
+    raise ProvisionError(
+        f"Kafka {KAFKA_VERSION} could not be fetched. {' Then: '.join(failures)} Is there a network? "
+        "Otherwise set KAFKA_HOME to a Kafka distribution"
+    )
+
+
+def _ivy(into: Path) -> list[str] | None:
+    """The command that lets PySpark's Ivy fetch the jars; None without PySpark."""
+    spec = importlib.util.find_spec("pyspark")  # finds, does not import
+    folders = spec.submodule_search_locations if spec else None
+    ivy = sorted(Path(folders[0], "jars").glob("ivy-*.jar")) if folders else []
+    if not ivy:
+        return None
+    home = into.parent
+    lines = "".join(
+        f"<dependency org={quoteattr(group)} name={quoteattr(name)} rev={quoteattr(version)} conf='default->default'/>"
+        for group, name, version in ARTIFACTS
+    )
+    module = home / "ivy.xml"
+    module.write_text(
+        "<ivy-module version='2.0'><info organisation='fencepost' module='kafka'/>"
+        f"<configurations><conf name='default'/></configurations><dependencies>{lines}</dependencies></ivy-module>"
+    )
+    pattern = f"{into}/[artifact]-[revision](-[classifier]).[ext]"
+    own = f"-Divy.default.ivy.user.dir={home / 'ivy-home'}"  # the user's own Ivy folder stays as it is
+    return [
+        *(str(java().path), own, "-jar", str(ivy[-1]), "-ivy", str(module), "-cache", str(home / "ivy-cache")),
+        *("-confs", "default", "-retrieve", pattern),
+    ]
+
+
+def _maven(into: Path) -> list[str] | None:
+    """The command that lets Maven fetch the jars; None where it is not installed."""
+    mvn = shutil.which("mvn")
+    if mvn is None:
+        return None
+    lines = "".join(
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
+        for group, name, version in ARTIFACTS
+    )
+    module = into.parent / "pom.xml"
+    module.write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>fencepost</groupId><artifactId>kafka</artifactId>"
+        f"<version>1</version><dependencies>{lines}</dependencies></project>"
+    )
+    goal = ("dependency:copy-dependencies", f"-DoutputDirectory={into}", "-DincludeScope=runtime")
+    return [mvn, "--batch-mode", "--quiet", "--file", str(module), *goal]
+
+
+def _build_toxiproxy(into: Path, progress: Progress) -> None:
+    go = shutil.which("go")
+    if go is None:
+        raise ProvisionError(
+            "no toxiproxy-server on the PATH and no Go to build it: install Toxiproxy >= 2.12, or Go >= 1.23"
+        )
+    progress(f"building Toxiproxy {TOXIPROXY_VERSION} with Go (once)")
+    package = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{TOXIPROXY_VERSION}"
+    _run([go, "install", package], into.parent, {"GOBIN": str(into), "CGO_ENABLED": "0"})
+    (into / "server").rename(into / "toxiproxy-server")
+
+
+def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+    name = Path(argv[0]).name
+    try:
+        done = subprocess.run(
+            argv, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=FETCH_S, check=False
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise ProvisionError(f"{name} could not run: {error}.") from error
+    if done.returncode:
+        last = " | ".join((done.stdout + done.stderr).strip().splitlines()[-6:])
+        raise ProvisionError(f"{name} ended with exit code {done.returncode}: {last}.")

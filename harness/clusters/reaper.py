@@ -1,0 +1,79 @@
+"""The reaper: a small process that removes what its harness left behind, however the harness ended.
+
+It is started before anything else of a run, in a session of its own, with one end of a pipe as its standard input.
+The harness holds the only other end and never writes. End of file therefore means that the harness is gone *and*
+that no child of it is still between fork and exec (such a child holds a copy of that end), so that every process of
+the run can be found by the token in its environment. There is one way to clean up: the harness itself closes the
+pipe, too, and waits.
+
+Runs as a script with nothing but the standard library and psutil, so that it is there in a few milliseconds.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+
+TOKEN_VARIABLE = "FENCEPOST_OWNER"
+# Two scans in a row must find nothing: a process may fork while it is being looked for.
+QUIET_SCANS = 2
+SCANS = 200
+
+
+def owned(token: str) -> Iterator[psutil.Process]:
+    """The living processes whose environment carries ``token``, zombies left out."""
+    for process in psutil.process_iter():
+        with contextlib.suppress(psutil.Error, OSError):
+            if process.pid != os.getpid() and process.environ().get(TOKEN_VARIABLE) == token:
+                yield process
+
+
+def kill_all(token: str) -> list[int]:
+    """Kill the processes of ``token``, frozen ones too, until none is left.
+
+    Returns:
+        The ids of those that would not die (in an uninterruptible state, or not ours to kill); normally none.
+    """
+    quiet, left = 0, []
+    for _ in range(SCANS):
+        left = list(owned(token))
+        if not left:
+            quiet += 1
+            if quiet == QUIET_SCANS:
+                return []
+            continue
+        quiet = 0
+        for process in left:
+            with contextlib.suppress(psutil.Error):
+                process.kill()  # ends a frozen process as well; SIGCONT first would let it act once more
+        psutil.wait_procs(left, timeout=0.05)
+    return [process.pid for process in left]
+
+
+def clean_up(token: str, directory: Path) -> list[int]:
+    """Kill the processes of ``token`` and remove their ``directory``; returns the ids that would not die."""
+    left = kill_all(token)
+    shutil.rmtree(directory, ignore_errors=True)
+    return left
+
+
+def main(token: str, directory: Path) -> None:
+    """Wait for the end of the harness, then clean up."""
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)  # whoever ends the harness with a signal must not end us before it
+    sys.stdout.write("ready\n")
+    sys.stdout.flush()
+    while os.read(0, 1):
+        pass
+    clean_up(token, directory)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))

@@ -1,0 +1,105 @@
+"""What is made once per machine so that a cluster starts in seconds: a class archive and a formatted log directory.
+
+The class archive holds Kafka's classes as a running node had loaded them; it belongs to one Java, one set of jars and
+one set of flags. The formatted directory holds what ``StorageTool format`` writes, so that starting a cluster copies
+a file instead of running a JVM per node.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import shutil
+import signal
+import tempfile
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from fencepost.clusters import addresses, cache, nodes
+from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters.jvm import FLAGS, Jvm, JvmNode
+from fencepost.clusters.provision import Java, kafka_version
+from fencepost.errors import ClusterError, ProvisionError, WaitTimeout
+from fencepost.interfaces import ClusterSpec
+from fencepost.processes import Owner, wait_ended
+
+ARCHIVE = "kafka.jsa"
+CHECKPOINT = "bootstrap.checkpoint"
+STEP_S = 120.0
+
+
+@dataclass(frozen=True)
+class Template:
+    """The two things, as files."""
+
+    archive: Path
+    checkpoint: Path
+
+
+def template(owner: Owner, java: Java, jars: Sequence[Path], progress: Progress = quiet) -> Template:
+    """The template for this Java and these jars, made when it is not cached (some seconds).
+
+    Raises:
+        ProvisionError: the node that makes it did not work; shows the end of its log.
+    """
+    home = cache.install(_name(java, jars), lambda into: _make(owner, java, jars, into, progress))
+    return Template(home / ARCHIVE, home / CHECKPOINT)
+
+
+def new_id() -> str:
+    """A random cluster or directory id in Kafka's notation."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+
+
+def _name(java: Java, jars: Sequence[Path]) -> str:
+    # The JVM refuses an archive when a jar's size or time changed, so they are part of the name.
+    stats = [(str(jar), jar.stat().st_size, jar.stat().st_mtime_ns) for jar in jars]
+    key = hashlib.sha256(json.dumps([java.description, FLAGS, stats]).encode()).hexdigest()[:12]
+    return f"template-{kafka_version(jars)}-java{java.major}-{key}"
+
+
+def _make(owner: Owner, java: Java, jars: Sequence[Path], into: Path, progress: Progress) -> None:
+    progress("making the class archive and the formatted template (some seconds, once)")
+    spec = ClusterSpec(brokers=1, slots=1)
+    place = addresses.reserve(spec)
+    home = Path(tempfile.mkdtemp(prefix="template-", dir=owner.directory))
+    try:
+        jvm = Jvm(java.path, tuple(jars))
+        (home / "server.properties").write_text(nodes.render(_standalone(spec, place, home / "data")))
+        _format(owner, jvm, home)
+        flags = [f"-XX:ArchiveClassesAtExit={into / ARCHIVE}"]
+        node = JvmNode("template", home, jvm.node(home, flags=flags), owner, (place.lock,))
+        node.start()
+        node.signal(signal.SIGTERM)
+        node.wait_ended(STEP_S)
+        if not (into / ARCHIVE).exists():
+            raise ProvisionError(f"Java wrote no class archive. The end of its log: {node.last_lines()}")
+        shutil.copy(home / "data" / CHECKPOINT, into / CHECKPOINT)
+    except (ClusterError, WaitTimeout) as error:
+        raise ProvisionError(f"the template of a Kafka node could not be made. {error}") from error
+    finally:
+        place.close()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _format(owner: Owner, jvm: Jvm, home: Path) -> None:
+    log = home / "format.log"
+    tool = jvm.command("kafka.tools.StorageTool", "format", "-t", new_id(), "-c", home / "server.properties")
+    code = wait_ended(owner.spawn(tool, log=log), STEP_S)
+    if code:
+        raise ProvisionError(f"StorageTool ended with exit code {code}: {log.read_text()[-500:]}")
+
+
+def _standalone(spec: ClusterSpec, place: addresses.Addresses, data: Path) -> dict[str, object]:
+    """A node that is controller and broker in one, so that the archive has the classes of both."""
+    listeners = place.listeners(1, spec.slots)
+    both = nodes.broker_properties(spec, 1, listeners, place.controller, str(data))
+    return {
+        **both,
+        "process.roles": "broker,controller",
+        "controller.quorum.voters": f"1@{place.controller}",
+        "listeners": f"{both['listeners']},CONTROLLER://{place.controller}",
+    }

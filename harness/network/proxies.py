@@ -1,0 +1,148 @@
+"""The proxies between members and brokers: one Toxiproxy process with one proxy per (slot, broker).
+
+The only module that knows the toxiproxy library. What it adds to it: host and port per cluster (the library keeps
+them on a class), time-outs (it has none), and errors for every answer that is not a success (it passes most on).
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import requests
+from toxiproxy.api import APIConsumer
+from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
+
+from fencepost.clock import eventually
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import ClusterError
+
+ANSWER_S = 5.0
+START_S = 20.0
+Pair = tuple[int, int]
+
+
+def name_of(slot: int, broker: int) -> str:
+    """The name of the proxy of a link, as logs and counters show it."""
+    return f"slot-{slot}-broker-{broker}"
+
+
+def write_config(path: Path, links: Mapping[Pair, tuple[Endpoint, Endpoint]]) -> None:
+    """Write the proxies as Toxiproxy reads them at its start: (slot, broker) -> (listens at, connects to)."""
+    proxies = [
+        {"name": name_of(*pair), "listen": str(listen), "upstream": str(upstream), "enabled": True}
+        for pair, (listen, upstream) in links.items()
+    ]
+    path.write_text(json.dumps(proxies))
+
+
+class Proxies:
+    """The links of a running Toxiproxy. Satisfies ``Links``; may be used from several threads."""
+
+    def __init__(self, api: Endpoint, links: Mapping[Pair, tuple[Endpoint, Endpoint]]) -> None:
+        self._links = dict(links)
+        self._names = itertools.count(1)
+        self._api: type[APIConsumer] = type("Api", (APIConsumer,), {"host": api.host, "port": api.port})
+
+    def await_serving(self) -> None:
+        """Wait until the server answers and has all proxies.
+
+        Raises:
+            WaitTimeout: it does not, in 20 s.
+        """
+
+        def serves() -> bool:
+            try:
+                return len(self._call("get", "/proxies").json()) == len(self._links)
+            except ClusterError:
+                return False
+
+        eventually(serves, START_S, f"Toxiproxy to serve {len(self._links)} proxies")
+
+    def add_toxic(self, slot: int, broker: int, kind: str, stream: str, attributes: Mapping[str, Any]) -> str:
+        """Put a toxic on one link, always in full (toxicity 1.0: chance belongs to the plan); returns its name.
+
+        Raises:
+            ClusterError: the proxy refused it or did not answer.
+        """
+        name = f"{kind}-{stream}-{next(self._names)}"
+        toxic = {"name": name, "type": kind, "stream": stream, "toxicity": 1.0, "attributes": dict(attributes)}
+        self._call("post", f"/proxies/{self._name(slot, broker)}/toxics", json=toxic)
+        return name
+
+    def remove_toxic(self, slot: int, broker: int, name: str) -> None:
+        """Take a toxic away; returns once the proxy confirmed. Removing what is not there is no error.
+
+        Raises:
+            ClusterError: the proxy did not answer.
+        """
+        self._call("delete", f"/proxies/{self._name(slot, broker)}/toxics/{name}", missing_is_fine=True)
+
+    def toxics(self, slot: int, broker: int) -> tuple[str, ...]:
+        """The names of the toxics on one link, as the server tells them."""
+        answer = self._call("get", f"/proxies/{self._name(slot, broker)}/toxics").json()
+        return tuple(toxic["name"] for toxic in answer)
+
+    def set_enabled(self, slot: int, broker: int, enabled: bool) -> None:
+        """Close one link's connections and refuse new ones, or open it again."""
+        self._call("post", f"/proxies/{self._name(slot, broker)}", json={"enabled": enabled})
+
+    def reset(self) -> None:
+        """Remove every toxic and open every link, and see that it is so.
+
+        Raises:
+            ClusterError: the server did not do it.
+        """
+        self._call("post", "/reset")
+        left = [name for name, proxy in self._call("get", "/proxies").json().items() if _disturbed(proxy)]
+        if left:
+            raise ClusterError(f"Toxiproxy was reset, but these links are still disturbed: {', '.join(left)}")
+
+    def endpoint(self, slot: int, broker: int) -> tuple[str, int]:
+        """Where the member in this slot connects to reach this broker."""
+        listen = self._link(slot, broker)[0]
+        return listen.host, listen.port
+
+    def upstream(self, slot: int, broker: int) -> tuple[str, int]:
+        """Where the proxy connects to: the broker's listener of this slot."""
+        upstream = self._link(slot, broker)[1]
+        return upstream.host, upstream.port
+
+    def _link(self, slot: int, broker: int) -> tuple[Endpoint, Endpoint]:
+        if (slot, broker) not in self._links:
+            raise ClusterError(f"there is no link between slot {slot} and broker {broker}")
+        return self._links[slot, broker]
+
+    def _name(self, slot: int, broker: int) -> str:
+        self._link(slot, broker)
+        return name_of(slot, broker)
+
+    def _call(self, method: str, path: str, *, json: Any = None, missing_is_fine: bool = False) -> requests.Response:
+        # The user's HTTP proxy, if any, has no business between us and a loopback address.
+        options: dict[str, Any] = {"timeout": ANSWER_S, "proxies": {"no_proxy": "*"}}
+        if json is not None:
+            options["json"] = json
+        try:
+            answer: requests.Response = getattr(self._api, method)(path, **options)
+            answer.raise_for_status()
+        except NotFound as error:
+            if missing_is_fine:
+                return requests.Response()
+            raise ClusterError(f"Toxiproxy knows no {path}: {_text(error)}") from error
+        except (ProxyExists, InvalidToxic) as error:
+            raise ClusterError(f"Toxiproxy refused {method} {path}: {_text(error)}") from error
+        except requests.RequestException as error:
+            raise ClusterError(f"Toxiproxy did not do {method} {path}: {error}") from error
+        return answer
+
+
+def _disturbed(proxy: Mapping[str, Any]) -> bool:
+    return bool(proxy["toxics"]) or not proxy["enabled"]
+
+
+def _text(error: Exception) -> str:
+    body = error.args[0] if error.args else b""
+    return body.decode(errors="replace").strip() if isinstance(body, bytes) else str(body)
