@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from kafka import errors as kafka_errors
 from kafka.net.manager import KafkaConnectionManager
@@ -30,7 +30,6 @@ PREFERRED = 0
 LATEST = -1
 GROUP = 0
 _ONLY = "bootstrap-0"  # the library's name for the first (here: only) address of a connection manager
-T = TypeVar("T")
 
 
 class NewTopic(Protocol):

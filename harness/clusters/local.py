@@ -136,7 +136,7 @@ class LocalCluster:
     def _begin_proxy(self, toxiproxy: Path) -> None:
         config, api = self.home / "proxies.json", self._addresses.proxy_api
         write_config(config, self._ends)
-        argv = [toxiproxy, "-config", config, "-host", api.host, "-port", str(api.port), "-proxy-metrics"]
+        argv = [str(toxiproxy), "-config", str(config), "-host", api.host, "-port", str(api.port), "-proxy-metrics"]
         log = self.home / "toxiproxy.log"
         self._proxy = self._owner.spawn(argv, log=log, keep_open=(self._addresses.lock,))
 

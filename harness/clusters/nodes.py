@@ -7,7 +7,6 @@ broker. The controller runs apart, so that hitting a broker takes no voter away.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -20,8 +19,17 @@ MOST_BROKERS = 9
 MOST_SLOTS = 200
 # What the harness decides; a scenario that sets these would cut the cluster off from it.
 OURS = frozenset(
-    "node.id process.roles controller.quorum.voters controller.listener.names log.dirs listeners advertised.listeners "
-    "listener.security.protocol.map inter.broker.listener.name".split()
+    {
+        "node.id",
+        "process.roles",
+        "controller.quorum.voters",
+        "controller.listener.names",
+        "log.dirs",
+        "listeners",
+        "advertised.listeners",
+        "listener.security.protocol.map",
+        "inter.broker.listener.name",
+    }
 )
 
 
@@ -111,12 +119,6 @@ def meta_properties(cluster_id: str, node: int, directory_id: str) -> str:
 def heap_of(broker_config: Mapping[str, Any]) -> str:
     """The heap that a node needs: the log cleaner alone asks for 128 MB more."""
     return "384M" if str(broker_config.get("log.cleaner.enable", "")).lower() == "true" else "256M"
-
-
-def ended(log: str) -> str | None:
-    """The reason for which a node gave up, found in its log; None when it tells none."""
-    match = re.search(r"(?:FATAL|ERROR) (.*(?:Exception|Exiting|shutdown|Address already in use).*)", log)
-    return match[1] if match else None
 
 
 def _common(spec: ClusterSpec) -> dict[str, Any]:

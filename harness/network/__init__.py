@@ -1,0 +1,1 @@
+"""The network between members and brokers: proxies, one per (slot, broker)."""
