@@ -5,22 +5,21 @@ Exit codes: 0 valid, 1 invalid, 2 bad usage, 3 unknown, 4 the harness itself fai
 
 from __future__ import annotations
 
-import dataclasses
-import pkgutil
 import secrets
 import sys
 import traceback
 import webbrowser
 from collections.abc import Sequence
-from enum import IntEnum, StrEnum
+from enum import IntEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
 from rich.table import Table
 
-from fencepost import catalogue, codec
+from fencepost import catalogue, codec, listing
+from fencepost.brief import every_check, worst
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
 from fencepost.model import Validity, Verdict
 from fencepost.overrides import override
@@ -38,18 +37,8 @@ class Exit(IntEnum):
     FAILED = 4
 
 
-class Kind(StrEnum):
-    """What can be listed."""
-
-    FAULTS = "faults"
-    WORKLOADS = "workloads"
-    CHECKS = "checks"
-    CLIENTS = "clients"
-    SCENARIOS = "scenarios"
-
-
 OF_VALIDITY = {Validity.VALID: Exit.VALID, Validity.INVALID: Exit.INVALID, Validity.UNKNOWN: Exit.UNKNOWN}
-FAMILY = {Kind.FAULTS: "fault", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
+STYLES = {Validity.VALID: "bold green", Validity.INVALID: "bold red", Validity.UNKNOWN: "bold yellow"}
 
 app = typer.Typer(
     name="fencepost", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
@@ -82,10 +71,10 @@ def doctor() -> None:
 
 
 @app.command("list")
-def list_(kind: Annotated[Kind, typer.Argument(help="What to list.")]) -> None:
+def list_(kind: Annotated[listing.Kind, typer.Argument(help="What to list.")]) -> None:
     """List what there is, with its options."""
     table = Table.grid(padding=(0, 2))
-    for row in _catalogue(kind):
+    for row in listing.rows(kind):
         table.add_row(*row)
     out.print(table)
 
@@ -208,36 +197,11 @@ def _show_plan(plan: Plan) -> None:
 
 
 def _show(verdict: Verdict, folder: Path, *, stored: bool = True) -> None:
-    from fencepost.reports import text
-
-    out.print(text.summary(folder) if stored else text.of_verdict(verdict), markup=False)
-    out.print(f"report: {folder / 'report.html'}", markup=False)
-
-
-def _catalogue(kind: Kind) -> list[tuple[str, str, str]]:
-    if kind is Kind.SCENARIOS:
-        return [(name, _first_comment(catalogue.BUILT_IN / f"{name}.toml"), "") for name in catalogue.built_in()]
-    if kind is Kind.CLIENTS:
-        import fencepost_member.adapters as adapters
-
-        return [
-            (module.name.replace("_", "-"), "", "")
-            for module in pkgutil.iter_modules(adapters.__path__)
-            if not module.name.startswith("_")
-        ]
-    return [(name, _first_line(cls), _options(cls)) for name, cls in codec.known(FAMILY[kind]).items()]
-
-
-def _first_line(cls: type[Any]) -> str:
-    return (cls.__doc__ or "").strip().partition("\n")[0]
-
-
-def _first_comment(path: Path) -> str:
-    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
-
-
-def _options(cls: type[Any]) -> str:
-    return ", ".join(
-        field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default!r}"
-        for field in dataclasses.fields(cls)
-    )
+    for line in every_check(verdict):
+        out.print(f"  {line}", markup=False)
+    out.print(f"{verdict.validity}".upper(), style=STYLES[verdict.validity])
+    if verdict.validity is not Validity.VALID:
+        for line in worst(verdict):
+            out.print(f"  {line}", markup=False)
+    if stored:
+        out.print(f"report: {folder / 'report.html'}", markup=False)

@@ -1,1 +1,216 @@
-"""The pytest plugin."""
+"""The pytest plugin: the fixtures ``chaos``, ``chaos_cluster`` and ``chaos_spark``, and what belongs to them.
+
+Chaos tests carry the marker ``chaos`` and run only when asked for (``-m chaos`` or ``--chaos``). Loading the plugin
+costs nothing: everything else of Fencepost is imported when the first chaos test runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+import shlex
+from collections.abc import Generator, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from fencepost.checkers.session import Spark
+    from fencepost.interfaces import Cluster
+    from fencepost.model import Verdict
+    from fencepost.scenario import Scenario
+
+KEPT_SEEDS = "fencepost/failing-seeds"
+_RUNS = pytest.StashKey[list["ChaosRun"]]()
+_FAILED = pytest.StashKey[bool]()
+
+
+class ChaosRun:
+    """One run of a scenario, made by ``chaos.run``.
+
+    Attributes:
+        folder: its run folder.
+        seed: what decided its random choices.
+    """
+
+    def __init__(self, folder: Path, seed: int, spark: Spark) -> None:
+        self.folder = folder
+        self.seed = seed
+        self.judged: Verdict | None = None
+        self._spark = spark
+
+    @property
+    def verdict(self) -> Verdict:
+        """The judgement of this run; made when first asked for."""
+        if self.judged is None:
+            from fencepost.judging import judge
+
+            self.judged = judge(self.folder, self._spark)
+        return self.judged
+
+    def must_keep_its_promises(self) -> None:
+        """Pass only when the verdict is ``valid``.
+
+        Raises:
+            BrokenPromises: it is ``invalid``; the message tells the worst finding.
+            UnknownVerdict: it is ``unknown``; the message tells why.
+        """
+        from fencepost.brief import worst
+        from fencepost.errors import BrokenPromises, UnknownVerdict
+        from fencepost.model import Validity
+
+        if self.verdict.validity is not Validity.VALID:
+            broken = self.verdict.validity is Validity.INVALID
+            raise (BrokenPromises if broken else UnknownVerdict)("\n".join(worst(self.verdict)))
+
+
+class Chaos:
+    """The factory behind the fixture ``chaos``: performs scenarios on a fresh cluster each."""
+
+    def __init__(self, item: pytest.Item, spark: Spark) -> None:
+        self._item = item
+        self._spark = spark
+
+    def run(self, scenario: Scenario, seed: int | None = None) -> ChaosRun:
+        """Perform ``scenario`` and return the run, not yet judged.
+
+        Args:
+            scenario: what to do.
+            seed: decides every random choice; by default ``--chaos-seed``, or else made from the test's node id.
+        """
+        from fencepost import runner
+        from fencepost.turns import turn
+
+        config = self._item.config
+        cluster = config.getoption("--chaos-cluster")
+        chosen = seed_of(self._item) if seed is None else seed
+        runs = Path(config.getoption("--chaos-runs"))
+        with turn():
+            backend = "local" if cluster == "auto" else cluster
+            folder = runner.run(scenario, seed=chosen, runs=runs, observe=None, backend=backend)
+        run = ChaosRun(folder, chosen, self._spark)
+        self._item.stash[_RUNS].append(run)
+        return run
+
+
+@pytest.fixture(scope="session")
+def chaos_spark() -> Iterator[Spark]:
+    """The Spark that judges, started in the background once for the whole session."""
+    from fencepost.checkers.session import Spark
+
+    spark = Spark.start()
+    yield spark
+    spark.stop()
+
+
+@pytest.fixture
+def chaos_cluster() -> Iterator[Cluster]:
+    """A fresh cluster of three brokers with proxies for eight members, for tests that need no scenario."""
+    from fencepost.clusters import local
+    from fencepost.interfaces import ClusterSpec
+    from fencepost.processes import Owner
+
+    with Owner.open() as owner:
+        cluster = local.start(ClusterSpec(), owner)
+        yield cluster
+        cluster.stop()
+
+
+@pytest.fixture
+def chaos(request: pytest.FixtureRequest, chaos_spark: Spark) -> Iterator[Chaos]:
+    """A factory of runs: ``chaos.run(SCENARIO).must_keep_its_promises()``. A run that nobody judges is an error."""
+    runs: list[ChaosRun] = []
+    request.node.stash[_RUNS] = runs
+    yield Chaos(request.node, chaos_spark)
+    forgotten = [str(run.folder) for run in runs if run.judged is None]
+    if forgotten and not request.node.stash.get(_FAILED, False):
+        pytest.fail(
+            f"nobody judged {', '.join(forgotten)}: call must_keep_its_promises() of the run, or read its verdict",
+            pytrace=False,
+        )
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options, all beginning with ``--chaos``."""
+    group = parser.getgroup("chaos", "chaos tests of Kafka consumer groups (fencepost)")
+    group.addoption("--chaos", action="store_true", help="run the tests marked chaos too")
+    group.addoption("--chaos-cluster", default="auto", metavar="auto|local", help="the back-end (default: auto)")
+    group.addoption(
+        "--chaos-seed", metavar="N|random", help="the seed of every run (default: made from the test's node id)"
+    )
+    group.addoption("--chaos-runs", default="runs", metavar="DIR", help="where run folders are made (default: runs)")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Register the marker and refuse bad options before anything runs."""
+    config.addinivalue_line("markers", "chaos: a chaos test; runs only with -m chaos or --chaos")
+    cluster = config.getoption("--chaos-cluster")
+    if cluster not in ("auto", "local"):
+        raise pytest.UsageError(f"--chaos-cluster: there is no back-end {cluster!r}; use auto or local")
+    seed = config.getoption("--chaos-seed")
+    if seed == "random":
+        config.option.chaos_seed = str(secrets.randbelow(2**31))
+    elif seed is not None and not seed.isdecimal():
+        raise pytest.UsageError(f"--chaos-seed wants a number or 'random', but {seed!r} came")
+
+
+def pytest_report_header(config: pytest.Config) -> str | None:
+    """The seed, when one was chosen for the whole session."""
+    seed = config.getoption("--chaos-seed")
+    return None if seed is None else f"chaos: --chaos-seed {seed}"
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave chaos tests out unless they were asked for."""
+    if config.getoption("--chaos") or re.search(r"\bchaos\b", config.option.markexpr or ""):
+        return
+    left_out = [item for item in items if item.get_closest_marker("chaos")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("chaos")]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Add one section to the report of a failing chaos test, and remember its seed for ``--lf``."""
+    report = yield
+    runs = item.stash.get(_RUNS, [])
+    if report.failed:
+        item.stash[_FAILED] = True
+        if runs:
+            report.sections.append(("chaos", section(item, runs)))
+    if runs and report.when == "teardown" and item.config.cache:
+        kept = item.config.cache.get(KEPT_SEEDS, {})
+        kept.pop(item.nodeid, None)
+        if item.stash.get(_FAILED, False):
+            kept[item.nodeid] = runs[-1].seed
+        item.config.cache.set(KEPT_SEEDS, kept)
+    return report
+
+
+def seed_of(item: pytest.Item) -> int:
+    """The seed of a test: the option's, the one it failed with (under ``--lf``), or one made from its node id."""
+    option = item.config.getoption("--chaos-seed")
+    if option is not None:
+        return int(option)
+    if item.config.getoption("lf", False) and item.config.cache:
+        kept = item.config.cache.get(KEPT_SEEDS, {}).get(item.nodeid)
+        if kept is not None:
+            return int(kept)
+    return int.from_bytes(hashlib.sha256(item.nodeid.encode()).digest()[:4], "big") >> 1
+
+
+def section(item: pytest.Item, runs: list[ChaosRun]) -> str:
+    """What a failing test says of its last run: seed, folder, the worst finding, the command that repeats it."""
+    from fencepost.brief import worst
+
+    run = runs[-1]
+    finding = worst(run.judged) if run.judged else ["the run was not judged"]
+    command = shlex.join(["pytest", "--chaos", item.nodeid, f"--chaos-seed={run.seed}"])
+    report = run.folder / "report.html"
+    lines = [f"seed:    {run.seed}", f"run:     {run.folder}", *finding, f"repeat:  {command}"]
+    return "\n".join([*lines, f"report:  {report}"] if report.exists() else lines)

@@ -1,0 +1,183 @@
+"""What this machine has, what it lacks, and the remedy for each: the command ``fencepost doctor``."""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import psutil
+
+from fencepost.clusters import cache, docker, provision
+from fencepost.errors import ProvisionError
+
+RUN_BYTES = 2_000_000_000
+MEMORY_BYTES = 1_500_000_000
+LOOPBACK = "127.77.254.254"
+
+
+class State(StrEnum):
+    """``later``: made or fetched by the first run; ``optional``: not there, and a local run does without."""
+
+    OK = "ok"
+    LATER = "later"
+    OPTIONAL = "optional"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class Part:
+    """One thing that a run needs: its state, and what was found, or else the remedy."""
+
+    name: str
+    state: State
+    text: str
+
+    def line(self) -> str:
+        """The part as one line."""
+        return f"{self.state:<8}  {self.name:<10}  {self.text}"
+
+
+def examine(runs: Path = Path("runs")) -> tuple[Part, ...]:
+    """Look at everything; ``runs`` is where run folders would be made. Changes nothing, fetches nothing."""
+    looks: dict[str, Callable[[], tuple[State, str]]] = {
+        "Python": _python,
+        "Java": _java,
+        "Kafka": _kafka,
+        "Toxiproxy": _toxiproxy,
+        "ss": _ss,
+        "loopback": _loopback,
+        "signals": _signals,
+        "disk": lambda: _disk(runs),
+        "memory": _memory,
+        "Spark": _spark,
+        "Docker": _docker,
+    }
+    return tuple(_look(name, look) for name, look in looks.items())
+
+
+def blocking(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Those that make a local run impossible."""
+    return tuple(part for part in parts if part.state is State.MISSING)
+
+
+def require(runs: Path = Path("runs")) -> None:
+    """Make sure that a local run is possible.
+
+    Raises:
+        ProvisionError: says everything that is missing, with the remedies.
+    """
+    missing = blocking(examine(runs))
+    if missing:
+        sentences = "; ".join(f"{part.name}: {part.text}" for part in missing)
+        raise ProvisionError(f"a local run is not possible on this machine. {sentences}")
+
+
+def _look(name: str, look: Callable[[], tuple[State, str]]) -> Part:
+    try:
+        return Part(name, *look())
+    except (ProvisionError, OSError, subprocess.SubprocessError) as error:
+        return Part(name, State.MISSING, str(error))
+
+
+def _python() -> tuple[State, str]:
+    return State.OK, f"{platform.python_version()} at {sys.executable}"  # an older one cannot install Fencepost
+
+
+def _java() -> tuple[State, str]:
+    java = provision.java()
+    return State.OK, f"{java.description.partition(' / ')[0]} at {java.path}"
+
+
+def _kafka() -> tuple[State, str]:
+    if os.environ.get("KAFKA_HOME"):
+        return State.OK, f"{provision.kafka_version(provision.kafka())} in KAFKA_HOME"
+    home = cache.directory() / f"kafka-{provision.KAFKA_VERSION}"
+    if cache.intact(home):
+        return State.OK, f"{provision.KAFKA_VERSION} in {home}"
+    return State.LATER, f"the first run fetches Kafka {provision.KAFKA_VERSION} (54 MB) into {cache.directory()}"
+
+
+def _toxiproxy() -> tuple[State, str]:
+    home = cache.directory() / f"toxiproxy-{provision.TOXIPROXY_VERSION}"
+    found = shutil.which("toxiproxy-server") or (str(home / "toxiproxy-server") if cache.intact(home) else None)
+    if found:
+        return State.OK, found
+    go = shutil.which("go")
+    if go:
+        return State.LATER, f"the first run builds Toxiproxy {provision.TOXIPROXY_VERSION} with {go}"
+    return State.MISSING, "install Go >= 1.23 (it builds Toxiproxy), or put toxiproxy-server >= 2.12 on the PATH"
+
+
+def _ss() -> tuple[State, str]:
+    found = shutil.which("ss")
+    return (State.OK, found) if found else (State.MISSING, "install ss (Debian: iproute2), the witness of black holes")
+
+
+def _loopback() -> tuple[State, str]:
+    if platform.system() != "Linux":
+        return State.MISSING, "the local back-end needs Linux, where all of 127.0.0.0/8 is this machine"
+    with socket.socket() as probe:
+        try:
+            probe.bind((LOOPBACK, 0))
+        except OSError as error:
+            return State.MISSING, f"{LOOPBACK} cannot be used ({error.strerror}): give lo the network 127.0.0.0/8"
+    return State.OK, f"{LOOPBACK} can be listened on"
+
+
+def _signals() -> tuple[State, str]:
+    child = subprocess.Popen([sys.executable, "-S", "-c", "input()"], stdin=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    try:
+        child.send_signal(signal.SIGSTOP)
+        _, status = os.waitpid(child.pid, os.WUNTRACED)
+        stopped = os.WIFSTOPPED(status)
+    finally:
+        child.kill()
+        child.communicate()
+    if not stopped:
+        return State.MISSING, "a child process could not be stopped by a signal: is a sandbox in the way?"
+    return State.OK, "processes can be stopped and killed"
+
+
+def _disk(runs: Path) -> tuple[State, str]:
+    for folder in (runs.absolute(), Path(tempfile.gettempdir())):
+        there = next(path for path in (folder, *folder.parents) if path.exists())
+        free = shutil.disk_usage(there).free
+        if not os.access(there, os.W_OK):
+            return State.MISSING, f"{there} cannot be written: choose another folder with --runs (or TMPDIR)"
+        if free < RUN_BYTES:
+            return State.MISSING, (
+                f"{there} has {free / 1e9:.1f} GB free, but a run wants {RUN_BYTES / 1e9:g} GB: "
+                "free some, or choose another disk with --runs (or TMPDIR)"
+            )
+    return State.OK, f"{free / 1e9:.0f} GB free"
+
+
+def _memory() -> tuple[State, str]:
+    free = psutil.virtual_memory().available
+    if free < MEMORY_BYTES:
+        return State.MISSING, f"{free / 1e9:.1f} GB available, but a cluster and Spark want {MEMORY_BYTES / 1e9:g} GB"
+    return State.OK, f"{free / 1e9:.1f} GB available"
+
+
+def _spark() -> tuple[State, str]:
+    archives = sorted((cache.directory() / "spark-classes").glob("*.jsa"))
+    if archives:
+        return State.OK, f"starts fast from {archives[-1]}"
+    return State.LATER, "the first verdict takes some seconds more and makes a class archive for the next ones"
+
+
+def _docker() -> tuple[State, str]:
+    try:
+        return State.OK, f"engine {docker.engine()}"
+    except ProvisionError as error:
+        return State.OPTIONAL, str(error)
