@@ -1,0 +1,10 @@
+"""Workloads: what producers write, what a member does with a record, and what such a group may be expected to keep.
+
+One file each; the class is exported here under its own name. The loop itself runs on the member's side.
+"""
+
+from __future__ import annotations
+
+from fencepost.workloads.poll_loop import PollLoop
+
+__all__ = ["PollLoop"]

@@ -1,0 +1,88 @@
+"""Adapters: a thin layer over one client library each. They hold library calls and error names, and no judgement.
+
+The file name in snake case is the client's name: ``confluent-kafka`` is ``confluent_kafka.py``. Each file offers
+``connect(config, listener) -> Adapter``. What only some libraries can do is a protocol of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+
+from fencepost_member.config import ConfigError, MemberConfig
+
+Tp = Tuple[str, int]
+Record = Tuple[str, int, int, Optional[bytes], Optional[bytes]]  # topic, partition, offset, key, value
+
+
+class Listener(Protocol):
+    """What a client tells the member, always from inside a call of the adapter, on the caller's thread."""
+
+    def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """Partitions came; ``apply`` carries it out at the client (incrementally where the protocol is)."""
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """Partitions are to be given up; the member still owns them until ``apply`` returns."""
+
+    def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """Partitions are gone already: somebody else may own them."""
+
+    def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
+        """The client finished a commit that it began by itself; an error name for each partition, empty: none."""
+
+    def error(self, name: str, text: str, fatal: bool) -> None:
+        """The client reports an error by Kafka's name; after a fatal one it will not work again."""
+
+
+class Adapter(Protocol):
+    """One consumer object of one library."""
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """Join the group; the first polls carry it out."""
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """At most ``most`` records, an empty list after ``timeout_s`` without any."""
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """Commit the next offsets to read and wait for the answer: an error name for each, empty: accepted."""
+
+    def identity(self) -> Tuple[str, int]:
+        """(member id, generation or member epoch) now; an unknown generation is -1."""
+
+    def close(self) -> None:
+        """Leave the group. The revoked callback may come from inside."""
+
+
+class Seeks(Protocol):
+    """An adapter that can move the position inside an assignment."""
+
+    def seek(self, tp: Tp, offset: int) -> None:
+        """The next record of ``tp`` that a poll returns is the one at ``offset``."""
+
+
+class Stores(Protocol):
+    """An adapter whose client commits by itself what is stored."""
+
+    def store(self, offsets: Mapping[Tp, int]) -> None:
+        """Let the client commit these next offsets when it thinks fit."""
+
+
+class Described(Protocol):
+    """What an adapter tells about itself for the record."""
+
+    version: str
+    settings: Mapping[str, Any]  # what the client was configured with, callbacks left out
+
+
+def connect(config: MemberConfig, listener: Listener) -> Any:
+    """The adapter for ``config.client``, connected; it satisfies ``Adapter`` and what else its library can do.
+
+    Raises:
+        ConfigError: there is no such adapter, its library is missing, or it refuses the settings.
+    """
+    name = config.client.replace("-", "_")
+    try:
+        module = importlib.import_module("%s.%s" % (__name__, name))
+    except ImportError as error:
+        raise ConfigError("client %r cannot be used here: %s" % (config.client, error)) from error
+    return module.connect(config, listener)

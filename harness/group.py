@@ -1,0 +1,177 @@
+"""The group under test, from the harness's side: handles for its members and producers, and what they tell live."""
+
+from __future__ import annotations
+
+import signal as signals
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fencepost import scenario
+from fencepost.errors import MemberError
+from fencepost.interfaces import Cluster, Workload
+from fencepost.live import Progress, progress
+from fencepost.lives import KILL_S, Home, Interpreter, Life, stop
+from fencepost.model import TopicPartition
+
+__all__ = ["Group", "Home", "Interpreter", "Life", "MemberProcess", "Progress", "make", "stop"]
+
+
+class MemberProcess:
+    """One member over all its lives. Satisfies ``interfaces.Node``.
+
+    Attributes:
+        index, slot: which member, and the slot it lives in.
+        life: the present or last life; None before the first.
+    """
+
+    def __init__(
+        self, home: Home, index: int, slot: int, config: Mapping[str, Any], interpreter: Interpreter | None = None
+    ) -> None:
+        """``config``: what ``fencepost_member`` reads, but for actor, member, slot and run. Nothing is started."""
+        self.index, self.slot = index, slot
+        self.life: Life | None = None
+        self._home, self._lives = home, 0
+        self._config = {**config, "member": index, "slot": slot}
+        self._interpreter = interpreter or Interpreter()
+
+    @property
+    def name(self) -> str:
+        """``member-2``, over all lives."""
+        return f"member-{self.index}"
+
+    @property
+    def actor(self) -> str:
+        """``member-2.1``: the present or last life; empty before the first."""
+        return self.life.actor if self.life else ""
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the present life; None when there is none."""
+        return self.life.pid if self.life else None
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """What the present life owned at the last refresh; nothing once it has ended."""
+        return self.life.live.owned if self.life and self.pid is not None else frozenset()
+
+    def launch(self) -> None:
+        """Begin a new life without waiting for it. No-op when alive."""
+        if self.pid is None:
+            self._lives += 1
+            actor = f"{self.name}.{self._lives}"
+            self.life = Life(self._home, actor, "fencepost_member", self._config, self._interpreter)
+
+    def start(self) -> None:
+        """Begin a new life and return once its loop runs. No-op when alive."""
+        self.launch()
+        assert self.life is not None
+        self.life.wait_started()
+
+    def signal(self, signal: int) -> None:
+        """Send a signal to the present life; nothing happens when there is none."""
+        if self.life:
+            self.life.signal(signal)
+
+    def wait_ended(self, within_s: float) -> int:
+        """Wait for the present life to end and return its exit code. Raises MemberError before the first life."""
+        if self.life is None:
+            raise MemberError(f"{self.name} was never started, so it cannot end")
+        return self.life.wait_ended(within_s)
+
+
+class Group:
+    """All members and producers of a run.
+
+    Attributes:
+        members: by index; those that were never started included.
+        producers: the lives of the producers, each has one; empty before ``start_producers``.
+    """
+
+    def __init__(self, home: Home, members: Sequence[MemberProcess], producers: Sequence[Mapping[str, Any]]) -> None:
+        """``producers``: a configuration for each. Nothing is started."""
+        self._home, self._configs = home, producers
+        self.members = tuple(members)
+        self.producers: tuple[Life, ...] = ()
+
+    def start(self) -> None:
+        """Start all members and producers at once; returns when all run. Raises MemberError when one does not."""
+        for member in self.members:
+            member.launch()
+        self.start_producers()
+        for member in self.members:
+            member.start()
+
+    def start_producers(self) -> None:
+        """Start the producers; returns when all run."""
+        module = "fencepost_member.producer"
+        names = [f"producer-{config['writer']}" for config in self._configs]
+        self.producers = tuple(
+            Life(self._home, name, module, config, Interpreter())
+            for name, config in zip(names, self._configs, strict=True)
+        )
+        for producer in self.producers:
+            producer.wait_started()
+
+    def refresh(self) -> None:
+        """Read on what members and producers tell, and reap those that have ended."""
+        for life in self._lives():
+            life.live.refresh()
+            _ = life.exit_code
+
+    def progress(self) -> Progress:
+        """Records so far."""
+        return progress(self._home.history / "segments")
+
+    def stop_producers(self, within_s: float) -> list[str]:
+        """End the producers cleanly; see ``stop``."""
+        return stop(self.producers, within_s)
+
+    def stop_members(self, within_s: float) -> list[str]:
+        """End the members cleanly; see ``stop``."""
+        return stop([member.life for member in self.members if member.life], within_s)
+
+    def kill(self) -> None:
+        """Kill whatever is left, paused or not, and reap it. May be called twice."""
+        for life in self._lives():
+            life.signal(signals.SIGKILL)
+        for life in self._lives():
+            life.wait_ended(KILL_S)
+        self.refresh()
+
+    def _lives(self) -> list[Life]:
+        return [*self.producers, *(member.life for member in self.members if member.life)]
+
+
+def make(
+    home: Home,
+    cluster: Cluster,
+    spec: scenario.Group,
+    workload: Workload,
+    *,
+    name: str,
+    topics: Mapping[str, Mapping[int, int]],
+    seed: int,
+) -> Group:
+    """The group that a scenario asks for: member ``i`` in slot ``i``, producers past the proxies. Starts nothing.
+
+    Args:
+        name: ``group.id``.
+        topics: topic -> partition -> number ``tp``.
+    """
+    shared = {
+        "group": name,
+        "topics": topics,
+        "client": spec.client,
+        "protocol": spec.protocol,
+        "client_config": dict(spec.client_config()),
+        "loop": workload.member_config(),
+    }
+    members = []
+    for index in range(spec.members):
+        instance = f"{name}-member-{index}" if spec.static else None
+        own = {"bootstrap": cluster.bootstrap(index), "instance_id": instance}
+        members.append(MemberProcess(home, index, index, {**shared, **own}))
+    options = dict(workload.producer_config())
+    count = options.pop("producers", 1)
+    common = {**options, "topics": topics, "bootstrap": cluster.bootstrap(), "seed": seed}
+    return Group(home, members, [{**common, "writer": writer} for writer in range(count)])

@@ -1,0 +1,152 @@
+"""Processes of members and producers, one life at a time: started, watched, ended and reaped.
+
+Each life has its own actor name, configuration file and log. That it was started and how it ended are events of the
+harness; everything else it tells itself.
+"""
+
+from __future__ import annotations
+
+import json
+import signal as signals
+import sys
+import threading
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fencepost_member
+from fencepost.clock import NS, eventually, now_ns
+from fencepost.errors import MemberError
+from fencepost.history import EventKind
+from fencepost.live import LiveEvents
+from fencepost.processes import Owner
+from fencepost_member.events import EventLog
+
+START_S = 30.0
+KILL_S = 10.0
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the processes of one run belong.
+
+    Attributes:
+        owner: owns the processes and their configuration files.
+        events: the harness's event log.
+        history, logs: folders of the run.
+    """
+
+    owner: Owner
+    events: EventLog
+    history: Path
+    logs: Path
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """The Python that a member runs on, ours by default; ``import_path`` is where it finds its client library
+    when that is not installed in it."""
+
+    python: str = sys.executable
+    import_path: tuple[Path, ...] = ()
+
+
+class Life:
+    """One life of a member or producer: begins when made, ends when reaped."""
+
+    def __init__(
+        self, home: Home, actor: str, module: str, config: Mapping[str, Any], interpreter: Interpreter
+    ) -> None:
+        """Start ``python -m module CONFIG.json`` and return at once."""
+        self.actor, self.log = actor, home.logs / f"{actor}.log"
+        self.live = LiveEvents(home.history / "events" / f"{actor}.jsonl")
+        self._events, self._lock = home.events, threading.Lock()
+        self._exit_code: int | None = None
+        file = home.owner.directory / "config" / f"{actor}.json"
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        file.write_text(json.dumps({**config, "actor": actor, "run": str(home.history)}, indent=1), encoding="utf-8")
+        path = [str(_member_side(home.owner.directory)), *map(str, interpreter.import_path)]
+        begun_ns = now_ns()
+        self._process = home.owner.spawn(
+            [interpreter.python, "-m", module, file], log=self.log, env={"PYTHONPATH": ":".join(path)}
+        )
+        detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}
+        self._events.note(EventKind.LAUNCHED, actor=actor, detail=detail, begin_ns=begun_ns, end_ns=now_ns())
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it lives. Reaps the process and writes its ended event when it finds it ended."""
+        with self._lock:
+            if self._exit_code is None:
+                code = self._process.poll()
+                if code is not None:
+                    self._exit_code = int(code)
+                    how = "closed" if code == 0 else "killed" if code < 0 else "crashed"
+                    self._events.note(EventKind.ENDED, actor=self.actor, detail={"exit_code": int(code), "how": how})
+            return self._exit_code
+
+    @property
+    def pid(self) -> int | None:
+        """None once it has ended."""
+        return None if self.exit_code is not None else int(self._process.pid)
+
+    def wait_started(self) -> None:
+        """Wait until its loop runs. Raises MemberError when it ended instead."""
+
+        def started() -> bool:
+            self.live.refresh()
+            if self.live.started is None and self.exit_code is not None:
+                raise MemberError(f"{self.actor} ended with exit code {self.exit_code} at its start: {self._log_end()}")
+            return self.live.started is not None
+
+        eventually(started, START_S, f"{self.actor} to start", state=self._log_end)
+
+    def signal(self, number: int) -> None:
+        """Send a signal; nothing happens when it has ended."""
+        with self._lock:
+            if self._exit_code is None and self._process.poll() is None:
+                self._process.send_signal(signals.Signals(number))
+
+    def wait_ended(self, within_s: float) -> int:
+        """Wait for its end and return its exit code (negative: the signal's number)."""
+        eventually(lambda: self.exit_code is not None, within_s, f"{self.actor} to end", state=self._log_end)
+        assert self.exit_code is not None
+        return self.exit_code
+
+    def _log_end(self) -> str:
+        try:
+            with self.log.open(encoding="utf-8", errors="replace") as lines:
+                return "its log ends with: " + ("".join(deque(lines, 10)).strip() or "nothing")
+        except OSError as error:
+            return f"its log cannot be read ({error})"
+
+
+def stop(lives: Sequence[Life], within_s: float) -> list[str]:
+    """End processes cleanly, all at once; those that do not within the bound are killed. Returns the names of these."""
+    for life in lives:
+        life.signal(signals.SIGTERM)
+    deadline_ns = now_ns() + int(within_s * NS)
+    eventually(
+        lambda: all(life.exit_code is not None for life in lives) or now_ns() > deadline_ns,
+        within_s + KILL_S,
+        "processes to end",
+    )
+    late = [life for life in lives if life.exit_code is None]
+    for life in late:
+        life.signal(signals.SIGKILL)
+        life.wait_ended(KILL_S)
+    for life in lives:
+        life.live.refresh()
+    return [life.actor for life in late]
+
+
+def _member_side(directory: Path) -> Path:
+    """A folder that holds ``fencepost_member`` and nothing else of ours, for an interpreter's import path."""
+    folder = directory / "import"
+    link = folder / "fencepost_member"
+    if not link.is_symlink():
+        folder.mkdir(exist_ok=True)
+        link.symlink_to(Path(fencepost_member.__file__).parent, target_is_directory=True)
+    return folder

@@ -1,0 +1,29 @@
+"""A member process: ``python -m fencepost_member CONFIG.json``. SIGTERM and SIGINT ask for a clean end.
+
+See ``fencepost_member.process`` for the exit codes.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import Sequence
+
+from fencepost_member.config import read_member
+from fencepost_member.loop import Member
+from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one member to its end; its exit code."""
+    config = read_member(argv[0])
+    stop = stop_on_signals()
+    events, recorder = open_history(config.run, config.actor)
+    fatal = Member(config, recorder.lane(), events, stop).run()
+    recorder.close()
+    if fatal:
+        print("the client gave up for good: %s" % fatal, file=sys.stderr)
+    return GAVE_UP if fatal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(main, "usage: python -m fencepost_member CONFIG.json"))

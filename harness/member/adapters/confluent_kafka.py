@@ -1,0 +1,194 @@
+"""The adapter for confluent-kafka (librdkafka): classic and consumer (KIP-848) protocol."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+
+import confluent_kafka as client
+
+from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.config import ConfigError, MemberConfig
+
+STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
+# What the loop, the group or the slot decides; a client setting of that name would contradict it.
+RESERVED = ("bootstrap.servers", "group.id", "group.protocol", "group.instance.id")
+RESERVED_LOOP = ("enable.auto.commit", "enable.auto.offset.store", "auto.commit.interval.ms")
+# With the consumer protocol these are the brokers' to decide, and the client refuses them.
+CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy", "group.protocol.type")
+
+# librdkafka's names where they are not Kafka's. Its own errors (names with a leading underscore) become LOCAL_...
+KAFKA_NAMES = {
+    "INVALID_MSG": "CORRUPT_MESSAGE",
+    "UNKNOWN_TOPIC_OR_PART": "UNKNOWN_TOPIC_OR_PARTITION",
+    "INVALID_MSG_SIZE": "INVALID_FETCH_SIZE",
+    "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
+    "MSG_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE",
+    "STALE_CTRL_EPOCH": "STALE_CONTROLLER_EPOCH",
+    "TOPIC_EXCEPTION": "INVALID_TOPIC_EXCEPTION",
+    "GROUP_COORDINATOR_NOT_AVAILABLE": "COORDINATOR_NOT_AVAILABLE",
+    "NOT_COORDINATOR_FOR_GROUP": "NOT_COORDINATOR",
+    "GROUP_LOAD_IN_PROGRESS": "COORDINATOR_LOAD_IN_PROGRESS",
+    "_TRANSPORT": "NETWORK_EXCEPTION",
+    "_MSG_TIMED_OUT": "LOCAL_MESSAGE_TIMED_OUT",
+    "_FENCED": "FENCED_INSTANCE_ID",
+}
+
+
+def error_name(error: Optional[client.KafkaError]) -> str:
+    """Kafka's name of a client error; empty for none."""
+    if error is None or error.code() == 0:
+        return ""
+    name = str(error.name())
+    return KAFKA_NAMES.get(name) or ("LOCAL" + name if name.startswith("_") else name)
+
+
+def generation_of(metadata: bytes) -> int:
+    """The generation or member epoch in librdkafka's serialised group metadata; -1 where the form is unknown."""
+    magic = b"CGMDv2:"
+    if not metadata.startswith(magic) or len(metadata) < len(magic) + 4:
+        return -1
+    return int(struct.unpack_from("=i", metadata, len(magic))[0])
+
+
+def client_settings(config: MemberConfig) -> Dict[str, Any]:
+    """librdkafka's settings for ``config``, callbacks left out.
+
+    Raises:
+        ConfigError: ``client_config`` sets what the group or the loop decides.
+    """
+    for name in (*RESERVED, *RESERVED_LOOP):
+        if name in config.client_config:
+            source = "the loop's commit policy" if name in RESERVED_LOOP else "the group"
+            raise ConfigError("found the client setting %s, which %s decides: leave it out" % (name, source))
+    auto = config.loop.commit == "auto"
+    settings: Dict[str, Any] = {
+        "bootstrap.servers": config.bootstrap,
+        "group.id": config.group,
+        "client.id": config.actor,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": auto,
+        "enable.auto.offset.store": False,
+    }
+    if auto:
+        settings["auto.commit.interval.ms"] = int(config.loop.commit_every_ms)
+    if config.instance_id is not None:
+        settings["group.instance.id"] = config.instance_id
+    if config.protocol == "consumer":
+        own = {k: v for k, v in config.client_config.items() if k not in CLASSIC_ONLY}
+        return {**settings, "group.protocol": "consumer", **own}
+    return {**settings, "partition.assignment.strategy": STRATEGIES[config.protocol], **config.client_config}
+
+
+def connect(config: MemberConfig, listener: Listener) -> ConfluentKafka:
+    """A consumer for ``config``. Raises ConfigError when librdkafka refuses the settings."""
+    return ConfluentKafka(config, listener)
+
+
+class ConfluentKafka:
+    """One librdkafka consumer; satisfies ``Adapter``, ``Seeks``, ``Stores`` and ``Described``."""
+
+    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+        """Raises ConfigError when librdkafka refuses the settings."""
+        self.version = "%s, librdkafka %s" % (client.__version__, client.libversion()[0])
+        self.settings = client_settings(config)
+        self._listener = listener
+        self._incremental = config.protocol != "eager"
+        callbacks: Dict[str, Any] = {"error_cb": self._error}
+        if config.loop.commit == "auto":
+            callbacks["on_commit"] = self._committed
+        try:
+            self._consumer = client.Consumer({**self.settings, **callbacks})
+        except (client.KafkaException, TypeError, ValueError) as error:
+            raise ConfigError("confluent-kafka refuses the client settings: %s" % error) from error
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """See ``Adapter``."""
+        self._consumer.subscribe(list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``. A batch waits up to ``timeout_s`` to become full."""
+        if most == 1:
+            message = self._consumer.poll(timeout_s)
+            messages: List[Any] = [] if message is None else [message]
+        else:
+            messages = self._consumer.consume(most, timeout_s)
+        records = []
+        for m in messages:
+            error = m.error()
+            if error is None:
+                records.append((m.topic(), m.partition(), m.offset(), m.key(), m.value()))
+            else:
+                self._error(error)
+        return records
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """See ``Adapter``."""
+        try:
+            answers = self._consumer.commit(offsets=_partitions(offsets), asynchronous=False)
+        except client.KafkaException as error:
+            return dict.fromkeys(offsets, error_name(error.args[0]))
+        return {(a.topic, a.partition): error_name(a.error) for a in answers}
+
+    def identity(self) -> Tuple[str, int]:
+        """See ``Adapter``."""
+        metadata = self._consumer.consumer_group_metadata()
+        return self._consumer.memberid() or "", generation_of(metadata if isinstance(metadata, bytes) else b"")
+
+    def close(self) -> None:
+        """See ``Adapter``."""
+        self._consumer.close()
+
+    def seek(self, tp: Tp, offset: int) -> None:
+        """See ``Seeks``."""
+        self._guarded(lambda: self._consumer.seek(client.TopicPartition(tp[0], tp[1], offset)))()
+
+    def store(self, offsets: Mapping[Tp, int]) -> None:
+        """See ``Stores``."""
+        self._guarded(lambda: self._consumer.store_offsets(offsets=_partitions(offsets)))()
+
+    def _assigned(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
+        assign = consumer.incremental_assign if self._incremental else consumer.assign
+        self._listener.assigned(_tps(partitions), self._guarded(lambda: assign(partitions)))
+
+    def _revoked(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
+        self._listener.revoked(_tps(partitions), self._guarded(lambda: self._unassign(consumer, partitions)))
+
+    def _lost(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
+        self._listener.lost(_tps(partitions), self._guarded(lambda: self._unassign(consumer, partitions)))
+
+    def _unassign(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
+        if self._incremental:
+            consumer.incremental_unassign(partitions)
+        else:
+            consumer.unassign()
+
+    def _committed(self, error: Optional[client.KafkaError], partitions: List[client.TopicPartition]) -> None:
+        whole = error_name(error)
+        if whole == "LOCAL_NO_OFFSET":
+            return  # there was nothing new to commit
+        done = [p for p in partitions if p.offset >= 0]
+        offsets = {(p.topic, p.partition): p.offset for p in done}
+        self._listener.committed(offsets, {(p.topic, p.partition): error_name(p.error) or whole for p in done})
+
+    def _error(self, error: client.KafkaError) -> None:
+        self._listener.error(error_name(error), error.str(), error.fatal())
+
+    def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:
+        """``call``, whose failure is reported instead of ending the poll that it happened in."""
+
+        def guarded() -> None:
+            try:
+                call()
+            except client.KafkaException as error:
+                self._error(error.args[0])
+
+        return guarded
+
+
+def _tps(partitions: List[client.TopicPartition]) -> List[Tp]:
+    return [(p.topic, p.partition) for p in partitions]
+
+
+def _partitions(offsets: Mapping[Tp, int]) -> List[client.TopicPartition]:
+    return [client.TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]

@@ -1,0 +1,142 @@
+"""What a member or producer process is told: one JSON file, read strictly."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import MISSING, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Dict, Mapping, Optional, Tuple, Type, TypeVar
+
+T = TypeVar("T")
+Tp = Tuple[str, int]
+
+COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
+PROTOCOLS = ("eager", "cooperative", "consumer")
+
+
+class ConfigError(Exception):
+    """The configuration file cannot be used; the message says what is wrong with it."""
+
+
+@dataclass(frozen=True)
+class LoopConfig:
+    """How a member treats records.
+
+    Attributes:
+        commit: one of ``COMMIT_POLICIES``.
+        commit_every_ms: how often ``after-processing`` and ``auto`` commit.
+        handler_ms: how long the handler takes for one record; it waits, it does not compute.
+        batch: records that one poll may return; 1 polls singly.
+        planted_bug: one of ``fencepost_member.planted.BUGS``, for tests and demonstrations; empty: none.
+    """
+
+    commit: str = "after-processing"
+    commit_every_ms: float = 200
+    handler_ms: float = 0
+    batch: int = 500
+    planted_bug: str = ""
+
+
+@dataclass(frozen=True)
+class MemberConfig:
+    """One life of one member.
+
+    Attributes:
+        actor: the name of this life (``member-2.1``).
+        member, slot: index of the member, and the slot it lives in.
+        run: the history folder of the run.
+        topics: topic -> partition -> number ``tp``.
+        client: the adapter (``confluent-kafka``).
+        protocol: one of ``PROTOCOLS``.
+        client_config: settings for the client, on top of the adapter's own.
+        instance_id: ``group.instance.id`` of a static member.
+    """
+
+    actor: str
+    member: int
+    slot: int
+    run: str
+    group: str
+    topics: Mapping[str, Mapping[str, int]]
+    bootstrap: str
+    client: str = "confluent-kafka"
+    protocol: str = "cooperative"
+    client_config: Mapping[str, Any] = field(default_factory=dict)
+    instance_id: Optional[str] = None
+    loop: LoopConfig = field(default_factory=LoopConfig)
+
+
+@dataclass(frozen=True)
+class ProducerConfig:
+    """One producer process.
+
+    Attributes:
+        writer: its number; every record carries it.
+        rate_hz: records per second; 0: as fast as it goes.
+        keys: how many different keys there are.
+        value_bytes: size of a value.
+        seed: of the order in which keys are drawn.
+        flush_s: how long the last records may take at the end.
+    """
+
+    actor: str
+    writer: int
+    run: str
+    bootstrap: str
+    topics: Mapping[str, Mapping[str, int]]
+    rate_hz: float = 0
+    keys: int = 1000
+    value_bytes: int = 64
+    client_config: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+    flush_s: float = 10.0
+
+
+def read_member(path: str) -> MemberConfig:
+    """The configuration of a member. Raises ConfigError."""
+    data = _read(path)
+    loop = _build(LoopConfig, data.get("loop", {}), path + ", loop")
+    config = _build(MemberConfig, {**data, "loop": loop}, path)
+    _one_of(path, "commit", loop.commit, COMMIT_POLICIES)
+    _one_of(path, "protocol", config.protocol, PROTOCOLS)
+    if loop.batch < 1:
+        raise ConfigError("%s: batch is %r, it must be at least 1" % (path, loop.batch))
+    return config
+
+
+def read_producer(path: str) -> ProducerConfig:
+    """The configuration of a producer. Raises ConfigError."""
+    return _build(ProducerConfig, _read(path), path)
+
+
+def numbers(topics: Mapping[str, Mapping[str, int]]) -> Dict[Tp, int]:
+    """(topic, partition) -> ``tp``, from the form that JSON allows."""
+    return {(topic, int(p)): tp for topic, partitions in topics.items() for p, tp in partitions.items()}
+
+
+def _read(path: str) -> Dict[str, Any]:
+    try:
+        data = json.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise ConfigError("%s cannot be read: %s" % (path, error)) from error
+    if not isinstance(data, dict):
+        raise ConfigError("%s: found %s, expected an object" % (path, type(data).__name__))
+    return data
+
+
+def _build(cls: Type[T], data: Mapping[str, Any], where: str) -> T:
+    known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
+    unknown = sorted(set(data) - set(known))
+    if unknown:
+        raise ConfigError("%s: unknown %s; known are %s" % (where, ", ".join(unknown), ", ".join(known)))
+    missing = [
+        name for name, f in known.items() if name not in data and f.default is MISSING and f.default_factory is MISSING
+    ]
+    if missing:
+        raise ConfigError("%s: %s is missing" % (where, ", ".join(missing)))
+    return cls(**data)
+
+
+def _one_of(path: str, name: str, value: str, allowed: Tuple[str, ...]) -> None:
+    if value not in allowed:
+        raise ConfigError("%s: %s is %r, it must be one of %s" % (path, name, value, ", ".join(allowed)))

@@ -1,0 +1,161 @@
+"""The loop of a member: poll, record, process, commit. One thread does everything, the client's callbacks included.
+
+Because it polls only when it is done with what the last poll returned, it holds no record back when the client tells
+it to give partitions up (callbacks come from inside a poll). Everything the member does with a record is recorded
+before or after the fact, never during: delivered for the whole poll first, then begun and done for each.
+
+A clean end (SIGTERM) finishes the record in hand. The rest of the poll is dropped where dropped records will be
+delivered to somebody else, and finished first where they would not be (a policy or bug that is ``undivided``). Then
+what is done is committed, the client leaves the group, and the closed event is written.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from typing import Any, Callable, Dict, List
+
+from fencepost_member import adapters, outcomes
+from fencepost_member.adapters import Record
+from fencepost_member.commits import POLICIES, Commits, Work, by_answer
+from fencepost_member.config import MemberConfig, numbers
+from fencepost_member.events import EventLog
+from fencepost_member.ownership import Ownership, Tp, names, places
+from fencepost_member.payload import unpack
+from fencepost_member.planted import BUGS
+from fencepost_member.recorder import MemberLane
+
+POLL_S = 0.1
+SECRET_WORDS = ("password", "secret", "key.pem", "key.location", "jaas", "oauthbearer.config", "token")
+
+
+class Member:
+    """One life of a member. Satisfies ``adapters.Listener``."""
+
+    def __init__(self, config: MemberConfig, lane: MemberLane, events: EventLog, stop: threading.Event) -> None:
+        """Connects the client. Raises ConfigError when it refuses its settings."""
+        self._config, self._lane, self._events, self._stop = config, lane, events, stop
+        self._numbers = numbers(config.topics)
+        self._ownership = Ownership()
+        self._adapter: Any = adapters.connect(config, self)
+        commits = Commits(self._adapter, events)
+        self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._ownership)
+        self._bug = BUGS[config.loop.planted_bug](self._adapter, events, self._ownership)
+        self._divided = not (self._policy.undivided or self._bug.undivided)
+        self._never = threading.Event()  # the handler waits on it
+        self._polls = self._records = 0
+        self._fatal = ""
+
+    def run(self) -> str:
+        """Consume until told to stop. Returns the name of a fatal client error; empty after a clean end."""
+        self._adapter.subscribe(sorted(self._config.topics))
+        self._events.note("started", detail=self._introduction())
+        batch = self._config.loop.batch
+        while not self._stop.is_set() and not self._fatal:
+            work = self._deliver(self._adapter.poll(batch, POLL_S))
+            if self._policy.admit(work):
+                self._process(self._bug.arrange(work))
+            self._policy.between()
+        if not self._fatal:
+            self._policy.leave()
+        self._adapter.close()
+        if not self._fatal:
+            self._events.note("closed", detail={"polls": self._polls, "records": self._records})
+        return self._fatal
+
+    def _deliver(self, records: List[Record]) -> Work:
+        delivered, intervals, tp_numbers, poll = (
+            self._lane.delivered,
+            self._ownership.intervals,
+            self._numbers,
+            self._polls,
+        )
+        self._polls += 1
+        work: Work = []
+        for position, (topic, partition, offset, key, value) in enumerate(records):
+            tp = (topic, partition)
+            number, writer, seq = unpack(key, value)
+            index = delivered(tp_numbers[tp], offset, number, writer, seq, intervals.get(tp, -1), poll, position)
+            work.append((index, tp, offset + 1))
+        return work
+
+    def _process(self, work: Work) -> None:
+        begin, done, finished = self._lane.begin, self._lane.done, self._policy.finished
+        handler_s, wait = self._config.loop.handler_ms / 1000, self._never.wait
+        for index, tp, next_offset in work:
+            begin(index)
+            if handler_s:
+                wait(handler_s)
+            done(index)
+            self._records += 1
+            finished(tp, next_offset)
+            if self._divided:
+                if self._stop.is_set():
+                    return
+                self._policy.between()
+
+    def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        event = self._begin("assigned", partitions, self._ownership.take(partitions))
+        apply()
+        self._events.end(event)
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        event = self._begin("revoked", partitions, self._ownership.of(partitions))
+        self._policy.giving_up(partitions, lost=False)
+        apply()
+        self._ownership.give_up(partitions)
+        self._events.end(event)
+
+    def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        event = self._begin("lost", partitions, self._ownership.of(partitions))
+        self._policy.giving_up(partitions, lost=True)
+        apply()
+        self._ownership.give_up(partitions)
+        self._events.end(event)
+
+    def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
+        """See ``Listener``. When the client began the commit is not known: the moment of the answer is the latest."""
+        member_id, generation = self._adapter.identity()
+        for answered in by_answer(offsets, errors):
+            self._events.note("commit", member_id=member_id, generation=generation, detail={"mode": "auto"}, **answered)
+
+    def error(self, name: str, text: str, fatal: bool) -> None:
+        """See ``Listener``."""
+        self._fatal = self._fatal or (name if fatal else "")
+        detail = {"text": text, "fatal": fatal, "retriable": outcomes.rule(name).retriable}
+        self._events.note("error", error=name, detail=detail)
+
+    def _begin(self, kind: str, partitions: List[Tp], intervals: Dict[Tp, int]) -> int:
+        member_id, generation = self._adapter.identity()
+        return self._events.begin(
+            kind,
+            partitions=places(partitions),
+            member_id=member_id,
+            generation=generation,
+            detail={"intervals": names(intervals)},
+        )
+
+    def _introduction(self) -> Dict[str, Any]:
+        config = self._config
+        return {
+            "pid": os.getpid(),
+            "slot": config.slot,
+            "member": config.member,
+            "client": config.client,
+            "client_version": self._adapter.version,
+            "protocol": config.protocol,
+            "instance_id": config.instance_id,
+            "commit": config.loop.commit,
+            "planted_bug": config.loop.planted_bug,
+            "config": redacted(self._adapter.settings),
+        }
+
+
+def redacted(settings: Any) -> Dict[str, Any]:
+    """Client settings without their secrets, as they may be written down."""
+    return {
+        name: "(redacted)" if any(word in name for word in SECRET_WORDS) else value for name, value in settings.items()
+    }

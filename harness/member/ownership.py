@@ -1,0 +1,53 @@
+"""Which partitions a member owns now, and as which assignment interval of its life. Pure."""
+
+from __future__ import annotations
+
+from typing import Dict, Iterable, List, Tuple
+
+Tp = Tuple[str, int]
+
+
+class Ownership:
+    """Numbers the assignment intervals of each partition from 0.
+
+    Attributes:
+        intervals: partition owned now -> number of the interval. Read it, change it only by the methods.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is owned."""
+        self.intervals: Dict[Tp, int] = {}
+        self._used: Dict[Tp, int] = {}
+
+    def take(self, partitions: Iterable[Tp]) -> Dict[Tp, int]:
+        """Begin an interval of each of ``partitions``; their numbers. One that is owned already begins a new one."""
+        taken = {}
+        for tp in partitions:
+            taken[tp] = self._used.get(tp, 0)
+            self._used[tp] = taken[tp] + 1
+        self.intervals.update(taken)
+        return taken
+
+    def of(self, partitions: Iterable[Tp]) -> Dict[Tp, int]:
+        """The numbers of the present intervals; -1 for a partition that is not owned."""
+        return {tp: self.intervals.get(tp, -1) for tp in partitions}
+
+    def give_up(self, partitions: Iterable[Tp]) -> None:
+        """End the intervals of ``partitions``."""
+        for tp in partitions:
+            self.intervals.pop(tp, None)
+
+
+def names(intervals: Dict[Tp, int]) -> Dict[str, int]:
+    """Intervals as an event's detail tells them: ``{"orders-3": 0}``."""
+    return {"%s-%d" % tp: number for tp, number in intervals.items()}
+
+
+def rows(offsets: Dict[Tp, int]) -> List[List[object]]:
+    """Offsets as an event's ``partitions``: ``[[topic, partition, offset], ...]``."""
+    return [[topic, partition, offset] for (topic, partition), offset in offsets.items()]
+
+
+def places(partitions: Iterable[Tp]) -> List[List[object]]:
+    """Partitions as an event's ``partitions``, without offsets."""
+    return [[topic, partition, None] for topic, partition in partitions]

@@ -1,0 +1,37 @@
+"""What a record of ours carries: who wrote it, as which of its records, under which key.
+
+The value is ``"<4sIQQ"``: magic ``FP01``, writer, sequence number, key number, then padding up to the wanted size.
+The record's key is the key number in decimal. Records of anybody else are recorded under a hash of their key bytes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Optional, Tuple
+
+MAGIC = b"FP01"
+_LAYOUT = struct.Struct("<4sIQQ")
+SIZE = _LAYOUT.size
+_unpack = _LAYOUT.unpack_from
+
+
+def pack(writer: int, seq: int, key: int, size: int = SIZE) -> bytes:
+    """The value of one record, padded with zeros to ``size`` bytes (never shorter than ``SIZE``)."""
+    return _LAYOUT.pack(MAGIC, writer, seq, key).ljust(size, b"\0")
+
+
+def unpack(key: Optional[bytes], value: Optional[bytes]) -> Tuple[int, int, int]:
+    """(key number, writer, sequence number) of a record; writer and sequence are -1 when it is not ours."""
+    if value is not None and len(value) >= SIZE:
+        magic, writer, seq, number = _unpack(value)
+        if magic == MAGIC:
+            return number, writer, seq
+    return key_hash(key), -1, -1
+
+
+def key_hash(key: Optional[bytes]) -> int:
+    """A signed 64-bit number for foreign key bytes, the same on every machine; -1 for a record without a key."""
+    if key is None:
+        return -1
+    return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little", signed=True)

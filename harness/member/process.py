@@ -1,0 +1,47 @@
+"""What member and producer processes have in common: signals, arguments, exit codes.
+
+Exit codes: 0 after a clean end, 2 when the configuration cannot be used, 3 when the client gave up for good.
+Anything else (a traceback on stderr, a signal) is a crash.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Callable, Sequence, Tuple
+
+from fencepost_member.config import ConfigError
+from fencepost_member.events import EventLog
+from fencepost_member.recorder import Recorder
+
+BAD_CONFIG, GAVE_UP = 2, 3
+
+
+def stop_on_signals() -> threading.Event:
+    """An event that SIGTERM and SIGINT set."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    return stop
+
+
+def open_history(run: str, actor: str) -> Tuple[EventLog, Recorder]:
+    """The files in which ``actor`` records, below the history folder ``run``."""
+    history = Path(run)
+    return EventLog(history / "events" / (actor + ".jsonl"), actor), Recorder(history / "segments", actor)
+
+
+def run(program: Callable[[Sequence[str]], int], usage: str) -> int:
+    """Run ``program`` with the arguments of this process; what is wrong with them is a sentence and exit code 2."""
+    faulthandler.enable()
+    if len(sys.argv) != 2:
+        print(usage, file=sys.stderr)
+        return BAD_CONFIG
+    try:
+        return program(sys.argv[1:])
+    except ConfigError as error:
+        print(error, file=sys.stderr)
+        return BAD_CONFIG

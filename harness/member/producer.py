@@ -1,0 +1,174 @@
+"""A producer process: ``python -m fencepost_member.producer CONFIG.json``. SIGTERM and SIGINT ask for a clean end.
+
+It writes keyed records, each with its writer and sequence number, to partition ``key % partitions``, idempotently and
+with acks=all. Every send is recorded before the client has it, and completed in place when the client reports: ok with
+its offset, fail when it certainly did not happen, info when nobody knows. At a clean end what is on its way is waited
+for (``flush_s``), and what is left then is given up and recorded as such.
+
+See ``fencepost_member.process`` for the exit codes.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+import threading
+import time
+import typing
+from collections import Counter
+from functools import partial
+from typing import Any, Dict, List, Optional, Sequence, Tuple
+
+import confluent_kafka as client
+
+from fencepost_member import outcomes
+from fencepost_member.adapters.confluent_kafka import error_name
+from fencepost_member.config import ConfigError, ProducerConfig, numbers, read_producer
+from fencepost_member.events import EventLog
+from fencepost_member.loop import redacted
+from fencepost_member.payload import pack
+from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
+from fencepost_member.recorder import ProducerLane
+
+TICK_S = 0.01  # how often records become due
+CATCH_UP_S = 0.5  # after a stall, what became due longer ago is not made up for
+UNPACED = 500  # records sent between two looks at the completions, when there is no rate
+PURGE_S = 2.0
+
+
+class Writer:
+    """One producer: sends until told to stop."""
+
+    def __init__(self, config: ProducerConfig, lane: ProducerLane, events: EventLog, stop: threading.Event) -> None:
+        """Connects the client. Raises ConfigError when it refuses its settings."""
+        self._config, self._lane, self._events, self._stop = config, lane, events, stop
+        self._settings: Dict[str, Any] = {
+            "bootstrap.servers": config.bootstrap,
+            "client.id": config.actor,
+            "linger.ms": 5,
+            **config.client_config,
+            "enable.idempotence": True,
+            "acks": "all",
+        }
+        try:
+            self._producer = client.Producer({**self._settings, "error_cb": self._error})
+        except (client.KafkaException, TypeError, ValueError) as error:
+            raise ConfigError("confluent-kafka refuses the producer's settings: %s" % error) from error
+        self._random = random.Random("%d/%d" % (config.seed, config.writer))
+        self._places = _places(config)
+        self._padding_to = config.value_bytes
+        self._seq = 0
+        self._counts: typing.Counter[str] = Counter()
+        self._errors: typing.Counter[str] = Counter()
+        self._fatal = ""
+
+    def run(self) -> str:
+        """Send until told to stop, then flush. Returns the name of a fatal client error; empty after a clean end."""
+        version = "%s, librdkafka %s" % (client.__version__, client.libversion()[0])
+        introduction = {"pid": os.getpid(), "writer": self._config.writer, "client": "confluent-kafka"}
+        config = {"client_version": version, "config": redacted(self._settings), "rate_hz": self._config.rate_hz}
+        self._events.note("started", detail={**introduction, **config})
+        if self._config.rate_hz > 0:
+            self._paced(self._config.rate_hz)
+        else:
+            while self._going():
+                self._send(UNPACED)
+                self._producer.poll(0)
+        self._finish()
+        if not self._fatal:
+            detail = {"sent": self._seq, "outcomes": dict(self._counts), "errors": dict(self._errors)}
+            self._events.note("closed", detail=detail)
+        return self._fatal
+
+    def _going(self) -> bool:
+        return not self._stop.is_set() and not self._fatal
+
+    def _paced(self, rate_hz: float) -> None:
+        began_s, sent = time.monotonic(), 0
+        while self._going():
+            now_s = time.monotonic()
+            due = int((now_s - began_s) * rate_hz) - sent
+            if due > CATCH_UP_S * rate_hz + 1:
+                began_s, sent, due = now_s, 0, 0
+            self._send(due)
+            sent += due
+            tick_ends_s = now_s + TICK_S
+            while now_s < tick_ends_s and self._going():
+                self._producer.poll(tick_ends_s - now_s)
+                now_s = time.monotonic()
+
+    def _send(self, count: int) -> None:
+        sent, produce, choose = self._lane.sent, self._producer.produce, self._random.choice
+        places, writer, size = self._places, self._config.writer, self._padding_to
+        for seq in range(self._seq, self._seq + count):
+            number, key, topic, partition, tp = choose(places)
+            value = pack(writer, seq, number, size)
+            index = sent(tp, number, writer, seq)
+            self._seq = seq + 1
+            while True:
+                try:
+                    produce(topic, value, key, partition, on_delivery=partial(self._completed, index))
+                    break
+                except BufferError:
+                    if not self._going():
+                        self._complete(index, "LOCAL_QUEUE_FULL")
+                        return
+                    self._producer.poll(TICK_S)
+                except client.KafkaException as error:
+                    self._complete(index, error_name(error.args[0]))
+                    break
+
+    def _completed(self, index: int, error: Optional[client.KafkaError], message: client.Message) -> None:
+        offset = message.offset()
+        if error is None and offset is not None and offset >= 0:
+            self._lane.acked(index, offset)
+            self._counts["ok"] += 1
+        else:  # acknowledged without an offset: a repeated attempt whose first answer was lost
+            self._complete(index, error_name(error) or "DUPLICATE_SEQUENCE_NUMBER")
+
+    def _complete(self, index: int, error: str) -> None:
+        outcome = outcomes.outcome(error)
+        (self._lane.failed if outcome == "fail" else self._lane.unknown)(index)
+        self._counts[outcome] += 1
+        self._errors[error] += 1
+        if self._errors[error] == 1:  # the first of each kind is told, all are counted
+            self._events.note("error", error=error, outcome=outcome, detail={"text": "a record failed", "fatal": False})
+
+    def _finish(self) -> None:
+        self._producer.flush(self._config.flush_s)
+        if len(self._producer):
+            self._producer.purge()
+            self._producer.flush(PURGE_S)
+
+    def _error(self, error: client.KafkaError) -> None:
+        name = error_name(error)
+        if error.fatal():
+            self._fatal = self._fatal or name
+        self._events.note("error", error=name, detail={"text": error.str(), "fatal": error.fatal()})
+
+
+def _places(config: ProducerConfig) -> List[Tuple[int, bytes, str, int, int]]:
+    """For every topic and key: key number, key, topic, partition, ``tp``."""
+    tps = numbers(config.topics)
+    return [
+        (key, b"%d" % key, topic, key % len(partitions), tps[topic, key % len(partitions)])
+        for topic, partitions in sorted(config.topics.items())
+        for key in range(config.keys)
+    ]
+
+
+def main(argv: Sequence[str]) -> int:
+    """Run one producer to its end; its exit code."""
+    config = read_producer(argv[0])
+    stop = stop_on_signals()
+    events, recorder = open_history(config.run, config.actor)
+    fatal = Writer(config, recorder.producer_lane(), events, stop).run()
+    recorder.close()
+    if fatal:
+        print("the client gave up for good: %s" % fatal, file=sys.stderr)
+    return GAVE_UP if fatal else 0
+
+
+if __name__ == "__main__":
+    sys.exit(run(main, "usage: python -m fencepost_member.producer CONFIG.json"))

@@ -1,0 +1,84 @@
+"""The ordinary consumer: poll, process each record in order, commit. Producers write keyed records at a steady rate."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import Promise
+
+COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
+PLANTED_BUGS = ("", "seek-back", "out-of-order", "stale-backlog")
+
+
+@dataclass(frozen=True)
+class PollLoop:
+    """One thread per member polls, processes and commits.
+
+    Attributes:
+        commit: ``after-processing`` (at-least-once), ``before-processing`` (at-most-once) or ``auto`` (the client
+            commits by itself what was processed; at-least-once).
+        commit_every_ms: how often ``after-processing`` and ``auto`` commit.
+        handler_ms: how long a record's handler takes.
+        batch: records that one poll may return; 1 polls singly.
+        rate_hz: records written per second, all producers together; 0: as fast as they can.
+        keys: different keys; one key is always in one partition.
+        value_bytes: size of a record's value.
+        producers: producer processes.
+        planted_bug: makes every member wrong on purpose, for tests and demonstrations: ``seek-back`` (rewinds inside
+            an assignment), ``out-of-order`` (processes a poll's records back to front), ``stale-backlog`` (goes on with
+            records of partitions that it gave up). Empty: a correct member.
+    """
+
+    commit: str = "after-processing"
+    rate_hz: float = 2000
+    batch: int = 500
+    handler_ms: float = 0
+    commit_every_ms: float = 200
+    keys: int = 1000
+    value_bytes: int = 64
+    producers: int = 1
+    planted_bug: str = ""
+
+    def __post_init__(self) -> None:
+        if self.commit not in COMMIT_POLICIES:
+            raise ScenarioError(f"commit policy {self.commit!r} is unknown; known are {', '.join(COMMIT_POLICIES)}")
+        if self.planted_bug not in PLANTED_BUGS:
+            known = ", ".join(filter(None, PLANTED_BUGS))
+            raise ScenarioError(f"planted bug {self.planted_bug!r} is unknown; known are {known}")
+        if self.planted_bug == "out-of-order" and self.batch < 2:
+            raise ScenarioError("planted bug 'out-of-order' needs batch > 1: a single record has no order")
+        for name, least in (("batch", 1), ("keys", 1), ("producers", 1), ("value_bytes", 24), ("commit_every_ms", 1)):
+            if getattr(self, name) < least:
+                raise ScenarioError(f"{name} is {getattr(self, name)!r}, it must be at least {least}")
+        for name in ("rate_hz", "handler_ms"):
+            if getattr(self, name) < 0:
+                raise ScenarioError(f"{name} is {getattr(self, name)!r}, it cannot be negative")
+
+    def member_config(self) -> dict[str, Any]:
+        """The options of ``fencepost_member``'s loop."""
+        return {
+            "commit": self.commit,
+            "commit_every_ms": self.commit_every_ms,
+            "handler_ms": self.handler_ms,
+            "batch": self.batch,
+            "planted_bug": self.planted_bug,
+        }
+
+    def producer_config(self) -> dict[str, Any]:
+        """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
+        return {
+            "producers": self.producers,
+            "rate_hz": self.rate_hz / self.producers,
+            "keys": self.keys,
+            "value_bytes": self.value_bytes,
+        }
+
+    def promises(self) -> Collection[Promise]:
+        """At-least-once (``before-processing``: at-most-once), in order by key, one owner at a time, and progress."""
+        from fencepost.checkers import Delivery, Order, Ownership, Progress
+
+        level = "at-most-once" if self.commit == "before-processing" else "at-least-once"
+        return (Delivery(level), Order(by="key"), Ownership(of="assignment"), Progress(within_s=30))
