@@ -91,12 +91,13 @@ class BrokerEvidence(Protocol):
     """What the brokers themselves recorded, read from their files (also after the cluster was stopped by the run)."""
 
     def request_log(self, broker: int) -> Iterator[str]:
-        """The lines of this broker's request log, all its lives in order: ``<wall clock in ms> Completed request:{json}``
+        """The lines of this broker's request log, all its lives in order: ``<wall clock, ms> Completed request:{json}``
         (log4j2 pattern ``%d{UNIX_MILLIS} %m%n``; the JSON itself holds no time)."""
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
         """The lines that Kafka's own dump tool prints of one partition of ``__consumer_offsets`` or
-        ``__cluster_metadata``, decoded, from a replica that has all of it. Brokers must be up or cleanly stopped."""
+        ``__cluster_metadata``, decoded and with the records' metadata (offset, time, ends of transactions), from a
+        replica that has all of it. Brokers must be up or cleanly stopped."""
 
     def collect_logs(self, into: Path) -> None:
         """Copy the text logs of every process of the cluster (brokers, controller, proxy) into a folder."""

@@ -1,0 +1,58 @@
+"""A pause: the process is stopped (SIGSTOP) and later continued (SIGCONT), and never hears of either.
+
+A paused member sends no heartbeats; past its session time-out it wakes up as a zombie.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.evidence.lives import GONE, STOPPED, Life, lives_of, pids
+from fencepost.evidence.witness import Injected, Sight, witness
+from fencepost.interfaces import Injection, Target, World
+
+PROOF_S = 2.0
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Stops members or brokers. Witness: exactly these processes are in state T; healed: they are not, and live."""
+
+    needs: ClassVar[frozenset[str]] = frozenset({"signal"})
+    hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
+    heals: ClassVar[bool] = True
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Send SIGSTOP to all of them."""
+        lives = lives_of(world, target)
+        for life in lives:
+            life.node.signal(signal.SIGSTOP)
+
+        def undo() -> None:
+            for life in lives:
+                life.node.signal(signal.SIGCONT)
+
+        return Injected(
+            proven=lambda: witness(lambda: _stopped(lives), PROOF_S),
+            undo=undo,
+            healed=lambda: witness(lambda: _running(lives), PROOF_S),
+        )
+
+
+def _stopped(lives: Sequence[Life]) -> Sight:
+    states = {life: life.state() for life in lives}
+    awake = [f"{life} is {state}, not stopped" for life, state in states.items() if state != STOPPED]
+    seen = f"in state T (stopped): {', '.join(map(str, lives))}"
+    return Sight("; ".join(awake) or ("" if lives else "nothing was hit"), seen, {"pids": pids(lives), "state": "T"})
+
+
+def _running(lives: Sequence[Life]) -> Sight:
+    """A process that was killed while it was stopped is healed by its next life."""
+    now = {life: Life.of(life.node) if life.state() == GONE else life for life in lives}
+    states = {life: present.state() for life, present in now.items()}
+    ill = [f"{life} is {state}" for life, state in states.items() if state in (STOPPED, GONE)]
+    data = {"pids": pids(now.values()), "states": {life.node.name: state for life, state in states.items()}}
+    return Sight("; ".join(ill), f"runs again: {', '.join(map(str, now.values()))}", data)

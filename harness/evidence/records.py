@@ -1,0 +1,94 @@
+"""Reads what Kafka's own dump tool prints of a log: records with their batch, without knowing what they mean."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.errors import FencepostError
+
+_BATCH = re.compile(
+    r"baseOffset: (?P<base>\d+) .*?producerId: (?P<producer>-?\d+) .*?partitionLeaderEpoch: (?P<term>-?\d+) "
+    r"isTransactional: (?P<transactional>true|false) isControl: (?P<control>true|false) "
+    r".*?(?:CreateTime|LogAppendTime): (?P<wall_ms>-?\d+)"
+)
+# Without metadata (``--skip-record-metadata``) a record begins with its key or payload.
+_RECORD = re.compile(r"\|(?: offset: (?P<offset>\d+) \w+: (?P<wall_ms>-?\d+))? ")
+_MARKER = re.compile(r"endTxnMarker: (?P<marker>COMMIT|ABORT)")
+_JSON = json.JSONDecoder()
+
+
+@dataclass(frozen=True)
+class Record:
+    """One record of a log.
+
+    Attributes:
+        batch: first offset of its batch.
+        term: the leader's epoch when it was appended.
+        producer: producer id of a transaction, -1 outside.
+        marker: ``COMMIT`` or ``ABORT`` for the end of a transaction, else empty.
+        key, payload: as the dump tool decoded them; a payload of None is a tombstone.
+    """
+
+    offset: int
+    wall_ms: int
+    batch: int
+    term: int
+    producer: int = -1
+    marker: str = ""
+    key: dict[str, Any] | None = None
+    payload: dict[str, Any] | None = None
+
+
+class DamagedDumpError(FencepostError):
+    """A dump that cannot be read: the log is damaged, or the dump tool of this Kafka prints something else."""
+
+
+def read(lines: Iterable[str]) -> Iterator[Record]:
+    """The records of a dump, in the order of the log. Control records that end no transaction are left out.
+
+    Where the tool printed no metadata, offsets are counted from the batch's and times are the batch's: right as long
+    as nothing was compacted away. Ends of transactions are not printed then.
+
+    Raises:
+        DamagedDumpError: a record cannot be read; shows it.
+    """
+    batch, term, producer, wall_ms, place = -1, -1, -1, -1, 0
+    for line in lines:
+        if head := _BATCH.match(line):
+            batch, term = int(head["base"]), int(head["term"])
+            producer = int(head["producer"]) if head["transactional"] == "true" else -1
+            wall_ms, place = int(head["wall_ms"]), 0
+        elif found := _RECORD.match(line):
+            about: dict[str, Any] = {"producer": producer}
+            if found["offset"] and (marker := _MARKER.search(line, found.end())):
+                about["marker"] = marker["marker"]
+            elif " payload: " in line:
+                try:
+                    about |= {"key": _json_after(" key: ", line), "payload": _json_after(" payload: ", line)}
+                except ValueError as error:
+                    raise DamagedDumpError(f"a record of the dump cannot be read ({error}): {line[:300]}") from error
+            else:
+                continue  # leader changes and snapshots of the log itself
+            offset, at = found["offset"] or batch + place, found["wall_ms"] or wall_ms
+            place += 1
+            yield Record(int(offset), int(at), batch, term, **about)
+
+
+def _json_after(mark: str, line: str) -> dict[str, Any] | None:
+    """The JSON object behind ``mark``; None when there is none, as for tombstones and records without a key.
+
+    The key comes first and the payload last, so the payload's mark is looked for behind the key's object.
+    """
+    at = line.find(mark)
+    if mark != " key: " and (key := line.find(" key: {")) >= 0:
+        _, end = _JSON.raw_decode(line, key + len(" key: "))
+        at = line.find(mark, end)
+    begin = at + len(mark)
+    if at < 0 or not line.startswith("{", begin):
+        return None
+    value, _ = _JSON.raw_decode(line, begin)
+    return dict(value)

@@ -1,0 +1,70 @@
+"""How every witness looks: again and again within a bound, until nothing is missing any more."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost.clock import eventually, now_ns
+from fencepost.errors import FencepostError, WaitTimeout
+from fencepost.interfaces import Evidence
+
+
+@dataclass(frozen=True)
+class Sight:
+    """One look at an effect.
+
+    Attributes:
+        missing: what is not there yet, as a clause ("process 4711 is not stopped but sleeping"); empty: proven.
+        what: what was seen, as a clause; used when nothing is missing.
+        data: the numbers behind it.
+    """
+
+    missing: str
+    what: str = ""
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+def witness(look: Callable[[], Sight], within_s: float, every_s: float = 0.01) -> Evidence:
+    """Look until nothing is missing, at most for ``within_s``. A look that fails is a missing proof, never an error."""
+    last = Sight("nothing was looked at")
+
+    def seen() -> bool:
+        nonlocal last
+        try:
+            last = look()
+        except FencepostError as error:
+            last = Sight(str(error), data=last.data)
+        return not last.missing
+
+    try:
+        eventually(seen, within_s, "the proof", every_s=every_s)
+    except WaitTimeout:
+        return Evidence(False, now_ns(), f"no proof within {within_s:g} s: {last.missing}", last.data)
+    return Evidence(True, now_ns(), last.what, last.data)
+
+
+class Injected:
+    """One fault in effect, made of three actions (``interfaces.Injection``); a second undo does nothing."""
+
+    def __init__(
+        self, proven: Callable[[], Evidence], undo: Callable[[], None], healed: Callable[[], Evidence]
+    ) -> None:
+        """Nothing is called yet."""
+        self._proven, self._undo, self._healed = proven, undo, healed
+        self._undone = False
+
+    def proven(self) -> Evidence:
+        """Wait, bounded, for the proof that the fault took effect."""
+        return self._proven()
+
+    def undo(self) -> None:
+        """Take the fault back. One that failed may be tried again."""
+        if not self._undone:
+            self._undo()
+            self._undone = True
+
+    def healed(self) -> Evidence:
+        """Wait, bounded, for the proof that the effect is gone."""
+        return self._healed()
