@@ -1,0 +1,141 @@
+"""The layout is a promise: this test keeps it. The rules are in ``layout_rules``; each is shown to be able to fail."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import layout_rules as rules
+import pytest
+
+TOP = Path(__file__).parent.parent
+FOLDERS = ("harness", "faults", "workloads", "checkers", "tests")
+TEXTS = {".py", ".toml", ".txt", ".md", ".yaml", ".yml", ".html", ".css", ".js", ".sha256", ".j2", ""}
+# Loaded by every pytest session that has Fencepost installed, or by a test module that names a scenario.
+LIGHT = ["fencepost", "fencepost.plugin", "fencepost.targets", "fencepost.workloads", "fencepost.checkers"]
+
+
+def sources() -> list[rules.Source]:
+    files = [path for folder in FOLDERS for path in sorted((TOP / folder).rglob("*.py"))]
+    return [rules.Source(path.relative_to(TOP).as_posix(), path.read_text(encoding="utf-8")) for path in files]
+
+
+@pytest.mark.parametrize("rule", rules.PYTHON_RULES, ids=lambda rule: rule.__name__)
+def test_every_module_keeps_the_rule(rule: rules.Rule) -> None:
+    complaints = [complaint for source in sources() for complaint in rule(source)]
+    assert not complaints, "\n".join(complaints)
+
+
+def test_no_file_names_a_registry_or_a_place_on_one_machine() -> None:
+    listed = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=TOP,
+        capture_output=True,
+        check=False,
+    ).stdout.decode()
+    files = [TOP / name for name in listed.split("\0") if name] or [TOP / s.path for s in sources()]
+    texts = [path for path in files if path.is_file() and path.suffix in TEXTS]
+    assert texts
+    complaints = [
+        complaint
+        for path in texts
+        for complaint in rules.no_place_is_written_down(
+            rules.Source(path.relative_to(TOP).as_posix(), path.read_text(encoding="utf-8", errors="replace"))
+        )
+    ]
+    assert not complaints, "\n".join(complaints)
+
+
+@pytest.mark.parametrize("folder", ["faults", "workloads"])
+def test_every_plug_in_is_exported_by_name(folder: str) -> None:
+    package = importlib.import_module(f"fencepost.{folder}")
+    files = {path.stem for path in (TOP / folder).glob("*.py") if not path.stem.startswith("_")}
+    wanted = {"".join(part.capitalize() for part in stem.split("_")) for stem in files}
+    assert set(package.__all__) == wanted, f"fencepost.{folder}.__all__ must list its plug-ins"
+    assert list(package.__all__) == sorted(package.__all__), "keep the list sorted"
+
+
+def test_everything_that_a_package_exports_is_there() -> None:
+    for name in [*LIGHT, "fencepost.faults"]:
+        package = importlib.import_module(name)
+        missing = [export for export in getattr(package, "__all__", ()) if not hasattr(package, export)]
+        assert not missing, f"{name} exports {missing} but does not have it"
+
+
+def test_the_top_level_holds_what_the_design_says() -> None:
+    visible = {path.name for path in TOP.iterdir() if not path.name.startswith(".")}
+    generated = {"build", "dist", "runs"} | {name for name in visible if name.endswith(".egg-info")}
+    files = {"pyproject.toml", "constraints.txt", "README.md", "Makefile", "LICENSE", "CHANGELOG.md"}
+    assert visible - generated == files | set(FOLDERS) | {"docker"}
+
+
+def loaded_by(*modules: str) -> set[str]:
+    """The packages of others that importing ``modules`` loads on top of pytest."""
+    program = (
+        "import pytest, sys, importlib; before = set(sys.modules);"
+        f"[importlib.import_module(name) for name in {modules!r}];"
+        "print(*{name.split('.')[0] for name in set(sys.modules) - before})"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    return set(done.stdout.split()) - set(sys.stdlib_module_names) - {"fencepost"}
+
+
+def test_what_pytest_and_scenarios_load_is_the_standard_library_alone() -> None:
+    assert loaded_by(*LIGHT) == set()
+
+
+def test_faults_load_nothing_heavy() -> None:
+    assert loaded_by("fencepost.faults") <= {"psutil"}
+
+
+def test_the_command_line_starts_without_spark_arrow_and_clients() -> None:
+    heavy = {"pyspark", "pyarrow", "confluent_kafka", "numpy", "kafka", "docker"}
+    assert "typer" in loaded_by("fencepost.cli")
+    assert not loaded_by("fencepost.cli") & heavy
+
+
+# One file for each way to break a rule: the rule, where the file is, what is in it.
+BROKEN = [
+    ("imports_go_one_way", "harness/model.py", "from fencepost.store import RunFolder"),
+    ("imports_go_one_way", "harness/model.py", "from fencepost import store"),
+    ("imports_go_one_way", "harness/clusters/local.py", "import fencepost.runner"),
+    ("imports_go_one_way", "harness/store.py", "def f():\n    from fencepost.cli import app"),
+    ("imports_go_one_way", "faults/pause.py", "from fencepost.runner import run"),
+    ("imports_go_one_way", "checkers/order.py", "from fencepost.clusters.local import start"),
+    ("imports_go_one_way", "harness/reports/html.py", "from fencepost.checkers import judge"),
+    ("imports_go_one_way", "harness/member/loop.py", "from fencepost.model import Outcome"),
+    ("imports_go_one_way", "harness/store.py", "from .model import Verdict"),
+    ("imports_go_one_way", "harness/brand_new.py", ""),
+    ("libraries_stay_in_their_place", "harness/runner.py", "import pyspark.sql"),
+    ("libraries_stay_in_their_place", "harness/runner.py", "def f():\n    from pyspark import SparkContext"),
+    ("libraries_stay_in_their_place", "harness/clusters/local.py", "import docker"),
+    ("libraries_stay_in_their_place", "harness/group.py", "from kafka.admin import KafkaAdminClient"),
+    ("libraries_stay_in_their_place", "harness/group.py", "from toxiproxy import Toxiproxy"),
+    ("libraries_stay_in_their_place", "harness/scenario.py", "import numpy as np"),
+    ("libraries_stay_in_their_place", "harness/plugin.py", "import rich"),
+    ("libraries_stay_in_their_place", "harness/member/recorder.py", "import numpy"),
+    ("libraries_stay_in_their_place", "harness/store.py", "from tests.unit import helpers"),
+    ("members_run_on_old_python", "harness/member/loop.py", "match 1:\n    case 1:\n        pass"),
+    ("members_run_on_old_python", "harness/member/loop.py", "def f[T](x: T) -> T: ..."),
+    ("plug_ins_are_one_class_a_file", "faults/pause.py", "class Freeze: ..."),
+    ("plug_ins_are_one_class_a_file", "faults/pause.py", "class Pause: ...\nclass Resume: ..."),
+    ("plug_ins_are_one_class_a_file", "workloads/poll_loop.py", "POLL = 1"),
+    ("nobody_sleeps", "tests/unit/test_x.py", "import time\ntime.sleep(1)"),
+    ("nobody_sleeps", "harness/runner.py", "from time import sleep\nsleep(1)"),
+    ("errors_are_named", "harness/runner.py", "try:\n    pass\nexcept:\n    pass"),
+    ("modules_say_what_they_are_for", "harness/runner.py", "import os"),
+    ("modules_and_functions_are_short", "harness/runner.py", "x = 1\n" * 251),
+    ("modules_and_functions_are_short", "tests/unit/test_x.py", "def f():\n" + "    x = 1\n" * 70),
+    ("no_place_is_written_down", "README.md", "download it from pypi." + "org"),
+    ("no_place_is_written_down", "Makefile", "cd /" + "home/ann/fencepost"),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), BROKEN)
+def test_a_file_that_breaks_the_rule_is_found(rule: str, path: str, text: str) -> None:
+    complaints = list(getattr(rules, rule)(rules.Source(path, text)))
+    assert len(complaints) == 1
+    assert "found" in complaints[0]
+    assert "use" in complaints[0]
