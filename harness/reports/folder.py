@@ -1,0 +1,211 @@
+"""Reads a run folder for the reports. What is missing or damaged there is noted, never raised."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from fencepost.model import Verdict
+
+Column = NDArray[Any]
+RATE_ROWS_MAX = 100_000_000
+FACTS_MAX = 200_000
+
+
+class Fact(NamedTuple):
+    """One row of ``events.parquet`` that is not a commit; times are monotonic nanoseconds."""
+
+    kind: str
+    actor: str
+    id: int
+    begin_ns: int
+    end_ns: int
+    topic: str
+    partition: int
+    generation: int
+    outcome: str
+    detail: Mapping[str, Any]
+
+
+class Commits(NamedTuple):
+    """The commits as columns, one entry per partition of each commit; ``code`` points into ``names``."""
+
+    names: list[str]
+    code: Column
+    begin_ns: Column
+    ok: Column
+    error: Column
+
+
+@dataclass
+class Folder:
+    """Everything that a report may tell of one run, as read; ``missing`` says in sentences what could not be."""
+
+    path: Path
+    missing: list[str] = field(default_factory=list)
+    verdict: Verdict | None = None
+    scenario: Mapping[str, Any] = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    partitions: list[str] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
+    commits: Commits | None = None
+    stalls: list[Mapping[str, Any]] = field(default_factory=list)
+    origin_ns: int = 0
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """The scenario proper, as it was asked."""
+        return mapping(self.scenario.get("scenario"))
+
+    @property
+    def name(self) -> str:
+        """The scenario's name, from wherever one is left."""
+        return str(self.asked.get("name") or (self.verdict.scenario if self.verdict else "") or self.path.name)
+
+    @property
+    def seed(self) -> int | None:
+        """The seed of the run, None when no file tells it."""
+        seed = self.scenario.get("seed", self.verdict.seed if self.verdict else None)
+        return seed if isinstance(seed, int) else None
+
+    @property
+    def command(self) -> str:
+        """The command that repeats the run; ``fencepost replay`` of the folder when none was stored."""
+        return str(self.scenario.get("command") or f"fencepost replay {self.path}")
+
+    def rows(self, kind: str) -> int | None:
+        """How many rows the Parquet files of ``history/<kind>`` hold (their footers only); None without files."""
+        files = self._parquet(kind)
+        return sum(n for n in (self._try(f, lambda f: pq.read_metadata(f).num_rows) for f in files) if n) or (
+            0 if files else None
+        )
+
+    def rate(self, kind: str, column: str, edges: Column) -> Column | None:
+        """How many rows of ``history/<kind>`` fall between ``edges`` by the time in ``column``; None when unknown."""
+        rows = self.rows(kind)
+        if not rows or rows > RATE_ROWS_MAX:
+            return None
+        counts = np.zeros(len(edges) - 1, dtype=np.int64)
+        for path in self._parquet(kind):
+            part = self._try(path, lambda f: _histogram(f, column, edges))
+            counts += 0 if part is None else part
+        return counts
+
+    def _parquet(self, kind: str) -> list[Path]:
+        return sorted((self.path / "history" / kind).glob("*.parquet"))
+
+    def _try(self, path: Path, read: Any) -> Any:
+        """What ``read`` makes of ``path``; None, and a sentence in ``missing``, when it cannot."""
+        name = path.relative_to(self.path)
+        try:
+            return read(path)
+        except FileNotFoundError:
+            sentence = f"{name} is not there."
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+            sentence = f"{name} cannot be read: {error or type(error).__name__}"
+        if sentence not in self.missing:
+            self.missing.append(sentence)
+        return None
+
+
+def read(run: Path) -> Folder:
+    """Read the small parts of a run folder; the record tables are only touched by ``rows`` and ``rate``."""
+    folder = Folder(run)
+    folder.verdict = folder._try(run / "verdict.json", lambda f: Verdict.from_json(_object(f)))
+    folder.scenario = folder._try(run / "scenario.json", _object) or {}
+    folder.plan = folder._try(run / "plan.json", _object) or {}
+    events = folder._try(run / "history" / "events.parquet", pq.read_table)
+    if events is not None:
+        folder.facts = folder._try(run / "history" / "events.parquet", lambda _: _facts(events, folder.missing)) or []
+        folder.commits = folder._try(run / "history" / "events.parquet", lambda _: _commits(events))
+    history = run / "history"
+    if (history / "host.jsonl").exists():
+        folder.stalls = folder._try(history / "host.jsonl", _stalls) or []
+    known = folder._try(history / "partitions.json", lambda f: json.loads(f.read_text())) or []
+    known = known.get("partitions", []) if isinstance(known, dict) else known
+    folder.partitions = [f"{mapping(p).get('topic')}-{mapping(p).get('partition')}" for p in known]
+    pairs = folder._try(history / "clock.json", lambda f: json.loads(f.read_text()))
+    folder.origin_ns = _origin(pairs, folder.facts)
+    return folder
+
+
+def mapping(value: Any) -> Mapping[str, Any]:
+    """``value`` when it is a mapping, else an empty one: JSON of other versions may hold anything."""
+    return value if isinstance(value, Mapping) else {}
+
+
+def _object(path: Path) -> Mapping[str, Any]:
+    value = json.loads(path.read_text())
+    if not isinstance(value, dict):
+        raise ValueError("expected a JSON object")
+    return value
+
+
+def _stalls(path: Path) -> list[Mapping[str, Any]]:
+    lines = [mapping(json.loads(line)) for line in path.read_text().splitlines() if line.strip()]
+    return [
+        s for s in lines if s.get("kind") == "stall" and all(isinstance(s.get(k), int) for k in ("from_ns", "to_ns"))
+    ]
+
+
+def _origin(pairs: Any, facts: list[Fact]) -> int:
+    """The moment that all times are told from: the first clock pair, or else the first fact."""
+    first = mapping(pairs).get("pairs")
+    while isinstance(first, list) and first:
+        first = first[0]
+    return first if isinstance(first, int) and first else min((f.begin_ns for f in facts if f.begin_ns), default=0)
+
+
+def _facts(events: pa.Table, missing: list[str]) -> list[Fact]:
+    rare = events.filter(pc.not_equal(events["kind"], "commit")).sort_by("begin_ns")
+    if rare.num_rows > FACTS_MAX:
+        missing.append(
+            f"The timeline shows the first {FACTS_MAX:,} of {rare.num_rows:,} events; the checks judged all."
+        )
+        rare = rare.slice(0, FACTS_MAX)
+    return [
+        Fact(
+            kind=row["kind"] or "",
+            actor=row["actor"] or "",
+            id=row["id"] or 0,
+            begin_ns=row["begin_ns"] or 0,
+            end_ns=row["end_ns"] or 0,
+            topic=row["topic"] or "",
+            partition=-1 if row["partition"] is None else row["partition"],
+            generation=-1 if row["generation"] is None else row["generation"],
+            outcome=row["outcome"] or "",
+            detail=mapping(json.loads(row["detail"])) if row["detail"] else {},
+        )
+        for row in rare.to_pylist()
+    ]
+
+
+def _commits(events: pa.Table) -> Commits:
+    rows = events.filter(pc.and_kleene(pc.equal(events["kind"], "commit"), pc.is_valid(events["topic"])))
+    names = pc.binary_join_element_wise(rows["topic"], pc.cast(rows["partition"], pa.string()), "-")
+    encoded = names.combine_chunks().dictionary_encode()
+    return Commits(
+        names=encoded.dictionary.to_pylist(),
+        code=encoded.indices.to_numpy(zero_copy_only=False),
+        begin_ns=rows["begin_ns"].to_numpy(),
+        ok=pc.fill_null(pc.equal(rows["outcome"], "ok"), False).to_numpy(),
+        error=pc.fill_null(pc.coalesce(rows["error"], rows["outcome"]), "unknown").to_numpy(zero_copy_only=False),
+    )
+
+
+def _histogram(path: Path, column: str, edges: Column) -> Column:
+    counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            values = file.read_row_group(group, columns=[column])[column].to_numpy()
+            counts += np.histogram(values, edges)[0]
+    return counts

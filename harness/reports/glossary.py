@@ -1,0 +1,89 @@
+"""What each kind of finding means, in one sentence; the order is the order of alarm, the worst kinds first.
+
+Jepsen's name is used where Jepsen has one. The page links every finding to its entry here.
+"""
+
+from __future__ import annotations
+
+GLOSSARY: dict[str, str] = {
+    "lost-write": "The broker acknowledged the record, and it is not in the log at the audit.",
+    "delivered-then-lost": "A member received the record, a producer sent it, and it is not in the log at the audit.",
+    "unseen": "The record is in the log, the group committed past it, and nobody finished processing it.",
+    "phantom": "A member received a record that nobody produced and the log does not hold.",
+    "inconsistent-offsets": "One offset of one partition was seen with two different contents.",
+    "duplicate-effect": "Under exactly-once: one input record has two committed effects.",
+    "aborted-read": "A read_committed member received a record of an aborted transaction (Jepsen: G1a).",
+    "dirty-read": "A read_committed member received a record before its transaction was committed.",
+    "commit-ahead": "An offset was committed although a record below it was certainly unfinished.",
+    "commit-beyond-end": "An offset was committed above anything that can have been written by then.",
+    "commit-regression": "The committed offset of a partition went back.",
+    "acknowledged-commit-missing": "The client reported a successful commit that the offsets topic does not hold.",
+    "silent-commit-failure": "The last attempt of a commit was refused, and the client reported success.",
+    "fenced-and-carried-on": "The coordinator fenced the member's commit, and the member went on regardless.",
+    "foreign-commit": "A commit was accepted for a partition that the coordinator had given to another member.",
+    "zombie-commit": "A commit of a former owner was accepted after the partition had a new owner.",
+    "wrong-start": "The first record of an assignment is not the one that the committed offset points at.",
+    "off-by-one": "The group commits the last finished offset instead of the next one to read.",
+    "redelivery-below-commit": "A record was processed again although the new owner's committed start lay above it.",
+    "redelivery-loop": "The same offsets are delivered over and over and the committed offset stands still.",
+    "nonmonotonic-poll": "Within one assignment, a later poll returned an offset that was already delivered.",
+    "int-nonmonotonic-poll": "Within one poll, the offsets of a partition go back.",
+    "rewind": "Within one assignment, the member was given an offset at or below an earlier one.",
+    "poll-skip": "Within one assignment, the next poll jumped over a record that is visible in the log.",
+    "int-poll-skip": "Within one poll, the offsets jump over a record that is visible in the log.",
+    "key-order": "Processing of a record began before an earlier record of its key was first finished.",
+    "per-entity-order": "Records of one key were finished out of order through retry or dead-letter topics.",
+    "stale-effect": "A former owner finished a record after the owner had finished it or a later one of its key.",
+    "nonmonotonic-send": "Records of one producer and partition landed in another order than they were sent.",
+    "assignment-overlap": "Two members certainly owned one partition at the same time, by their own callbacks.",
+    "coordinator-overlap": "The coordinator's own records give one partition to two members.",
+    "processing-overlap": "Two members were certainly processing records of one partition at the same time.",
+    "stale-backlog": "A former owner began to process records after the coordinator had given the partition away.",
+    "processing-after-revocation": "Processing began after the member's own revocation callback had returned.",
+    "delivery-outside-assignment": "A poll returned a record of a partition that the member certainly does not own.",
+    "assignment-mismatch": "At rest, the callbacks that ran do not add up to the coordinator's assignment.",
+    "callback-ledger": "A partition was assigned twice in a row, or revoked while it was not owned.",
+    "early-assignment": "A partition was assigned before its former owner's revocation had returned.",
+    "needless-revocation": "A partition was taken from a member and given back, with no change that explains it.",
+    "lost-told-as-revoked": "The member was fenced before its callback began, and was told revoked instead of lost.",
+    "duplicate-instance": "Two live members with one static id both went on.",
+    "generation-regression": "The group's generation or a member's epoch went back.",
+    "stuck-partition": "A partition has an owner and waiting records, and nothing was delivered beyond the bound.",
+    "orphaned-partition": "The group is stable, and nobody owns the partition.",
+    "stuck-member": "A member owns partitions and sends heartbeats, and does not poll.",
+    "dead-member": "A member ended, or its client gave up, by itself.",
+    "never-stable": "The group did not become stable within its bound.",
+    "unconsumed": "Visible records were left in the log after the drain.",
+    "slow-recovery": "The group took longer to recover after the heal than was promised.",
+    "collateral-stop": "A partition that no fault touched stopped during a fault.",
+    "duplicate-write": "One send call is in the log at two offsets.",
+    "redelivery": "A record was finished again after its partition changed hands, before its offset was committed.",
+    "avoidable-redelivery": "A record was finished again although the former owner gave its partition up cleanly.",
+    "dead-letter-twice": "A poison record was parked twice.",
+    "dead-letter-missing": "A poison record was neither finished nor parked.",
+    "unexplained-rebalance": "A rebalance for which the evidence shows no cause.",
+    "rebalance-on-static-bounce": "A static member came back within its session, and the group rebalanced anyway.",
+    "rebalance-storm": "More rebalances than acts and faults explain.",
+    "long-pause": "A rebalance stopped a partition for longer than the promised bound.",
+    "stopped-needlessly": "A partition that kept its owner was not consumed during a rebalance.",
+    "unbalanced": "At rest, the partitions are not spread as the assignor should spread them.",
+    "not-sticky": "Partitions moved although a sticky assignor could have kept them.",
+    "history-incomplete": "The recorded history has a hole or a torn record; what depends on it cannot be judged.",
+}
+
+CAUSES: dict[str, str] = {
+    "skipped": "it was never delivered to anyone",
+    "committed-unprocessed": "it was delivered, and committed before its processing ended",
+    "in-doubt": "its processing had begun, the member died, and a later commit went past it",
+}
+
+
+def alarm(kind: str) -> int:
+    """The place of ``kind`` in the order of alarm: smaller is worse; kinds without an entry come in the middle."""
+    order = list(GLOSSARY)
+    return order.index(kind) if kind in GLOSSARY else len(order) // 2
+
+
+def meaning(kind: str) -> str:
+    """The one sentence of ``kind``."""
+    return GLOSSARY.get(kind, "This version of the report has no entry for this kind.")

@@ -1,0 +1,109 @@
+"""What a reader must know first: the verdict in one line, why, and the worst finding."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.model import Check, Finding, Severity, Validity, Verdict
+from fencepost.reports.folder import Folder
+from fencepost.reports.glossary import CAUSES, alarm, meaning
+from fencepost.reports.steps import Fault
+from fencepost.reports.words import number, plural, shortened
+
+
+@dataclass(frozen=True)
+class Worst:
+    """The violation to look at first, with the sentence of its first example."""
+
+    check: Check
+    finding: Finding
+    sentence: str
+
+
+@dataclass(frozen=True)
+class FaultCount:
+    """How many faults were proven, of how many that should have happened; ``skipped`` found nothing to hit."""
+
+    proven: int
+    due: int
+    skipped: int
+
+    def __str__(self) -> str:
+        told = f"{number(self.proven)} of {number(self.due)}"
+        return f"{told}, {number(self.skipped)} not applicable" if self.skipped else told
+
+
+def findings(verdict: Verdict | None, severity: Severity) -> Iterator[tuple[Check, Finding]]:
+    """All findings of one severity with their checks, the most alarming first."""
+    checks = verdict.checks if verdict else ()
+    pairs = [(check, f) for check in checks for f in check.findings if f.severity is severity]
+    yield from sorted(pairs, key=lambda pair: (alarm(pair[1].kind), -pair[1].count))
+
+
+def worst(verdict: Verdict | None) -> Worst | None:
+    """The most alarming violation; None when there is none."""
+    for check, finding in findings(verdict, Severity.VIOLATION):
+        example = finding.examples[0] if finding.examples else {}
+        return Worst(check, finding, sentence(finding.kind, example))
+    return None
+
+
+def sentence(kind: str, example: Mapping[str, Any]) -> str:
+    """What an example says of itself, or else what its kind and place say."""
+    told = example.get("sentence")
+    if isinstance(told, str) and told:
+        return shortened(told)
+    cause = CAUSES.get(str(example.get("cause") or ""), "")
+    at = place(example)
+    return " ".join(part for part in (meaning(kind), f"Here {cause}." if cause else "", at and f"At {at}.") if part)
+
+
+def place(example: Mapping[str, Any]) -> str:
+    """``orders-3, offset 4711`` as far as the example has it."""
+    parts = []
+    if example.get("topic") and isinstance(example.get("partition"), int) and example["partition"] >= 0:
+        parts.append(f"{example['topic']}-{example['partition']}")
+    offset = example.get("offset", example.get("first_offset"))
+    if isinstance(offset, int) and offset >= 0:
+        parts.append(f"offset {number(offset)}")
+    return ", ".join(parts)
+
+
+def count_faults(faults: Iterable[Fault]) -> FaultCount:
+    """How many were proven."""
+    all_ = list(faults)
+    due = [f for f in all_ if not f.skipped]
+    return FaultCount(sum(f.took_effect for f in due), len(due), len(all_) - len(due))
+
+
+def validity(folder: Folder) -> Validity:
+    """The verdict's validity; a run that was not judged is unknown."""
+    return folder.verdict.validity if folder.verdict else Validity.UNKNOWN
+
+
+def why(folder: Folder, faults: Sequence[Fault]) -> str:
+    """Why the verdict is what it is, in one line."""
+    verdict = folder.verdict
+    if verdict is None:
+        return "The run was not judged: " + next((m for m in folder.missing if "verdict" in m), "there is no verdict.")
+    broken = [c for c in verdict.checks if c.validity is Validity.INVALID]
+    unclear = [c for c in verdict.checks if c.validity is Validity.UNKNOWN]
+    count = count_faults(faults)
+    if verdict.validity is Validity.INVALID:
+        violations = sum(f.count for _, f in findings(verdict, Severity.VIOLATION))
+        broke = f"{plural(len(broken), 'promise')} of {len(verdict.checks)} broken"
+        return f"{broke}: {', '.join(c.promise or c.check for c in broken)}; {plural(violations, 'violation')} in all."
+    if verdict.validity is Validity.UNKNOWN:
+        reasons = [f"{c.check}: {c.reason}" for c in unclear if c.reason]
+        unproven = count.due - count.proven
+        if unproven:
+            reasons.append(f"{plural(unproven, 'fault')} of {number(count.due)} without proof that it took effect")
+        told = "; ".join(reason.rstrip(".") for reason in reasons)
+        return (
+            f"{told or 'the verdict gives no reason'}. No violation was found, and that is not enough to call it valid."
+        )
+    facts = sum(c.facts_judged for c in verdict.checks)
+    kept = f"{plural(len(verdict.checks), 'promise')} kept over {plural(facts, 'judged fact')}"
+    return f"{kept}; faults proven: {count}."

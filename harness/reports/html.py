@@ -1,0 +1,95 @@
+"""``report.html``: one offline file that a sceptic can check by hand.
+
+Everything is drawn by the templates, as text and SVG: no chart library is inlined. A timeline of ownership exists
+in none, and what would remain for one (two rate curves) is not worth the megabyte that the smallest brings along.
+A content security policy of the page forbids all loading and every script but ours, whatever a run's strings hold.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import os
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from fencepost.model import Severity
+from fencepost.reports import folder as folders
+from fencepost.reports import headline, view, words
+from fencepost.reports.drawing import draw
+from fencepost.reports.folder import Folder
+from fencepost.reports.glossary import GLOSSARY, meaning
+from fencepost.reports.palette import Palette
+from fencepost.reports.story import tell
+
+
+def render(run: Path) -> Path:
+    """Draw the run in folder ``run`` and return the path of its ``report.html``.
+
+    Reads only the folder; what is missing or damaged there is said on the page.
+
+    Raises:
+        OSError: the report cannot be written.
+    """
+    environment = Environment(
+        loader=PackageLoader("fencepost.reports"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        number=words.number,
+        plain=words.plain,
+        span=words.span,
+        plural=words.plural,
+        meaning=meaning,
+        short=words.shortened,
+    )
+    text = environment.get_template("report.html.j2").render(_context(folders.read(run), environment))
+    path = run / "report.html"
+    temporary = path.with_name(f".report.html.{os.getpid()}")
+    temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
+    temporary.replace(path)
+    return path
+
+
+def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
+    story = tell(folder)
+    palette = Palette(story.incarnations)
+    drawing = draw(folder, story, palette)
+    scale = drawing.scale if drawing else None
+    found = {s.value: view.finding_views(folder, s, palette, scale) for s in Severity}
+    kinds = {f.finding.kind for views in found.values() for f in views}
+    context = {
+        "validity": headline.validity(folder).value,
+        "why": headline.why(folder, story.faults),
+        "worst": headline.worst(folder.verdict),
+        "key_numbers": view.key_numbers(folder, story),
+        "checks": folder.verdict.checks if folder.verdict else (),
+        "fault_count": headline.count_faults(story.faults),
+        "findings": found,
+        "owned": view.owned(folder, story, palette),
+        "legend": view.legend(palette),
+        "judged": view.judged(folder),
+        "environment": view.environment(folder),
+        "kinds": sorted(kinds, key=str),
+        "other_kinds": [kind for kind in GLOSSARY if kind not in kinds],
+        "at": lambda ns: words.moment(ns, folder.origin_ns),
+    }
+    # Read last: drawing may add to ``folder.missing``.
+    return {**context, "folder": folder, "story": story, "drawing": drawing, **_assets(environment)}
+
+
+def _assets(environment: Environment) -> dict[str, Any]:
+    """Style and script as they stand in the page, with the hashes that its policy admits them by."""
+    assets: dict[str, Any] = {}
+    for name, file in (("style", "report.css"), ("script", "report.js")):
+        assert environment.loader is not None
+        text = environment.loader.get_source(environment, file)[0]
+        digest = base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        assets[name], assets[f"{name}_hash"] = Markup(text), f"sha256-{digest}"
+    return assets

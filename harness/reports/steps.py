@@ -1,0 +1,109 @@
+"""The steps of the plan as they went: which fired, what proved them, when they were healed, which never came."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from fencepost.reports.folder import Fact, mapping
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One step that fired (or did not: ``begin_ns`` 0). Times of 0 did not happen.
+
+    ``expected``: the consequence that the step was meant to reach, with whether it was seen (None: not judged).
+    """
+
+    step: int
+    fault: str
+    target: str
+    members: tuple[str, ...]
+    begin_ns: int
+    proven_ns: int
+    healed_ns: int
+    heal_proven: bool | None
+    took_effect: bool
+    evidence: str
+    healing: str = ""
+    expected: str = ""
+    skipped: bool = False
+
+    @property
+    def end_ns(self) -> int:
+        """When it was over: healed, or for what needs no healing, proven."""
+        return self.healed_ns or self.proven_ns or self.begin_ns
+
+
+def faults(facts: Sequence[Fact], plan: Mapping[str, Any]) -> list[Fault]:
+    """Every step that fired, then those of the plan that never did; in the order of the plan."""
+    found: dict[tuple[int, str], Fault] = {}
+    for fact in facts:
+        step, target = fact.detail.get("step"), str(fact.detail.get("target") or "")
+        evidence = mapping(fact.detail.get("evidence"))
+        sentence = str(evidence.get("what") or "")
+        if not isinstance(step, int):
+            continue
+        if fact.kind == "fault":
+            members = fact.detail.get("members")
+            proven = fact.outcome == "ok"
+            found[step, target] = Fault(
+                step=step,
+                fault=str(fact.detail.get("fault") or "?"),
+                target=target,
+                members=tuple(str(m) for m in members) if isinstance(members, list) else (),
+                begin_ns=fact.begin_ns,
+                proven_ns=(fact.end_ns or fact.begin_ns) if proven else 0,
+                healed_ns=0,
+                heal_proven=None,
+                took_effect=proven,
+                evidence=sentence,
+                expected=str(fact.detail.get("expect") or ""),
+            )
+        elif fact.kind == "healed" and (step, target) in found:
+            found[step, target] = replace(
+                found[step, target],
+                healed_ns=fact.end_ns or fact.begin_ns,
+                heal_proven=fact.outcome == "ok",
+                healing=sentence,
+            )
+        elif fact.kind == "skipped":
+            reason = str(fact.detail.get("reason") or "the step found nothing to hit")
+            name = str(fact.detail.get("fault") or "?")
+            found[step, target] = _never(step, name, "no target", reason, skipped=True)
+    fired = {step for step, _ in found}
+    steps = plan.get("steps")
+    for planned in steps if isinstance(steps, list) else []:
+        step = mapping(planned).get("step")
+        if isinstance(step, int) and step not in fired:
+            name = str(mapping(planned.get("fault")).get("type") or "?")
+            target = str(mapping(planned.get("target")).get("type") or "")
+            found[step, ""] = _never(step, name, target, "The history has no trace of this step of the plan.")
+    return sorted(found.values(), key=lambda f: f.step)
+
+
+def told_fault(told: Mapping[str, Any], number: int, origin_ns: int) -> Fault:
+    """A fault as the verdict tells it, for a folder whose events are gone."""
+
+    def at_ns(name: str) -> int:
+        seconds = told.get(name)
+        return origin_ns + int(seconds * 1e9) if isinstance(seconds, (int, float)) else 0
+
+    step, evidence = told.get("step"), told.get("evidence")
+    return Fault(
+        step=step if isinstance(step, int) else number,
+        fault=str(told.get("fault") or "?"),
+        target=str(told.get("target") or ""),
+        members=(),
+        begin_ns=at_ns("begun_s"),
+        proven_ns=at_ns("proven_s"),
+        healed_ns=at_ns("healed_s"),
+        heal_proven=None,
+        took_effect=told.get("took_effect") is True,
+        evidence=str(mapping(evidence).get("what") or evidence or ""),
+    )
+
+
+def _never(step: int, fault: str, target: str, reason: str, skipped: bool = False) -> Fault:
+    return Fault(step, fault, target, (), 0, 0, 0, None, False, reason, skipped=skipped)

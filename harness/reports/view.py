@@ -1,0 +1,168 @@
+"""What the page shows, as plain values for the template: no markup here, no arithmetic there."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.model import Check, Finding, Severity
+from fencepost.reports import headline
+from fencepost.reports.folder import Folder, mapping
+from fencepost.reports.palette import Palette
+from fencepost.reports.scale import Scale
+from fencepost.reports.story import EXAMPLES_MAX, Story, anchor, time_ns
+from fencepost.reports.timeline import last_ns, member_of
+from fencepost.reports.words import flat, moment, number, plain, plural, span
+
+TABLE_MAX = 400
+_TOLD = {"topic", "partition", "offset", "first_offset", "last_offset", "key", "members", "generation"}
+_TOLD |= {"from_ns", "to_ns", "sentence", "witnesses", "count", "cause", "excuse"}
+
+
+@dataclass(frozen=True)
+class ExampleView:
+    """One example of a finding. ``jump`` is where it lies on the timeline, as two shares of its width."""
+
+    sentence: str
+    facts: list[tuple[str, str]]
+    members: list[tuple[str, str]]
+    witnesses: list[str]
+    jump: tuple[float, float] | None
+
+
+@dataclass(frozen=True)
+class FindingView:
+    """One finding; ``hidden`` says how many of its examples the page leaves to ``verdict.json``."""
+
+    id: str
+    check: Check
+    finding: Finding
+    examples: list[ExampleView]
+    hidden: int
+
+
+def finding_views(folder: Folder, severity: Severity, palette: Palette, scale: Scale | None) -> list[FindingView]:
+    """The findings of one severity, the most alarming first."""
+    return [
+        FindingView(
+            anchor(severity, index),
+            check,
+            finding,
+            [_example(folder, finding, e, palette, scale) for e in finding.examples[:EXAMPLES_MAX]],
+            max(len(finding.examples) - EXAMPLES_MAX, 0),
+        )
+        for index, (check, finding) in enumerate(headline.findings(folder.verdict, severity))
+    ]
+
+
+def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
+    """The strip under the verdict."""
+    group = mapping(folder.asked.get("group"))
+    measures = folder.verdict.measures if folder.verdict else {}
+    judged = measures.get("records_judged")
+    facts = sum(c.facts_judged for c in folder.verdict.checks) if folder.verdict else None
+    members = group.get("members", len({life.member for life in story.lives}) or None)
+    duration_ns = last_ns(folder.facts) - folder.origin_ns if folder.facts else 0
+    pairs: list[tuple[str, Any]] = [
+        ("records produced", measures.get("records_produced", folder.rows("produced"))),
+        ("records delivered", measures.get("records_delivered", folder.rows("delivered"))),
+        ("records judged" if judged is not None else "facts judged", judged if judged is not None else facts),
+        ("faults proven", str(headline.count_faults(story.faults))),
+        ("members", members),
+        ("protocol", group.get("protocol")),
+        ("duration", span(duration_ns) if duration_ns else None),
+        ("seed", None if folder.seed is None else str(folder.seed)),
+    ]
+    return [(name, "unknown" if value is None else plain(value)) for name, value in pairs]
+
+
+def judged(folder: Folder) -> list[tuple[str, str]]:
+    """How much was recorded and measured, beside the facts of each check."""
+    rows = [(f"history/{kind}, rows", folder.rows(kind)) for kind in ("produced", "delivered", "log")]
+    commits = folder.commits
+    told = [(name, number(count)) for name, count in rows if count is not None]
+    told.append(("events without commits, rows", number(len(folder.facts))))
+    if commits is not None:
+        refused = len(commits.ok) - int(commits.ok.sum())
+        told.append(("commits, by partition", f"{number(len(commits.ok))}, of which {number(refused)} not ok"))
+    return told + flat(dict(folder.verdict.measures) if folder.verdict else {})
+
+
+def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Versions, the host, and every resolved option, in groups."""
+    versions = folder.scenario.get("versions") or (dict(folder.verdict.versions) if folder.verdict else {})
+    stalled = [stall["to_ns"] - stall["from_ns"] for stall in folder.stalls]
+    longest = f", the longest {span(max(stalled))}" if stalled else ""
+    host = [("stalls of the host", f"{plural(len(stalled), 'stall')}, {span(sum(stalled))} in all{longest}")]
+    known = {"name", "schedule", "promises"}
+    return [
+        ("Versions", flat(dict(mapping(versions)))),
+        (
+            "Host",
+            host if (folder.path / "history" / "host.jsonl").exists() else [("stalls of the host", "not recorded")],
+        ),
+        ("Scenario", flat({k: v for k, v in folder.asked.items() if k not in known})),
+        ("Cluster", flat(dict(mapping(folder.scenario.get("cluster"))))),
+        ("Report", [("drawn with Python", platform.python_version())]),
+    ]
+
+
+def owned(folder: Folder, story: Story, palette: Palette) -> list[tuple[str, str, str, str, str, str]]:
+    """The timeline as a table: partition, owner, its style, from, to, how it ended."""
+    return [
+        (i.partition, i.owner, palette.style(i.owner), *_times(folder, i.begin_ns, i.end_ns), i.how)
+        for i in sorted(story.intervals, key=lambda i: (_order(folder, i.partition), i.begin_ns))[:TABLE_MAX]
+    ]
+
+
+def _times(folder: Folder, begin_ns: int, end_ns: int) -> tuple[str, str]:
+    return moment(begin_ns, folder.origin_ns), moment(end_ns, folder.origin_ns)
+
+
+def _order(folder: Folder, partition: str) -> tuple[int, str]:
+    known = folder.partitions
+    return (known.index(partition) if partition in known else len(known), partition)
+
+
+def _example(
+    folder: Folder, finding: Finding, example: Mapping[str, Any], palette: Palette, scale: Scale | None
+) -> ExampleView:
+    facts: list[tuple[str, str]] = []
+    where = headline.place({k: v for k, v in example.items() if k in ("topic", "partition")})
+    facts += [("partition", where)] if where else []
+    first, last = example.get("offset", example.get("first_offset")), example.get("last_offset")
+    if isinstance(first, int) and first >= 0:
+        if isinstance(last, int) and last > first:
+            facts.append(("offsets", f"{number(first)} – {number(last)}"))
+        else:
+            facts.append(("offset", number(first)))
+    facts += [(k, str(example[k])) for k in ("key", "generation") if example.get(k) not in (None, "", -1)]
+    facts += [(k, plain(example[k])) for k in ("cause", "excuse", "count") if example.get(k)]
+    from_ns, to_ns = time_ns(example, "from_ns"), time_ns(example, "to_ns")
+    if from_ns:
+        later = f" – {moment(to_ns, folder.origin_ns)} ({span(to_ns - from_ns)})" if to_ns > from_ns else ""
+        facts.append(("time", moment(from_ns, folder.origin_ns) + later))
+    facts += [(str(k), plain(v)) for k, v in example.items() if k not in _TOLD and v not in (None, "", [])]
+    members = example.get("members")
+    told = example.get("witnesses")
+    proof: Sequence[Any] = told if isinstance(told, (list, tuple)) else [told] if told else []
+    return ExampleView(
+        headline.sentence(finding.kind, example),
+        facts,
+        [(str(m), palette.style(str(m))) for m in (members if isinstance(members, (list, tuple)) else [])],
+        [_witness(w) for w in proof],
+        (scale.share(from_ns), scale.share(to_ns or from_ns)) if scale and from_ns else None,
+    )
+
+
+def _witness(witness: Any) -> str:
+    if isinstance(witness, Mapping):
+        return ", ".join(f"{name} {value}" for name, value in flat(dict(witness)))
+    return plain(witness)
+
+
+def legend(palette: Palette) -> list[tuple[str, str]]:
+    """Each member with its style."""
+    return [(member, palette.style(member)) for member in palette.members if member_of(member)]

@@ -1,0 +1,65 @@
+"""Numbers, times and values as people read them; shared by the page, the terminal and JUnit."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+NS = 1_000_000_000
+LONGEST_TEXT = 4000
+
+
+def number(value: float) -> str:
+    """``1234567`` as ``1,234,567``; fractions keep three digits."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int) or value == int(value):
+        return f"{int(value):,}"
+    return f"{value:,.3f}"
+
+
+def plural(count: int, noun: str, nouns: str = "") -> str:
+    """``1 record``, ``2 records``."""
+    return f"{number(count)} {noun if count == 1 else nouns or noun + 's'}"
+
+
+def span(duration_ns: int) -> str:
+    """A duration: milliseconds below one second, minutes and hours above one minute."""
+    seconds = duration_ns / NS
+    if seconds < 1:
+        return f"{duration_ns / 1e6:.0f} ms" if duration_ns >= 1e7 else f"{duration_ns / 1e6:.1f} ms"
+    if seconds < 60:
+        return f"{seconds:.2f} s"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes:02d} min" if hours else f"{minutes} min {rest:02d} s"
+
+
+def moment(at_ns: int, origin_ns: int) -> str:
+    """A moment as seconds since the origin of the run: ``12.034 s``; a time of 0 is "never"."""
+    return f"{(at_ns - origin_ns) / NS:.3f} s" if at_ns else "never"
+
+
+def shortened(text: str, limit: int = LONGEST_TEXT) -> str:
+    """``text``, cut where it would drown the page; what was left out is said."""
+    return text if len(text) <= limit else f"{text[:limit]} … ({number(len(text) - limit)} more characters)"
+
+
+def plain(value: Any) -> str:
+    """Any JSON value as readable text: strings as they are, numbers with separators, the rest as compact JSON."""
+    if value is None:
+        return "–"
+    if isinstance(value, str):
+        return shortened(value)
+    if isinstance(value, (bool, int, float)):
+        return number(value)
+    if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
+        return shortened(", ".join(str(item) for item in value)) or "–"
+    return shortened(json.dumps(value, ensure_ascii=False, default=str))
+
+
+def flat(values: Any, prefix: str = "") -> list[tuple[str, str]]:
+    """A nested mapping as (dotted name, readable value), in its own order."""
+    if not isinstance(values, dict):
+        return [(prefix, plain(values))]
+    return [pair for key, value in values.items() for pair in flat(value, f"{prefix}.{key}" if prefix else str(key))]
