@@ -15,7 +15,7 @@ import os
 import struct
 import time
 from pathlib import Path
-from typing import Any, Dict, NamedTuple, Tuple
+from typing import Any, NamedTuple, Tuple
 
 FORMAT_VERSION = 1
 MAGIC = b"FPSEGMNT"
@@ -33,7 +33,10 @@ class Layout:
     """How one kind of record lies in a segment."""
 
     def __init__(self, kind: int, later: str, words: str, halves: str) -> None:
-        """``later`` and ``words`` name fields of 8 bytes, ``halves`` fields of 4 bytes; all are signed integers."""
+        """``later`` and ``words`` name fields of 8 bytes, ``halves`` fields of 4 bytes; all are signed integers.
+
+        ``fields`` has name, numpy's type and offset of each field, in the order of the record.
+        """
         long, short = later.split() + words.split(), halves.split()
         self.kind = kind
         self.bytes = 8 * len(long) + 4 * len(short) + 8
@@ -43,14 +46,10 @@ class Layout:
         self.fields: Tuple[Tuple[str, str, int], ...] = (
             *((name, "=i8", 8 * place) for place, name in enumerate(long)),
             *((name, "=i4", 8 * len(long) + 4 * place) for place, name in enumerate(short)),
+            ("thread", "=i2", self.bytes - 8),  # left 0: the header knows it, and the seal fills it in
             ("outcome", "u1", self.outcome_at),
             ("commit", "u1", self.bytes - 1),
         )
-
-    def dtype(self) -> Dict[str, Any]:
-        """The description from which numpy makes its record type."""
-        names, formats, offsets = ([field[part] for field in self.fields] for part in range(3))
-        return {"names": names, "formats": formats, "offsets": offsets, "itemsize": self.bytes}
 
 
 DELIVERED = Layout(1, "begin_ns done_ns", "offset key seq poll ord delivered_ns", "tp writer interval position")

@@ -1,0 +1,104 @@
+"""The Parquet of a sealed history: encodings, row groups, and the derived columns of delivered and produced records.
+
+Ascending integers are delta-encoded, keys are plain, the rest has dictionaries: small, and quick to read.
+A row group never mixes topic-partitions, so that its statistics say where a reader must look.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from fencepost.evidence.segment_reader import Records
+from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, PRODUCED_COLUMNS, Sent, State
+from fencepost_member.segments import FAILED
+
+ROW_GROUP_ROWS = 256 * 1024
+_DELTA = {"offset", "seq", "poll", "ord", "delivered_ns", "begin_ns", "done_ns", "sent_ns", "acked_ns"}
+_PLAIN = {"key"}
+
+Columns = dict[str, NDArray[Any]]
+
+
+def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], segments: Iterable[str]) -> None:
+    """Write one file of record columns under a temporary name, then rename it.
+
+    Args:
+        columns: name and type of each column, as ``fencepost.history`` gives them.
+        groups: the rows, in pieces that do not mix topic-partitions.
+        segments: what the rows come from, kept in the file's metadata (``sealed_from``).
+    """
+    metadata = {"format_version": str(FORMAT_VERSION), "segments": json.dumps(sorted(segments))}
+    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()], metadata=metadata)
+    encodings = {name: "DELTA_BINARY_PACKED" for name in columns if name in _DELTA}
+    encodings.update({name: "PLAIN" for name in columns if name in _PLAIN})
+    path.parent.mkdir(parents=True, exist_ok=True)
+    draft = path.with_name(f".{path.name}.new")
+    try:
+        with pq.ParquetWriter(
+            draft,
+            schema,
+            compression="zstd",
+            compression_level=1,
+            use_dictionary=[name for name in columns if name not in encodings],
+            column_encoding=encodings,
+        ) as writer:
+            for group in groups:
+                arrays = [pa.array(group[field.name], type=field.type) for field in schema]
+                writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=ROW_GROUP_ROWS)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)
+
+
+def sealed_from(path: Path) -> frozenset[str]:
+    """The names of the segments that a file was made from; none when it is not there or tells nothing."""
+    try:
+        metadata = pq.read_schema(path).metadata or {}
+        return frozenset(json.loads(metadata.get(b"segments", b"[]")))
+    except (OSError, ValueError, pa.ArrowException):
+        return frozenset()
+
+
+def delivered(partitions: Iterable[Records]) -> Iterator[Columns]:
+    """Delivered records as columns: how far each got follows from its times and its outcome byte."""
+    for rows in _pieces(partitions):
+        ended = np.where(rows["outcome"] == 0, np.uint8(State.DONE), rows["outcome"])
+        begun = (rows["begin_ns"] != 0).astype(np.uint8)  # State.BEGUN or State.DELIVERED
+        state = np.where(rows["done_ns"] != 0, ended, begun).astype(np.int8)
+        yield {**_columns(rows, DELIVERED_COLUMNS), "state": state}
+
+
+def produced(partitions: Iterable[Records], *, acked: bool) -> Iterator[Columns]:
+    """Produced records as columns: those that were acknowledged, or the others, of which no offset is known."""
+    for rows in _pieces(rows[_is_acked(rows) == acked] for rows in partitions):
+        columns = _columns(rows, PRODUCED_COLUMNS)
+        if acked:
+            columns["outcome"] = np.full(len(rows), Sent.OK, dtype=np.int8)
+        else:
+            failed = (rows["outcome"] == FAILED) & (rows["acked_ns"] != 0)
+            columns["outcome"] = np.where(failed, Sent.FAIL, Sent.INFO).astype(np.int8)
+            columns["offset"] = np.full(len(rows), -1, dtype=np.int64)
+        yield columns
+
+
+def _is_acked(rows: Records) -> NDArray[np.bool_]:
+    return np.asarray((rows["acked_ns"] != 0) & (rows["outcome"] == 0))
+
+
+def _pieces(partitions: Iterable[Records]) -> Iterator[Records]:
+    """Cut each partition into row groups."""
+    for rows in partitions:
+        for begin in range(0, len(rows), ROW_GROUP_ROWS):
+            yield rows[begin : begin + ROW_GROUP_ROWS]
+
+
+def _columns(rows: Records, wanted: Iterable[str]) -> Columns:
+    return {name: np.ascontiguousarray(rows[name]) for name in wanted if name in (rows.dtype.names or ())}
