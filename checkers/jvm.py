@@ -1,0 +1,190 @@
+"""The JVM behind a Spark session on this machine: its settings, its output, its working directory, and its end.
+
+It ends when this process ends, however that happens (its standard input closes), and removes its files itself.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from fencepost.errors import ProvisionError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+END_S = 20.0
+
+LOG4J = """
+status=error
+appender.console.type=Console
+appender.console.name=console
+appender.console.target=SYSTEM_ERR
+appender.console.layout.type=PatternLayout
+appender.console.layout.pattern=%d{HH:mm:ss.SSS} %p %c{1}: %m%n
+rootLogger.level=error
+rootLogger.appenderRef.console.ref=console
+"""
+
+# Small tables and small answers: what Spark does for large ones (adaptive plans, generated code, compression) costs
+# more than it gains here. The records themselves never pass through the JVM.
+SETTINGS = {
+    "spark.app.name": "fencepost",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.sql.shuffle.partitions": "1",
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.catalogImplementation": "in-memory",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.ansi.enabled": "true",
+    "spark.shuffle.compress": "false",
+    "spark.python.daemon.module": "fencepost.checkers.daemon",
+}
+LOCAL_SETTINGS = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+}
+
+
+class Jvm:
+    """One JVM with one Spark session."""
+
+    def __init__(self, master: str) -> None:
+        """Nothing is started yet."""
+        self._master = master
+        self._work = Path(tempfile.mkdtemp(prefix="fencepost-spark-"))
+        self._log = tempfile.TemporaryFile()  # noqa: SIM115 - has no name, so nothing is left of it, whatever happens
+        self._gateway: Any = None
+        self._archiving = False
+
+    def session(self) -> SparkSession:
+        """Start everything.
+
+        Raises:
+            ProvisionError: there is no Java, or the JVM ended; then with its last words.
+        """
+        from pyspark import SparkConf, SparkContext
+        from pyspark.java_gateway import launch_gateway
+        from pyspark.sql import SparkSession
+
+        (self._work / "log4j2.properties").write_text(LOG4J, encoding="utf-8")
+        conf = SparkConf(loadDefaults=False).setMaster(self._master)
+        for name, value in self._settings().items():
+            conf.set(name, value)
+        streams = {"stdout": self._log, "stderr": self._log, "cwd": str(self._work)}
+        with _environment(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP=self._address(), PYSPARK_SUBMIT_ARGS=None):
+            try:
+                self._gateway = launch_gateway(conf, popen_kwargs=streams)
+                context = SparkContext(conf=conf, gateway=self._gateway)
+            except Exception as error:
+                self._log.seek(0)
+                said = self._log.read().decode(errors="replace").strip().splitlines()[-5:]
+                raise ProvisionError(f"{error}. The JVM said: {' / '.join(said) or 'nothing'}") from error
+        for path in (self._work, self._work / "log4j2.properties"):
+            context._jvm.java.io.File(str(path)).deleteOnExit()  # type: ignore[union-attr]
+        return SparkSession(context)
+
+    def end(self, session: SparkSession | None, *, warm: bool) -> None:
+        """End the JVM and remove its files. One that writes the class archive ends by itself, some seconds later.
+
+        Args:
+            session: what ``session`` returned; None when it did not get that far.
+            warm: it has done what sessions do, so that its classes are worth an archive.
+        """
+        from pyspark import SparkContext
+
+        if session is not None:
+            with suppress(Exception):
+                session.stop()
+        if self._gateway is not None:
+            process: subprocess.Popen[bytes] = self._gateway.proc
+            with suppress(Exception):
+                self._gateway.shutdown()
+            if SparkContext._gateway is self._gateway:  # PySpark keeps it for ever, and would use the dead one again
+                SparkContext._gateway = SparkContext._jvm = None
+            if process.stdin is not None:
+                process.stdin.close()
+            if self._archiving and warm:
+                _let_go(process)
+            else:
+                if self._archiving:
+                    process.kill()
+                _wait_or_kill(process)
+        shutil.rmtree(self._work, ignore_errors=True)
+        self._log.close()
+
+    def _address(self) -> str | None:
+        return "127.0.0.1" if self._master.startswith("local") else None
+
+    def _settings(self) -> dict[str, str]:
+        work = self._work
+        local = LOCAL_SETTINGS if self._address() else {}
+        return {
+            **SETTINGS,
+            **local,
+            "spark.local.dir": str(work),
+            "spark.sql.warehouse.dir": str(work / "warehouse"),
+            "spark.driver.extraJavaOptions": " ".join(self._java_options()),
+        }
+
+    def _java_options(self) -> list[str]:
+        import pyspark
+
+        from fencepost.checkers import class_archive
+        from fencepost.clusters import cache, provision
+
+        jars = Path(pyspark.__file__).parent / "jars"
+        home = cache.directory() / "spark-classes"
+        archive, self._archiving = class_archive.options(home, provision.java().description, pyspark.__version__, jars)
+        return [
+            "-XX:+UseSerialGC",
+            "-XX:TieredStopAtLevel=1",
+            "-XX:-UsePerfData",
+            f"-Djava.io.tmpdir={self._work}",
+            f"-Dlog4j2.configurationFile=file:{self._work}/log4j2.properties",
+            *archive,
+        ]
+
+
+def _let_go(process: subprocess.Popen[bytes]) -> None:
+    """It ends by itself; somebody only has to reap it."""
+    threading.Thread(target=os.waitpid, args=(process.pid, 0), name="spark-end", daemon=True).start()
+    process.returncode = 0
+
+
+def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
+    try:
+        process.wait(END_S)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait(END_S)
+
+
+@contextmanager
+def _environment(**values: str | None) -> Iterator[None]:
+    """PySpark takes these from the environment only; whatever was there is put back. None removes."""
+    before = {name: os.environ.get(name) for name in values}
+    _set(values)
+    try:
+        yield
+    finally:
+        _set(before)
+
+
+def _set(values: Mapping[str, str | None]) -> None:
+    for name, value in values.items():
+        if value is None:
+            os.environ.pop(name, None)
+        else:
+            os.environ[name] = value

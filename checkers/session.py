@@ -1,0 +1,123 @@
+"""The Spark session: started in the background while other things go on, kept for as long as it is of use.
+
+A lean session on this machine needs 2.5 s with the class archive (``class_archive``), and 10 s the first time.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.jvm import END_S, Jvm
+from fencepost.errors import ProvisionError, WaitTimeout
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_LOG = logging.getLogger(__name__)
+
+
+class Spark:
+    """A Spark session that is being started, or is there. Make one with ``start``; end it with ``stop``."""
+
+    def __init__(self) -> None:
+        self._settled = threading.Event()
+        self._unwanted = threading.Event()
+        self._session: SparkSession | None = None
+        self._warm = False
+        self._error: BaseException | None = None
+        self._thread: threading.Thread | None = None
+        self._jvm: Jvm | None = None
+
+    @classmethod
+    def start(
+        cls,
+        master: str = "local[*]",
+        remote: str | None = None,
+        warm_up: Callable[[SparkSession], object] | None = None,
+    ) -> Spark:
+        """Begin to start a session and return at once.
+
+        Args:
+            master: where it runs: ``local[*]``, or ``spark://host:port`` (executors must have Fencepost installed).
+            remote: the address of a Spark Connect server, ``sc://host:port``; then ``master`` does not count.
+            warm_up: called with the new session in the background, unless somebody waits for it already; by default
+                a tiny history is judged, so that the first real verdict finds classes loaded and workers running.
+        """
+        self = cls()
+        self._thread = threading.Thread(
+            target=self._run, args=(master, remote, warm_up or _judge_something), name="spark-start", daemon=True
+        )
+        self._thread.start()
+        return self
+
+    def get(self, within_s: float = 120.0) -> SparkSession:
+        """The session, once it is there.
+
+        Raises:
+            WaitTimeout: it did not start within ``within_s``.
+            ProvisionError: it cannot be started; says why.
+        """
+        if not self._settled.wait(within_s):
+            raise WaitTimeout(
+                f"waited {within_s:g} s for the Spark session, which did not start. "
+                "The machine is very busy or short of memory: look at its load, then judge the run folder again."
+            )
+        if self._session is None:
+            raise ProvisionError(f"Spark did not start: {self._error}") from self._error
+        return self._session
+
+    def stop(self) -> None:
+        """End the session and its JVM. May be called twice, also before the session is there."""
+        self._unwanted.set()
+        if self._thread is not None and self._thread is not threading.current_thread():
+            self._thread.join(END_S)
+        self._end()
+
+    def _run(self, master: str, remote: str | None, warm_up: Callable[[SparkSession], object]) -> None:
+        try:
+            self._session = _connect(remote) if remote else self._launch(master)
+        except Exception as error:
+            self._error = error
+            self._end()
+        finally:
+            self._settled.set()
+        if self._session is not None and not self._unwanted.is_set():
+            try:
+                warm_up(self._session)
+                self._warm = True
+            except Exception:  # the real call will say what is wrong
+                _LOG.debug("the warm-up of Spark failed", exc_info=True)
+
+    def _launch(self, master: str) -> SparkSession:
+        from pyspark import SparkContext
+        from pyspark.sql import SparkSession
+
+        active = SparkSession.getActiveSession() if SparkContext._active_spark_context else None
+        if active is not None:
+            return active  # the program around us has one, and a process can have only one
+        self._jvm = Jvm(master)
+        return self._jvm.session()
+
+    def _end(self) -> None:
+        session, self._session = self._session, None
+        jvm, self._jvm = self._jvm, None
+        if jvm is not None:
+            jvm.end(session, warm=self._warm)
+
+
+def _connect(address: str) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    try:
+        return SparkSession.builder.remote(address).getOrCreate()
+    except ImportError as error:
+        raise ProvisionError(f"{error}; a Spark Connect client needs: pip install 'pyspark[connect]'") from error
+
+
+def _judge_something(session: SparkSession) -> None:
+    from fencepost.checkers import spark_judge
+
+    spark_judge.warm_up(session)
