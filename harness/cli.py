@@ -16,7 +16,6 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.table import Table
 
 from fencepost import catalogue, codec, listing
 from fencepost.brief import every_check, worst
@@ -73,10 +72,10 @@ def doctor() -> None:
 @app.command("list")
 def list_(kind: Annotated[listing.Kind, typer.Argument(help="What to list.")]) -> None:
     """List what there is, with its options."""
-    table = Table.grid(padding=(0, 2))
-    for row in listing.rows(kind):
-        table.add_row(*row)
-    out.print(table)
+    rows = listing.rows(kind)
+    width = max((len(name) for name, _ in rows), default=0)
+    for name, about in rows:
+        out.print(f"{name:<{width}}  {about}".rstrip(), markup=False)
 
 
 @app.command()
@@ -90,13 +89,14 @@ def run(
     settings: Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option.")] = None,
 ) -> None:
     """Run a scenario on a real cluster and judge what happened."""
+    asked = override(catalogue.load(scenario), settings or ())
+    first = secrets.randbelow(2**31) if seed is None else seed
+    asked.plan(first)  # what cannot be done is said before anything is imported, let alone started
     from fencepost import doctor as surgery
     from fencepost.runner import BACKENDS
 
     if cluster not in BACKENDS:
         raise typer.BadParameter(f"there is no back-end {cluster!r}; there is {', '.join(BACKENDS)}")
-    asked = override(catalogue.load(scenario), settings or ())
-    first = secrets.randbelow(2**31) if seed is None else seed
     surgery.require(runs)
     verdicts = []
     for number in range(first, first + repeat):

@@ -49,20 +49,7 @@ class Part:
 
 def examine(runs: Path = Path("runs")) -> tuple[Part, ...]:
     """Look at everything; ``runs`` is where run folders would be made. Changes nothing, fetches nothing."""
-    looks: dict[str, Callable[[], tuple[State, str]]] = {
-        "Python": _python,
-        "Java": _java,
-        "Kafka": _kafka,
-        "Toxiproxy": _toxiproxy,
-        "ss": _ss,
-        "loopback": _loopback,
-        "signals": _signals,
-        "disk": lambda: _disk(runs),
-        "memory": _memory,
-        "Spark": _spark,
-        "Docker": _docker,
-    }
-    return tuple(_look(name, look) for name, look in looks.items())
+    return (*_needed(runs), _look("Spark", _spark), _look("Docker", _docker))
 
 
 def blocking(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -76,10 +63,25 @@ def require(runs: Path = Path("runs")) -> None:
     Raises:
         ProvisionError: says everything that is missing, with the remedies.
     """
-    missing = blocking(examine(runs))
+    missing = blocking(_needed(runs))
     if missing:
         sentences = "; ".join(f"{part.name}: {part.text}" for part in missing)
         raise ProvisionError(f"a local run is not possible on this machine. {sentences}")
+
+
+def _needed(runs: Path) -> tuple[Part, ...]:
+    looks: dict[str, Callable[[], tuple[State, str]]] = {
+        "Python": _python,
+        "Java": _java,
+        "Kafka": _kafka,
+        "Toxiproxy": _toxiproxy,
+        "ss": _ss,
+        "loopback": _loopback,
+        "signals": _signals,
+        "disk": lambda: _disk(runs),
+        "memory": _memory,
+    }
+    return tuple(_look(name, look) for name, look in looks.items())
 
 
 def _look(name: str, look: Callable[[], tuple[State, str]]) -> Part:

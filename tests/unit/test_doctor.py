@@ -1,0 +1,100 @@
+"""The doctor: what is missing is a sentence with its remedy."""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fencepost import doctor
+from fencepost.clusters import provision
+from fencepost.doctor import State
+from fencepost.errors import ProvisionError
+
+# The Docker library leaves sockets to the garbage collector when no engine answers.
+pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
+
+
+@pytest.fixture(autouse=True)
+def no_garbage_is_left() -> Iterator[None]:
+    yield
+    gc.collect()
+
+
+@pytest.fixture
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A machine with an empty PATH and an empty cache."""
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.delenv("JAVA_HOME", raising=False)
+    monkeypatch.delenv("KAFKA_HOME", raising=False)
+    provision.java.cache_clear()
+    yield tmp_path
+    provision.java.cache_clear()
+
+
+def states(runs: Path) -> dict[str, State]:
+    return {part.name: part.state for part in doctor.examine(runs)}
+
+
+def test_everything_is_looked_at_and_a_line_says_what_was_found(tmp_path: Path) -> None:
+    parts = doctor.examine(tmp_path)
+    names = {"Python", "Java", "Kafka", "Toxiproxy", "ss", "loopback", "signals", "disk", "memory", "Spark", "Docker"}
+    assert {part.name for part in parts} == names
+    assert all(part.text and part.line().startswith(part.state) for part in parts)
+
+
+def test_on_a_bare_machine_java_toxiproxy_and_ss_are_missing_with_remedies(bare: Path) -> None:
+    missing = {part.name: part.text for part in doctor.blocking(doctor.examine(bare))}
+    assert {"Java", "Toxiproxy", "ss"} <= set(missing)
+    assert all("install" in missing[name] for name in ("Java", "Toxiproxy", "ss"))
+    with pytest.raises(ProvisionError, match="Java: no java on the PATH: install Java 17"):
+        doctor.require(bare)
+
+
+def test_an_old_java_is_missing(bare: Path) -> None:
+    java = bare / "java"
+    java.write_text("#!/bin/sh\necho 'openjdk version \"11.0.2\"' >&2\n")
+    java.chmod(0o755)
+    part = next(part for part in doctor.examine(bare) if part.name == "Java")
+    assert part.state is State.MISSING
+    assert "is Java 11: install 17 or later" in part.text
+
+
+def test_kafka_comes_later_while_the_cache_is_empty(bare: Path) -> None:
+    assert states(bare)["Kafka"] is State.LATER
+
+
+def test_with_go_toxiproxy_comes_later(bare: Path) -> None:
+    (bare / "go").write_text("#!/bin/sh\n")
+    (bare / "go").chmod(0o755)
+    assert states(bare)["Toxiproxy"] is State.LATER
+
+
+def test_a_full_disk_is_missing_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "RUN_BYTES", 10**18)
+    part = next(part for part in doctor.examine(tmp_path) if part.name == "disk")
+    assert part.state is State.MISSING
+    assert "--runs" in part.text
+
+
+def test_little_memory_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "MEMORY_BYTES", 10**18)
+    assert states(tmp_path)["memory"] is State.MISSING
+
+
+def test_an_address_that_is_not_ours_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "LOOPBACK", "192.0.2.1")
+    part = next(part for part in doctor.examine(tmp_path) if part.name == "loopback")
+    assert part.state is State.MISSING
+    assert "192.0.2.1 cannot be used" in part.text
+
+
+def test_a_machine_without_docker_is_no_obstacle(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/none.sock")
+    part = next(part for part in doctor.examine(tmp_path) if part.name == "Docker")
+    assert part.state is State.OPTIONAL
+    assert "DOCKER_HOST" in part.text
+    assert part not in doctor.blocking([part])
