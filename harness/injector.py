@@ -27,7 +27,7 @@ TARGET_WINDOW_S = 5.0  # how long a step asks again for a target before it is no
 
 @dataclass(frozen=True)
 class StepState:
-    """Where one step is: ``pending``, ``in effect``, ``unproven``, ``healed``, ``done`` or ``not applicable``."""
+    """Where one step is: ``pending``, ``in-effect``, ``unproven``, ``healed``, ``done`` or ``not-applicable``."""
 
     step: Step
     state: str = "pending"
@@ -107,7 +107,7 @@ class Injector:
                 self._at(self.elapsed_s + 0.1, lambda: self._fire(step))
                 return
             reason = f"nothing matched {step.target} for {TARGET_WINDOW_S:g} s"
-            self._mark(step, state="not applicable", evidence=reason)
+            self._mark(step, state="not-applicable", evidence=reason)
             self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
             return
         incarnations = [m.incarnation for m in view.members if m.index in target.members]
@@ -129,7 +129,7 @@ class Injector:
         self._record(event, detail, evidence)
         self._mark(
             step,
-            state="in effect" if evidence.took_effect else "unproven",
+            state="in-effect" if evidence.took_effect else "unproven",
             target=str(target),
             evidence=evidence.what,
         )
@@ -156,8 +156,8 @@ class Injector:
         self._disturbed.difference_update(set(entry.target.members) - still_hit)
         self._record(event, entry.detail, evidence)
         before = self.states[entry.step.step]
-        ended = "healed" if evidence.took_effect else "not healed"
-        self._mark(entry.step, state=ended if before.state == "in effect" else before.state, evidence=evidence.what)
+        ended = "healed" if evidence.took_effect else "not-healed"
+        self._mark(entry.step, state=ended if before.state == "in-effect" else before.state, evidence=evidence.what)
 
     def _record(self, event: int, detail: dict[str, Any], evidence: Evidence) -> None:
         outcome = Outcome.OK if evidence.took_effect else Outcome.INFO

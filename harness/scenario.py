@@ -190,7 +190,9 @@ def _entry_from_json(data: Mapping[str, Any]) -> Entry:
         parts["target"] = _selector(parts["target"])
     heal = parts.get("heal_after")
     if isinstance(heal, Mapping):
-        parts["heal_after"] = schedule.past_session(**heal)
+        if set(heal) != {"past_session"}:
+            raise ScenarioError(f"heal_after is seconds or {{ past_session = 1.5 }}, but {dict(heal)!r} came")
+        parts["heal_after"] = schedule.past_session(heal["past_session"])
     entry: Entry = codec.build(Entry, parts, "a step of the schedule")
     return entry
 

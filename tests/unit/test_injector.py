@@ -139,6 +139,6 @@ def test_a_step_whose_target_never_comes_is_not_applicable_and_says_so(perform, 
     until_finished(injector)
     assert fault.diary == []
     assert [(e["kind"], e["detail"]["step"]) for e in events()] == [("skipped", 0)]
-    assert injector.states[0].state == "not applicable"
+    assert injector.states[0].state == "not-applicable"
 
 

@@ -1,0 +1,110 @@
+"""Scenarios are values: read strictly, stored whole, equal after a round trip."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from fencepost import catalogue
+from fencepost.errors import PlanError, ScenarioError
+from fencepost.faults import BlackHole, MoveCoordinator, Pause
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.schedule import at, every, past_session, plan_to_json
+from fencepost.targets import member, one_member
+from fencepost.workloads import PollLoop
+
+SCENARIO = Scenario(
+    name="a zombie and a hole",
+    topics=[Topic("orders", partitions=6)],
+    group=Group(members=2, protocol="consumer", config={"session.timeout.ms": 6000}),
+    workload=PollLoop(rate_hz=500),
+    schedule=[
+        at(5, MoveCoordinator()),
+        at(6, BlackHole(direction="to"), member(1), heal_after=2, required=False),
+        every(8, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced", until_s=40),
+    ],
+)
+
+TOML = """
+name = "tiny"
+topics = [{ name = "orders", partitions = 2 }]
+[group]
+members = 2
+config = { "session.timeout.ms" = 6000 }
+[workload]
+type = "poll_loop"
+[[schedule]]
+at = 1
+fault = "pause"
+target = { type = "member", index = 1 }
+heal_after = { past_session = 2 }
+"""
+
+
+def test_a_scenario_survives_the_way_through_json():
+    stored = json.loads(json.dumps(SCENARIO.to_json()))
+    again = Scenario.from_json(stored)
+    assert again.to_json() == SCENARIO.to_json()
+    assert again.plan(7) == SCENARIO.plan(7)
+    assert json.loads(json.dumps(plan_to_json(again.plan(7))))["steps"][0]["fault"] == {"type": "move_coordinator"}
+
+
+def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):
+    (tmp_path / "tiny.toml").write_text(TOML)
+    tiny = catalogue.load(tmp_path / "tiny.toml")
+    assert (tiny.group.members, tiny.plan(1).steps[0].heal_after_s) == (2, 12.0)
+    (tmp_path / "mine.py").write_text("from fencepost.scenario import *\nSCENARIO = None\n")
+    with pytest.raises(ScenarioError, match="defines no SCENARIO"):
+        catalogue.load(tmp_path / "mine.py")
+    assert "demo" in catalogue.built_in()
+    assert catalogue.load("demo").name == "demo"
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ("name =", "nmae =", "no part 'nmae'"),
+        ("members = 2", "memebrs = 2", "no option 'memebrs'"),
+        ('"poll_loop"', '"pole_loop"', "no workload 'pole_loop'; known are"),
+        ('fault = "pause"', 'fault = "paws"', "no fault 'paws'; known are"),
+        ('type = "member"', 'type = "membrane"', "no target 'membrane'; known are"),
+        ("{ past_session = 2 }", "{ past_sessions = 2 }", "heal_after is seconds or"),
+        ("at = 1", "", "needs the option 'at_s'"),
+        ("at = 1", "at = 1\nwhen = 2", "no option 'when'"),
+        ("members = 2", "members = 0", "at least one member"),
+        ("partitions = 2", "partitions = 2, replication_factor = 4", "wants 4 replicas"),
+        ('name = "tiny"', 'name = ', "cannot be read"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path, before, after, sentence):
+    assert before in TOML
+    (tmp_path / "bad.toml").write_text(TOML.replace(before, after, 1))
+    with pytest.raises(ScenarioError, match=sentence):
+        catalogue.load(tmp_path / "bad.toml")
+
+
+def test_a_missing_file_and_an_unknown_name_are_told_apart():
+    with pytest.raises(ScenarioError, match="there is no file nowhere.toml"):
+        catalogue.load("nowhere.toml")
+    with pytest.raises(ScenarioError, match="known are .*demo"):
+        catalogue.load("nowhere")
+
+
+def test_session_times_are_the_clients_or_the_brokers_by_protocol():
+    classic = Group(protocol="eager", config={"session.timeout.ms": 6000, "client.rack": "a"})
+    assert classic.client_config() == {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1500, "client.rack": "a"}
+    assert SCENARIO.group.client_config() == {}
+    assert SCENARIO.cluster_spec().broker_config["group.consumer.session.timeout.ms"] == 6000
+
+
+def test_an_expectation_that_the_session_time_out_rules_out_is_refused_before_anything_starts():
+    slow = Scenario(
+        name="slow",
+        topics=[Topic("orders")],
+        group=Group(),
+        workload=PollLoop(),
+        schedule=[at(1, Pause(), one_member(), heal_after=7, expect="fenced")],
+    )
+    with pytest.raises(PlanError, match="session time-out of 45 s"):
+        slow.plan(1)
