@@ -10,7 +10,9 @@ import hashlib
 import re
 import secrets
 import shlex
+import warnings
 from collections.abc import Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,9 +47,10 @@ class ChaosRun:
     def verdict(self) -> Verdict:
         """The judgement of this run; made when first asked for."""
         if self.judged is None:
-            from fencepost.judging import judge
+            with _warnings_of_the_test_aside():
+                from fencepost.judging import judge
 
-            self.judged = judge(self.folder, self._spark)
+                self.judged = judge(self.folder, self._spark)
         return self.judged
 
     def must_keep_its_promises(self) -> None:
@@ -80,19 +83,28 @@ class Chaos:
             scenario: what to do.
             seed: decides every random choice; by default ``--chaos-seed``, or else made from the test's node id.
         """
-        from fencepost import runner
-        from fencepost.turns import turn
-
         config = self._item.config
         cluster = config.getoption("--chaos-cluster")
+        backend = "local" if cluster == "auto" else cluster
         chosen = seed_of(self._item) if seed is None else seed
         runs = Path(config.getoption("--chaos-runs"))
-        with turn():
-            backend = "local" if cluster == "auto" else cluster
-            folder = runner.run(scenario, seed=chosen, runs=runs, observe=None, backend=backend)
+        with _warnings_of_the_test_aside():
+            from fencepost import runner
+            from fencepost.turns import turn
+
+            with turn():
+                folder = runner.run(scenario, seed=chosen, runs=runs, observe=None, backend=backend)
         run = ChaosRun(folder, chosen, self._spark)
         self._item.stash[_RUNS].append(run)
         return run
+
+
+@contextmanager
+def _warnings_of_the_test_aside() -> Iterator[None]:
+    """A suite that turns warnings into errors means its own code, not the libraries that a run uses."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,75 @@
+"""A stage for tests of the command line and the plugin: runs without a cluster, verdicts that are told in advance."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from fencepost.checkers.session import Spark
+from fencepost.errors import FencepostError
+from fencepost.model import Check, Finding, Severity, Validity, Verdict
+from fencepost.runner import Observer, Progress
+from fencepost.scenario import Scenario
+from fencepost.store import RunFolder
+
+SENTENCE = "member-1.1 never processed orders-3 offset 42, and the group committed 43"
+
+
+def verdict(validity: Validity, scenario: str = "demo", seed: int = 1) -> Verdict:
+    example = {"topic": "orders", "partition": 3, "offset": 42, "members": ["member-1.1"], "sentence": SENTENCE}
+    broken = (
+        Finding("note-worthy", Severity.NOTE, 999),
+        Finding("unseen", Severity.VIOLATION, 1200, "skipped", (example,)),
+    )
+    reason = {Validity.VALID: "nothing was lost", Validity.INVALID: "1,200 lost", Validity.UNKNOWN: "too few facts"}
+    check = Check(
+        "delivery",
+        'Delivery("at-least-once")',
+        validity,
+        5000,
+        reason[validity],
+        broken if validity is Validity.INVALID else (),
+    )
+    return Verdict(scenario, seed, validity, (check,))
+
+
+@dataclass
+class Stage:
+    """Stands in for the runner, the judge and Spark; remembers what it was asked."""
+
+    verdicts: list[Validity | FencepostError] = field(default_factory=list)
+    progress: Iterable[Progress] = ()
+    seeds: list[int] = field(default_factory=list)
+    scenarios: list[Scenario] = field(default_factory=list)
+    sparks: int = 0
+
+    def run(self, scenario: Scenario, *, seed: int, runs: Path, observe: Observer | None, backend: str) -> Path:
+        if self.verdicts and isinstance(self.verdicts[0], Exception):
+            raise self.verdicts.pop(0)
+        self.seeds.append(seed)
+        self.scenarios.append(scenario)
+        for moment in self.progress:
+            if observe is not None:
+                observe(moment)
+        return RunFolder.create(runs, scenario.name, seed).path
+
+    def judge(self, run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
+        return verdict(self.verdicts.pop(0), seed=self.seeds[-1] if self.seeds else 1)
+
+    def start(self, *_: object, **__: object) -> Stage:
+        self.sparks += 1
+        return self
+
+    def stop(self) -> None:
+        """Nothing was started."""
+
+
+def set_up(monkeypatch: pytest.MonkeyPatch, *verdicts: Validity | FencepostError) -> Stage:
+    stage = Stage(list(verdicts))
+    monkeypatch.setattr("fencepost.runner.run", stage.run)
+    monkeypatch.setattr("fencepost.judging.judge", stage.judge)
+    monkeypatch.setattr("fencepost.checkers.session.Spark.start", stage.start)
+    return stage

@@ -1,0 +1,239 @@
+"""The command line: exit codes, sentences instead of stack traces, and what a run shows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import stage
+from rich.console import Console
+
+from fencepost import cli, progress
+from fencepost.errors import ClusterError, ScenarioError
+from fencepost.model import Validity
+from fencepost.overrides import override
+from fencepost.runner import Progress
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.workloads import PollLoop
+
+V = Validity
+
+
+class Shell:
+    """Calls the entry point as a shell would."""
+
+    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
+        self._captured = captured
+
+    def __call__(self, *args: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            cli.main([str(arg) for arg in args])
+        said = self._captured.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    return Shell(capsys)
+
+
+def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
+    code, out, _ = shell("--help")
+    assert code == 0
+    assert all(command in out for command in ("doctor", "list", "run", "check", "report"))
+    assert "0 valid, 1 invalid, 2 bad usage, 3 unknown, 4 the harness" in " ".join(out.split())
+
+
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        (["dance"], "No such command"),
+        (["run"], "Missing argument"),
+        (["run", "nowhere"], "there is no built-in scenario 'nowhere'; known are demo"),
+        (["run", "nowhere.toml"], "there is no file nowhere.toml"),
+        (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
+        (["run", "demo", "--repeat", "0"], "--repeat"),
+        (["run", "demo", "--set", "group.members"], "--set wants path=value"),
+        (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),
+        (["run", "demo", "--set", "schedule.2.heal_after=1"], "lasts only 1 s under a session time-out of 6 s"),
+        (["check", "nowhere"], "there is no run folder nowhere"),
+        (["report", "nowhere"], "there is no run folder nowhere"),
+        (["list", "stars"], "stars"),
+    ],
+)
+def test_bad_usage_is_a_sentence_and_exit_code_2(shell: Shell, args: list[str], sentence: str) -> None:
+    code, _, err = shell(*args)
+    assert code == 2
+    assert sentence in err
+    assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(("validity", "code"), [(V.VALID, 0), (V.INVALID, 1), (V.UNKNOWN, 3)])
+def test_the_verdict_is_the_exit_code(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, validity: Validity, code: int
+) -> None:
+    stage.set_up(monkeypatch, validity)
+    left, out, _ = shell("run", "demo", "--seed", "7")
+    assert left == code
+    assert validity.upper() in out
+    assert "report: runs/demo-7-" in out
+    assert (stage.SENTENCE in out) == (validity is V.INVALID)
+
+
+def test_the_plan_is_printed_before_the_run(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.set_up(monkeypatch, ClusterError("broker 1 did not start"))
+    code, out, err = shell("run", "demo", "--seed", "7")
+    assert code == 4
+    assert "demo, seed 7" in out
+    assert "at  11.0 s  pause on one_member for 7.8 s expecting fenced" in out
+    assert err == "fencepost: broker 1 did not start\n"
+
+
+def test_repeated_runs_take_consecutive_seeds_and_the_worst_verdict_wins(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, V.VALID, V.UNKNOWN, V.VALID)
+    code, out, _ = shell("run", "demo", "--seed", "10", "--repeat", "3")
+    assert code == 3
+    assert acted.seeds == [10, 11, 12]
+    assert "3 runs: 2 valid, 1 unknown, 0 invalid" in out
+
+
+def test_without_a_check_nothing_is_judged_and_spark_stays_away(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    acted = stage.set_up(monkeypatch)
+    code, out, _ = shell("run", "demo", "--no-check", "--runs", "there")
+    assert code == 0
+    assert acted.sparks == 0
+    assert "history: there/demo-" in out
+
+
+def test_settings_reach_the_scenario(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    acted = stage.set_up(monkeypatch, V.VALID)
+    shell("run", "demo", "--set", "group.members=7", "--set", "group.protocol=eager")
+    assert acted.scenarios[0].group.members == 7
+    assert acted.scenarios[0].group.protocol == "eager"
+
+
+def test_a_machine_that_cannot_run_says_so_before_it_starts(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acted = stage.set_up(monkeypatch)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    code, _, err = shell("run", "demo")
+    assert code == 4
+    assert "a local run is not possible on this machine" in err
+    assert "iproute2" in err
+    assert acted.seeds == []
+
+
+def test_a_defect_is_a_sentence_and_a_trace_only_for_those_who_ask(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("of ours")
+
+    monkeypatch.setattr("fencepost.catalogue.load", broken)
+    code, _, err = shell("run", "demo")
+    assert code == 4
+    assert "a defect of Fencepost itself: ZeroDivisionError: of ours" in err
+    assert "Traceback" not in err
+    assert "Traceback" in shell("run", "demo", "--debug")[2]
+    assert "Traceback" in shell("--debug", "run", "demo")[2]
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("faults", {"move_coordinator", "black_hole", "pause", "bounce", "kill"}),
+        ("workloads", {"poll_loop"}),
+        ("checks", {"delivery", "ownership", "progress"}),
+        ("clients", {"confluent-kafka"}),
+        ("scenarios", {"demo"}),
+    ],
+)
+def test_everything_that_a_scenario_may_name_is_listed(shell: Shell, kind: str, names: set[str]) -> None:
+    code, out, _ = shell("list", kind)
+    assert code == 0
+    assert names <= {line.split()[0] for line in out.splitlines()}
+
+
+# --- --set ---
+
+
+def scenario() -> Scenario:
+    return Scenario("orders", (Topic("orders"),), Group(config={"session.timeout.ms": 6000}), PollLoop())
+
+
+def test_names_below_a_config_may_have_dots() -> None:
+    changed = override(scenario(), ["group.config.session.timeout.ms=9000", "broker_config.num.io.threads=2"])
+    assert changed.group.config == {"session.timeout.ms": 9000}
+    assert changed.broker_config == {"num.io.threads": 2}
+
+
+def test_an_entry_of_a_list_is_named_by_its_index() -> None:
+    assert override(scenario(), ["topics.0.partitions=3"]).topics[0].partitions == 3
+    with pytest.raises(ScenarioError, match="there are 1, counted from 0"):
+        override(scenario(), ["topics.1.partitions=3"])
+
+
+def test_a_changed_workload_brings_its_own_promises() -> None:
+    changed = override(scenario(), ['workload.commit="before-processing"'])
+    assert changed.judged_by() == PollLoop(commit="before-processing").promises()
+
+
+def test_no_setting_changes_nothing() -> None:
+    assert override(scenario(), []).to_json() == scenario().to_json()
+
+
+# --- what a run shows ---
+
+EARLY = Progress("warm-up", 3.0, members=(("member-0.1", True, 0),), faults=((0, "pause", "", "pending", ""),))
+LATE = Progress(
+    "chaos",
+    9.5,
+    produced=20_000,
+    delivered=19_000,
+    processed=18_500,
+    lag=1_500,
+    members=(("member-0.1", True, 4), ("member-1.1", False, 0)),
+    faults=((0, "pause", "member-0", "in-effect", "process 4711 in state T"),),
+)
+
+
+def test_a_log_gets_a_line_for_every_change_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:
+    with progress.view(Console(force_terminal=False, width=40)) as watcher:
+        for moment in (EARLY, EARLY, LATE, LATE):
+            watcher(moment)
+    assert capsys.readouterr().out.splitlines() == [
+        "   3.0 s  phase warm-up",
+        "   9.5 s  phase chaos",
+        "   9.5 s  step 0: pause on member-0 in-effect (process 4711 in state T)",
+        "   9.5 s  20,000 produced, 19,000 delivered, 18,500 processed, lag 1,500, "
+        "member-0.1 owns 4, member-1.1 is down",
+    ]
+
+
+def test_a_terminal_gets_a_picture_of_phase_counts_members_and_faults(capsys: pytest.CaptureFixture[str]) -> None:
+    console = Console(force_terminal=True, width=120)
+    with progress.view(console) as watcher:
+        watcher(EARLY)
+        watcher(LATE)
+    shown = capsys.readouterr().out
+    for text in (
+        "chaos",
+        "18,500 processed",
+        "lag 1,500",
+        "member-1.1",
+        "down",
+        "in-effect",
+        "process 4711 in state T",
+    ):
+        assert text in shown
+
+
+def test_the_watcher_of_a_run_is_told_while_it_runs(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    acted = stage.set_up(monkeypatch, V.VALID)
+    acted.progress = (EARLY, LATE)
+    _, out, _ = shell("run", "demo")
+    assert out.index("phase warm-up") < out.index("phase chaos") < out.index("VALID")

@@ -1,0 +1,166 @@
+"""The pytest plugin: what is left out, which seed a test gets, and what a failing test says."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import stage
+
+from fencepost.model import Validity
+
+SCENARIO = """
+import pytest
+from fencepost import Group, Scenario, Topic
+from fencepost.workloads import PollLoop
+
+SCENARIO = Scenario("orders", [Topic("orders")], Group(), PollLoop())
+"""
+TEST = (
+    SCENARIO
+    + """
+@pytest.mark.chaos
+def test_orders(chaos):
+    chaos.run(SCENARIO).must_keep_its_promises()
+"""
+)
+
+
+def test_chaos_tests_run_only_when_asked_for(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.set_up(monkeypatch, Validity.VALID, Validity.VALID)
+    pytester.makepyfile(TEST + "\ndef test_plain(): pass\n")
+    pytester.runpytest_inprocess("--strict-markers").assert_outcomes(passed=1, deselected=1)
+    pytester.runpytest_inprocess("--chaos").assert_outcomes(passed=2)
+    pytester.runpytest_inprocess("-m", "chaos").assert_outcomes(passed=1, deselected=1)
+    pytester.runpytest_inprocess("-m", "not chaos").assert_outcomes(passed=1, deselected=1)
+
+
+def test_the_seed_is_the_same_on_every_run_and_another_for_every_test(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, *[Validity.VALID] * 4)
+    pytester.makepyfile(TEST + TEST[len(SCENARIO) :].replace("test_orders", "test_others"))
+    for _ in range(2):
+        pytester.runpytest_inprocess("--chaos").assert_outcomes(passed=2)
+    first, second, *again = acted.seeds
+    assert again == [first, second]
+    assert first != second
+
+
+def test_a_chosen_seed_goes_to_every_run_and_a_random_one_is_printed(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, Validity.VALID, Validity.VALID, Validity.VALID)
+    pytester.makepyfile(TEST)
+    pytester.runpytest_inprocess("--chaos", "--chaos-seed=77").assert_outcomes(passed=1)
+    result = pytester.runpytest_inprocess("--chaos", "--chaos-seed=random")
+    result.stdout.fnmatch_lines([f"chaos: --chaos-seed {acted.seeds[1]}"])
+    assert acted.seeds[0] == 77
+    pytester.makepyfile(TEST.replace("run(SCENARIO)", "run(SCENARIO, seed=5)"))
+    pytester.runpytest_inprocess("--chaos", "--chaos-seed=77").assert_outcomes(passed=1)
+    assert acted.seeds[2] == 5
+
+
+def test_run_folders_are_made_where_the_option_says(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.set_up(monkeypatch, Validity.VALID)
+    pytester.makepyfile(TEST)
+    pytester.runpytest_inprocess("--chaos", "--chaos-runs=elsewhere").assert_outcomes(passed=1)
+    assert len(list(pytester.path.glob("elsewhere/orders-*"))) == 1
+
+
+def test_a_broken_promise_fails_with_one_section_that_says_how_to_repeat_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, Validity.INVALID)
+    path = pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess("--chaos")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "*BrokenPromises: unseen: 1,200 × against Delivery*",
+            "*- chaos -*",
+            f"seed:    {acted.seeds[0]}",
+            f"run:     runs/orders-{acted.seeds[0]}-*",
+            'unseen: 1,200 × against Delivery("at-least-once")',
+            stage.SENTENCE,
+            "for example orders-3, offset 42, by member-1.1",
+            f"repeat:  pytest --chaos {path.name}::test_orders --chaos-seed={acted.seeds[0]}",
+        ]
+    )
+    assert len(re.findall("- chaos -", result.stdout.str())) == 1
+
+
+def test_an_unknown_verdict_fails_with_an_exception_of_its_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.set_up(monkeypatch, Validity.UNKNOWN)
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess("--chaos")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*UnknownVerdict: demo: unknown", "*delivery: too few facts"])
+
+
+def test_a_run_that_nobody_judged_fails_at_teardown(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.set_up(monkeypatch, Validity.INVALID)
+    pytester.makepyfile(TEST.replace(".must_keep_its_promises()", ""))
+    result = pytester.runpytest_inprocess("--chaos")
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(
+        ["nobody judged runs/orders-*: call must_keep_its_promises()*", "*the run was not judged*"]
+    )
+
+
+def test_reading_the_verdict_is_judging(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.set_up(monkeypatch, Validity.INVALID)
+    pytester.makepyfile(
+        TEST.replace(
+            "chaos.run(SCENARIO).must_keep_its_promises()",
+            """
+    run = chaos.run(SCENARIO)
+    assert run.verdict is run.verdict
+    assert run.verdict.validity == "invalid"
+    assert run.folder.is_dir()
+""",
+        )
+    )
+    pytester.runpytest_inprocess("--chaos").assert_outcomes(passed=1)
+
+
+def test_a_test_that_fails_by_itself_is_not_blamed_for_not_judging(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.set_up(monkeypatch)
+    pytester.makepyfile(TEST.replace(".must_keep_its_promises()", "; raise ValueError('mine')"))
+    result = pytester.runpytest_inprocess("--chaos")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["*ValueError: mine", "*the run was not judged*"])
+
+
+def test_last_failed_repeats_the_seed_that_failed(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    acted = stage.set_up(monkeypatch, Validity.INVALID, Validity.VALID, Validity.VALID)
+    pytester.makepyfile(TEST)
+    pytester.runpytest_inprocess("--chaos", "--chaos-seed=123456").assert_outcomes(failed=1)
+    pytester.runpytest_inprocess("--chaos", "--lf").assert_outcomes(passed=1)
+    assert acted.seeds == [123456, 123456]
+    pytester.runpytest_inprocess("--chaos", "--lf").assert_outcomes(passed=1)
+    assert acted.seeds[2] != 123456, "it passed, so its seed is not kept"
+
+
+def test_spark_is_started_once_for_all_tests(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    acted = stage.set_up(monkeypatch, Validity.VALID, Validity.VALID)
+    pytester.makepyfile(TEST + TEST[len(SCENARIO) :].replace("test_orders", "test_others"))
+    pytester.runpytest_inprocess("--chaos").assert_outcomes(passed=2)
+    assert acted.sparks == 1
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ("--chaos-cluster=mars", "there is no back-end 'mars'; use auto or local"),
+        ("--chaos-seed=lucky", "--chaos-seed wants a number or 'random', but 'lucky' came"),
+    ],
+)
+def test_a_bad_option_is_refused_before_anything_runs(pytester: pytest.Pytester, option: str, sentence: str) -> None:
+    result = pytester.runpytest_inprocess(option)
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"*{sentence}*"])
