@@ -110,10 +110,11 @@ class Injector:
             self._mark(step, state="not-applicable", evidence=reason)
             self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
             return
+        hit = "" if step.target is None else str(target)  # a fault that chooses by itself tells it in its evidence
         incarnations = [m.incarnation for m in view.members if m.index in target.members]
         detail = {
             **_describe(step),
-            "target": str(target),
+            "target": hit,
             "members": incarnations,
             "brokers": list(target.brokers),
         }
@@ -130,7 +131,7 @@ class Injector:
         self._mark(
             step,
             state="in-effect" if evidence.took_effect else "unproven",
-            target=str(target),
+            target=hit,
             evidence=evidence.what,
         )
         if self._in_effect and self._in_effect[-1].step is step:
