@@ -1,0 +1,14 @@
+"""Promises that a scenario makes of its group, and the checkers that judge a history by them.
+
+Importing this package loads the promises only; what judges (``judge``, ``oracle``, the Spark side) is imported when it
+is needed.
+"""
+
+from __future__ import annotations
+
+from fencepost.checkers.delivery import Delivery
+from fencepost.checkers.order import Order
+from fencepost.checkers.ownership import Ownership
+from fencepost.checkers.progress import Progress
+
+__all__ = ["Delivery", "Order", "Ownership", "Progress"]

@@ -1,0 +1,171 @@
+"""What the coordinator's own records say: accepted commits, who had a partition, who was gone, and the rounds. Pure.
+
+The input are the lines of ``offsets.jsonl`` and ``requests.jsonl``; called by ``tables.load`` alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from fencepost.checkers.rows import Accepted, Commit, Given, Gone, Life, Round
+
+Line = Mapping[str, Any]
+Numbers = Mapping[tuple[str, int], int]
+
+
+def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mapping[str, Life]) -> dict[str, str]:
+    """Member id -> incarnation, by the members' own events, else by the slot where exactly one life fits the time."""
+    found: dict[str, set[str]] = {}
+    for event in events:
+        if event["member_id"] and event["actor"] in lives:
+            found.setdefault(event["member_id"], set()).add(event["actor"])
+    by_slot: dict[str, set[str]] = {}
+    for request in requests:
+        member_id = request.get("member_id")
+        if not member_id or member_id in found or request.get("slot") is None:
+            continue
+        start = int(request.get("start_ns") or 0)
+        fits = {
+            life.incarnation
+            for life in lives.values()
+            if life.slot == request["slot"]
+            and life.started_ns <= start
+            and (not life.ended_ns or start <= life.ended_ns)
+        }
+        by_slot.setdefault(member_id, set()).update(fits if len(fits) == 1 else {"", "?"})
+    return {m: next(iter(who)) for m, who in {**by_slot, **found}.items() if len(who) == 1}
+
+
+def accepted(lines: Iterable[Line], commits: Sequence[Commit], numbers: Numbers) -> tuple[Accepted, ...]:
+    """The commits in the order of the offsets log. When that log holds none: those that members had answered "ok"."""
+    answers: dict[tuple[int, int], list[int]] = {}
+    for commit in commits:
+        if commit.outcome == "ok" and commit.end_ns:
+            answers.setdefault((commit.tp, commit.offset), []).append(commit.end_ns)
+    found = []
+    for line in lines:
+        tp = numbers.get((line.get("topic") or "", int(line.get("partition", -1))))
+        if line.get("type") != "commit" or tp is None:
+            continue
+        at, blur = int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0)
+        offset = -1 if line.get("deleted") else int(line.get("committed", -1))
+        answered = min((ns for ns in answers.get((tp, offset), ()) if ns >= at - blur), default=0)
+        found.append(Accepted(tp, offset, int(line.get("order", 0)), at, blur, answered))
+    if found:
+        return tuple(sorted(found, key=lambda a: a.order))
+    ok = sorted((c for c in commits if c.outcome == "ok" and c.end_ns), key=lambda c: (c.end_ns, c.tp))
+    return tuple(
+        Accepted(c.tp, c.offset, n, (c.begin_ns + c.end_ns) // 2, (c.end_ns - c.begin_ns + 1) // 2, c.end_ns)
+        for n, c in enumerate(ok)
+    )
+
+
+def assignments(
+    lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers
+) -> tuple[tuple[Given, ...], tuple[Gone, ...]]:
+    """Every change of a partition's owner, and every member id that left the records, in the order of the log.
+
+    Classic protocol: a record of the group holds all members and assignments of one generation. Consumer protocol: a
+    member has what its current-assignment record says, what it has yet to give up included.
+    """
+    ledger = _Ledger(who)
+    for line in lines:
+        kind, deleted = line.get("type"), bool(line.get("deleted"))
+        if kind == "classic-group":
+            members = [] if deleted else list(line.get("members") or ())
+            has = {m["member_id"]: _tps(m.get("assignment"), numbers) for m in members}
+            for member_id in [m for m in ledger.has if m not in has]:
+                ledger.remove(member_id, line)
+            ledger.change(has, line)
+        elif kind == "current" and not deleted:
+            pending = line.get("pending_revocation", line.get("pending"))
+            ledger.change({line["member_id"]: _tps(line.get("assigned"), numbers) | _tps(pending, numbers)}, line)
+        elif kind in ("current", "member") and deleted:
+            ledger.remove(line["member_id"], line)
+    return tuple(ledger.given), tuple(ledger.gone)
+
+
+def _tps(assignment: Mapping[str, Iterable[int]] | None, numbers: Numbers) -> frozenset[int]:
+    places = ((topic, int(p)) for topic, partitions in (assignment or {}).items() for p in partitions)
+    return frozenset(numbers[place] for place in places if place in numbers)
+
+
+class _Ledger:
+    """Who has what now, and what changed on the way here."""
+
+    def __init__(self, who: Mapping[str, str]) -> None:
+        self._who = who
+        self.has: dict[str, frozenset[int]] = {}
+        self.given: list[Given] = []
+        self.gone: list[Gone] = []
+        self._owner: dict[int, str] = {}
+
+    def remove(self, member_id: str, line: Line) -> None:
+        if member_id in self.has:
+            self.change({member_id: frozenset()}, line)
+            del self.has[member_id]
+            self.gone.append(Gone(member_id, self._who.get(member_id, ""), *_when(line)))
+
+    def change(self, has: Mapping[str, frozenset[int]], line: Line) -> None:
+        """These members have exactly this now; partitions that changed hands get a row each."""
+        before = dict(self._owner)
+        for member_id in has:
+            for tp in self.has.get(member_id, frozenset()):
+                if self._owner.get(tp) == member_id:
+                    del self._owner[tp]
+        for member_id, tps in has.items():
+            self.has[member_id] = tps
+            self._owner.update(dict.fromkeys(tps, member_id))
+        for tp in sorted({*before, *self._owner}):
+            member_id = self._owner.get(tp, "")
+            if member_id != before.get(tp, ""):
+                self.given.append(Given(tp, *_when(line), member_id, self._who.get(member_id, "")))
+
+
+def _when(line: Line) -> tuple[int, int, int]:
+    return int(line.get("order", 0)), int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0)
+
+
+def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, str]) -> tuple[Round, ...]:
+    """Every new generation or group epoch; it began with the first join since the last one (else with its record)."""
+    joins = sorted(
+        (int(r["start_ns"]), str(r.get("reason") or ""))
+        for r in requests
+        if r.get("api") in ("JOIN_GROUP", "JoinGroup") and r.get("start_ns")
+    )
+    found: list[Round] = []
+    for line in lines:
+        number = line.get("generation") if line.get("type") == "classic-group" else line.get("epoch")
+        if line.get("type") not in ("classic-group", "group-epoch") or line.get("deleted") or number is None:
+            continue
+        if found and found[-1].generation == number:
+            continue  # written again, by a new coordinator or for a static member
+        at = int(line.get("at_ns") or 0)
+        since = found[-1].end_ns if found else 0
+        these = [join for join in joins if since < join[0] <= at]
+        members = tuple(who.get(m["member_id"], m["member_id"]) for m in line.get("members") or ())
+        reason = next((why for _, why in these if why), "")
+        found.append(Round(int(line.get("term", -1)), int(number), these[0][0] if these else at, at, members, reason))
+    return tuple(found)
+
+
+def terms(lines: Iterable[Line]) -> tuple[tuple[int, int, int], ...]:
+    """(term, at_ns, uncertainty_ns) of the first record that each coordinator wrote."""
+    found: dict[int, tuple[int, int, int]] = {}
+    for line in lines:
+        if "term" in line and line.get("at_ns"):
+            found.setdefault(
+                int(line["term"]), (int(line["term"]), int(line["at_ns"]), int(line.get("uncertainty_ns") or 0))
+            )
+    return tuple(found.values())
+
+
+def leaders(lines: Iterable[Line], numbers: Numbers) -> tuple[tuple[int, int, int, int], ...]:
+    """(at_ns, uncertainty_ns, tp, leader) of each partition change that names a leader."""
+    found = []
+    for line in lines:
+        tp = numbers.get((line.get("topic") or "", int(line.get("partition", -1))))
+        if tp is not None and line.get("leader") is not None:
+            found.append((int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0), tp, int(line["leader"])))
+    return tuple(found)

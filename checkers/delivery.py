@@ -1,0 +1,56 @@
+"""The promise of delivery: what of the records that were written gets processed, and how often."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.errors import ScenarioError
+
+LEVELS = ("at-least-once", "at-most-once")
+DUPLICATES = ("any", "only-after-failure")
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """Nothing is lost (``at-least-once``), or nothing is processed twice (``at-most-once``).
+
+    Attributes:
+        level: at-most-once permits that what a member had in hand is lost when it dies or is evicted; no more.
+        duplicates: for at-least-once, ``only-after-failure`` permits duplicates only where the former owner could not
+            commit; ``any`` also where it gave its partition up cleanly.
+    """
+
+    level: str = "at-least-once"
+    duplicates: str = "any"
+    kinds: ClassVar[Mapping[str, str]] = {
+        "lost-write": "safety",
+        "unseen": "safety",
+        "phantom": "safety",
+        "redelivery-below-commit": "safety",
+        "redelivery-loop": "safety",
+        "rewind": "safety",
+        "redelivery": "safety",
+        "avoidable-redelivery": "safety",
+    }
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise ScenarioError(f"Delivery level {self.level!r} is unknown; known are {', '.join(LEVELS)}")
+        if self.duplicates not in DUPLICATES:
+            raise ScenarioError(
+                f"Delivery duplicates {self.duplicates!r} is unknown; known are {', '.join(DUPLICATES)}"
+            )
+
+    def severity(self, kind: str, cause: str, excuse: str) -> str:
+        """See ``Promise``."""
+        if excuse.startswith("declared act"):
+            return "permitted"
+        if self.level == "at-most-once":
+            return "permitted" if kind == "unseen" and cause != "skipped" and excuse else "violation"
+        if kind == "redelivery":
+            return "permitted" if excuse else "violation"
+        if kind == "avoidable-redelivery":
+            return "permitted" if self.duplicates == "any" else "violation"
+        return "violation"

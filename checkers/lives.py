@@ -1,0 +1,184 @@
+"""Events to lives, assignment intervals and fault steps. Pure; called by ``tables.load`` alone."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from fencepost.checkers.rows import FOREVER, Commit, Interval, Life, Step, Window
+from fencepost.history import EventKind
+
+Event = Mapping[str, Any]
+MEMBER_EVENTS = frozenset({"started", "assigned", "revoked", "lost", "commit", "seek", "error", "closed"})
+
+
+def steps(events: Iterable[Event], plan: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
+    """One row per step of the plan, with what happened to it; a step without any event never fired."""
+    found: dict[int, Step] = {}
+    for number, entry in enumerate(plan):
+        step = int(entry.get("step", number))
+        found[step] = Step(
+            step,
+            str((entry.get("fault") or {}).get("type", "")),
+            expect=entry.get("expect") or "",
+            required=bool(entry.get("required", True)),
+            heals=entry.get("heal_after_s") is not None,
+        )
+    for event in events:
+        if event["kind"] not in (EventKind.FAULT, EventKind.HEALED, EventKind.SKIPPED):
+            continue
+        detail = event["detail"]
+        number = int(detail.get("step", -1))
+        known = found.get(number) or Step(number, str(detail.get("fault", "")))
+        found[number] = _step_with(known, event, detail)
+    return tuple(found[n] for n in sorted(found))
+
+
+def _step_with(step: Step, event: Event, detail: Mapping[str, Any]) -> Step:
+    if event["kind"] == EventKind.SKIPPED:
+        return replace(step, skipped=str(detail.get("reason") or "nothing matched its target"))
+    evidence = detail.get("evidence") or {}
+    proven = int(evidence.get("at_ns") or event["end_ns"]) if evidence.get("took_effect") else 0
+    what = str(evidence.get("what") or "")
+    if event["kind"] == EventKind.HEALED:
+        return replace(step, undone_ns=event["begin_ns"], healed_ns=proven, heal_evidence=what)
+    return replace(
+        step,
+        target=str(detail.get("target") or ""),
+        members=tuple(detail.get("members") or ()),
+        brokers=tuple(detail.get("brokers") or ()),
+        expect=detail.get("expect") or step.expect,
+        begun_ns=event["begin_ns"],
+        proven_ns=proven,
+        evidence=what,
+    )
+
+
+def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Life]:
+    """Every incarnation that was launched or that wrote an event."""
+    found: dict[str, Life] = {}
+    for event in events:
+        kind, actor, detail = event["kind"], event["actor"], event["detail"]
+        own = kind in MEMBER_EVENTS
+        if not own and kind not in (EventKind.LAUNCHED, EventKind.ENDED):
+            continue
+        life = found.get(actor) or Life(actor, _member_number(actor))
+        if kind in (EventKind.STARTED, EventKind.LAUNCHED):
+            begun = min(life.started_ns or event["begin_ns"], event["begin_ns"])
+            life = replace(
+                life,
+                slot=int(detail.get("slot", life.slot)),
+                member=int(detail.get("member", life.member)),
+                started_ns=begun,
+            )
+        if kind == EventKind.ENDED:
+            life = replace(life, ended_ns=event["end_ns"] or event["begin_ns"], how=str(detail.get("how") or "crashed"))
+        if own:
+            life = replace(life, last_sign_ns=max(life.last_sign_ns, event["begin_ns"], event["end_ns"]))
+        found[actor] = life
+    for step in fault_steps:
+        if step.fault == "pause" and step.proven_ns:
+            for actor in step.members:
+                life = found.get(actor) or Life(actor, _member_number(actor))
+                window = Window(step.proven_ns, step.undone_ns or life.ended_ns or FOREVER)
+                found[actor] = replace(life, paused=(*life.paused, window))
+    return found
+
+
+def _member_number(actor: str) -> int:
+    """The 2 of ``member-2.1``; -1 for another kind of name."""
+    number = actor.rpartition("-")[2].partition(".")[0]
+    return int(number) if number.isdecimal() else -1
+
+
+def intervals(
+    events: Iterable[Event], known: Mapping[str, Life], numbers: Mapping[tuple[str, int], int]
+) -> tuple[Interval, ...]:
+    """The assignment intervals of all incarnations, ordered by partition and time.
+
+    A callback that began and never ended leaves ``assigned_end_ns`` 0 or, giving up, the end of the life as its end.
+    """
+    done: list[Interval] = []
+    open_: dict[tuple[str, int], Interval] = {}
+    used: dict[tuple[str, int], int] = defaultdict(int)
+
+    def give_up(where: tuple[str, int], begin_ns: int, end_ns: int, how: str) -> None:
+        if where in open_:
+            done.append(replace(open_.pop(where), given_up_begin_ns=begin_ns, given_up_end_ns=end_ns, how=how))
+
+    for event in events:
+        kind, actor = event["kind"], event["actor"]
+        begin, end = event["begin_ns"], event["end_ns"]
+        ended = end or _death(known.get(actor))
+        if kind == EventKind.CLOSED:
+            for where in [w for w in open_ if w[0] == actor]:
+                give_up(where, begin, ended, "closed")
+        tp = numbers.get((event["topic"] or "", -1 if event["partition"] is None else event["partition"]))
+        if tp is None:
+            continue
+        where = (actor, tp)
+        if kind == EventKind.ASSIGNED:
+            give_up(where, begin, begin, "reassigned")
+            member_id, generation = event["member_id"] or "", _generation(event)
+            open_[where] = Interval(tp, actor, used[where], generation, member_id, begin, end)
+            used[where] += 1
+        elif kind in (EventKind.REVOKED, EventKind.LOST):
+            give_up(where, begin, ended, str(kind) if end else "died")
+    for (actor, tp), interval in list(open_.items()):
+        life = known.get(actor, Life(actor))
+        last_sign = max(interval.assigned_begin_ns, life.last_sign_ns)
+        give_up((actor, tp), last_sign, life.ended_ns, "died" if life.ended_ns else "")
+    return tuple(sorted(done, key=lambda i: (i.tp, i.assigned_begin_ns, i.incarnation)))
+
+
+def _death(life: Life | None) -> int:
+    return life.ended_ns if life is not None and life.ended_ns else FOREVER
+
+
+def _generation(event: Event) -> int:
+    return -1 if event["generation"] is None else int(event["generation"])
+
+
+def commits(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> tuple[Commit, ...]:
+    """A commit that was never answered (its member died) has end 0 and outcome ``info``."""
+    return tuple(
+        Commit(
+            tp=tp,
+            offset=-1 if e["offset"] is None else e["offset"],
+            incarnation=e["actor"],
+            member_id=e["member_id"] or "",
+            generation=-1 if e["generation"] is None else e["generation"],
+            begin_ns=e["begin_ns"],
+            end_ns=e["end_ns"],
+            outcome=_outcome(e),
+            error=_error(e),
+            mode=str(e["detail"].get("mode") or ""),
+        )
+        for e, tp in placed(events, numbers, EventKind.COMMIT)
+    )
+
+
+def _error(event: Mapping[str, Any]) -> str:
+    """The error of this row's partition: answers that differ are told one by one in the detail."""
+    each = event["detail"].get("errors")
+    if isinstance(each, Mapping):
+        return str(each.get(f"{event['topic']}-{event['partition']}") or "")
+    return event["error"] or ""
+
+
+def _outcome(event: Mapping[str, Any]) -> str:
+    if not event["end_ns"]:
+        return "info"
+    if isinstance(event["detail"].get("errors"), Mapping):
+        return "info" if _error(event) else "ok"
+    return event["outcome"] or "info"
+
+
+def placed(
+    events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kind: EventKind, anywhere: bool = False
+) -> list[tuple[Event, Any]]:
+    """The events of a kind with the number of their partition; without a known partition only if ``anywhere``."""
+    found = [(e, numbers.get((e["topic"] or "", e["partition"]))) for e in events if e["kind"] == kind]
+    return [(e, tp) for e, tp in found if tp is not None or anywhere]

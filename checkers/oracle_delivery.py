@@ -1,0 +1,144 @@
+"""Rules about records against the log: what was written, delivered and finished, and whether the history is whole."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.records import Delivered
+from fencepost.checkers.rows import FOREVER, Commit
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.history import Sent, State
+
+if TYPE_CHECKING:
+    from fencepost.checkers.oracle import History, Rule
+
+DIED = ("killed", "crashed")
+
+
+def lost_write(history: History) -> Iterator[Sighting]:
+    """``lost-write``: an acknowledged send whose record (offset, writer, seq) is not in the log at the audit.
+
+    members: ``producer-<writer>``; offset: the acknowledged one; times: acked_ns; excuse: a declared act on it.
+    """
+    for p in history.records.produced:
+        if p.outcome != Sent.OK:
+            continue
+        there = history.log.get(p.tp, {}).get(p.offset)
+        if there is None or (there.writer, there.seq) != (p.writer, p.seq):
+            excuse = history.declared(p.tp, FOREVER)
+            yield Sighting("lost-write", p.tp, (f"producer-{p.writer}",), "", excuse, p.offset, p.acked_ns, p.acked_ns)
+
+
+def phantom(history: History) -> Iterator[Sighting]:
+    """``phantom``: a row whose record (tp, key, writer, seq) is neither in the log at its offset nor among the sends.
+
+    Sends of any outcome count. members: the incarnation; times: delivered_ns.
+    """
+    sent = {(p.tp, p.key, p.writer, p.seq) for p in history.records.produced}
+    for row in history.records.delivered:
+        there = history.log.get(row.tp, {}).get(row.offset)
+        in_log = there is not None and (there.key, there.writer, there.seq) == (row.key, row.writer, row.seq)
+        if not in_log and (row.tp, row.key, row.writer, row.seq) not in sent:
+            yield Sighting(
+                "phantom", row.tp, (row.incarnation,), "", "", row.offset, row.delivered_ns, row.delivered_ns
+            )
+
+
+def unseen(history: History) -> Iterator[Sighting]:
+    """``unseen``: a visible record of the domain that nobody finished.
+
+    Its *passer* is the first commit of its partition (by begin_ns, then incarnation) with an offset above it that was
+    not definitely refused (outcome ``fail``). Its *holder* is the row that was delivered last (by delivered_ns, then
+    incarnation), preferring rows in doubt: begun, state still begun, the incarnation killed or crashed.
+
+    * cause ``skipped``: no row; ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder.
+    * members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member tells of it).
+    * excuse: a declared act on the partition; else, when the holder's poll is the last one that brought records of its
+      (incarnation, tp, interval): ``in hand when its owner died`` (the interval ended by death), or ``in hand when
+      its owner was evicted`` (it ended by lost, or the coordinator removed the owner before it was given up).
+    """
+    last_poll = {stream: max(row.poll for row in rows) for stream, rows in history.streams.items()}
+    for tp, log in history.log.items():
+        domain = history.domain(tp)
+        commits = [c for c in history.tables.commits if c.tp == tp and c.outcome != "fail"]
+        commits.sort(key=lambda c: (c.begin_ns, c.incarnation))
+        for offset in log:
+            if offset not in domain or history.finished(tp, offset):
+                continue
+            passer = next((c for c in commits if c.offset > offset), None)
+            yield _unseen(history, tp, offset, passer, last_poll)
+
+
+def _unseen(
+    history: History, tp: int, offset: int, passer: Commit | None, last_poll: Mapping[tuple[str, int, int], int]
+) -> Sighting:
+    rows = history.of_offset.get((tp, offset), [])
+    doubtful = [row for row in rows if _in_doubt(history, row)]
+    holder = max(doubtful or rows, key=lambda r: (r.delivered_ns, r.incarnation), default=None)
+    cause = "skipped" if holder is None else "in-doubt" if doubtful else "committed-unprocessed"
+    excuse = history.declared(tp, FOREVER)
+    if holder and not excuse and holder.poll == last_poll.get((holder.incarnation, tp, holder.interval)):
+        excuse = _in_hand(history, holder)
+    members = people(passer.incarnation if passer else "", holder.incarnation if holder else "")
+    at = passer.begin_ns if passer else 0
+    return Sighting("unseen", tp, members, cause, excuse, offset, at, at)
+
+
+def _in_doubt(history: History, row: Delivered) -> bool:
+    life = history.tables.lives.get(row.incarnation)
+    return row.state == State.BEGUN and life is not None and life.how in DIED
+
+
+def _in_hand(history: History, row: Delivered) -> str:
+    interval = history.interval(row)
+    if interval is None:
+        return ""
+    if interval.how == "died":
+        return "in hand when its owner died"
+    evicted = interval.how == "lost" or history.tables.removed(interval, interval.given_up_end_ns or FOREVER)
+    return "in hand when its owner was evicted" if evicted else ""
+
+
+def unconsumed(history: History) -> Iterator[Sighting]:
+    """``unconsumed``: a visible record at or above the final committed offset that nobody finished.
+
+    Not below the group's start, and only when the drain ended. members: whoever was assigned the partition last;
+    times: the quiet window.
+    """
+    quiet = history.tables.quiet
+    if not quiet.end_ns:
+        return
+    for tp, log in history.log.items():
+        owners = [i for i in history.tables.intervals if i.tp == tp]
+        last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
+        for offset in log:
+            if offset >= history.domain(tp).stop and not history.finished(tp, offset):
+                yield Sighting("unconsumed", tp, people(last.incarnation if last else ""), "", "", offset, *quiet)
+
+
+def history_incomplete(history: History) -> Iterator[Sighting]:
+    """``history-incomplete``: the counter ``ord`` of an (incarnation, tp) does not go 0, 1, 2, ...
+
+    One sighting at each row whose ord is not the one before plus 1. cause ``hole`` (count: ords missing) or ``twice``
+    (count 1); offset: that row's; times: delivered_ns of the row before (0: there is none) and of that row.
+    """
+    for tp, rows in history.rows.items():
+        before: dict[str, tuple[int, int]] = {}
+        for row in rows:
+            last, at = before.get(row.incarnation, (-1, 0))
+            missing = row.ord - last - 1
+            if missing:
+                cause, count = ("hole", missing) if missing > 0 else ("twice", 1)
+                members = (row.incarnation,)
+                yield Sighting("history-incomplete", tp, members, cause, "", row.offset, at, row.delivered_ns, count)
+            before[row.incarnation] = (row.ord, row.delivered_ns)
+
+
+RULES: dict[Rule, tuple[str, ...]] = {
+    lost_write: ("lost-write",),
+    phantom: ("phantom",),
+    unseen: ("unseen",),
+    unconsumed: ("unconsumed",),
+    history_incomplete: ("history-incomplete",),
+}

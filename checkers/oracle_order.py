@@ -1,0 +1,59 @@
+"""Rules about order: records jumped over inside an interval, and keys processed out of order."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.oracle_repeats import sought
+from fencepost.checkers.sightings import Sighting, people
+
+if TYPE_CHECKING:
+    from fencepost.checkers.oracle import History, Rule
+
+
+def poll_skip(history: History) -> Iterator[Sighting]:
+    """``poll-skip``: inside one interval number of an (incarnation, tp), a row's offset jumps over visible records.
+
+    One sighting for each visible offset between the highest offset of the rows before it and its own. What comes before
+    the first row of an interval is no skip. offset: the one jumped over; times: delivered_ns of the row just before and
+    of the row; cause and excuse as for ``rewind``; members: the incarnation.
+    """
+    for (incarnation, tp, _), rows in sorted(history.streams.items()):
+        visible = sorted(history.log.get(tp, {}))
+        highest = rows[0].offset
+        for before, row in pairwise(rows):
+            for offset in (o for o in visible if highest < o < row.offset):
+                excuse, times = history.declared(tp, row.delivered_ns), (before.delivered_ns, row.delivered_ns)
+                yield Sighting("poll-skip", tp, (incarnation,), sought(history, row), excuse, offset, *times)
+            highest = max(highest, row.offset)
+
+
+def key_order(history: History) -> Iterator[Sighting]:
+    """``key-order``: a record is first begun, by anyone, before an earlier one of its key is first finished.
+
+    *First begin* of an offset: the smallest (begin_ns, incarnation) of its begun rows; *first finish*: the smallest
+    (done_ns, incarnation) of its finished rows; records that were never finished hold nobody up. The offsets of one key
+    are taken in ascending order; a sighting is an offset whose first begin is before the latest first finish among the
+    offsets below it (the lowest such offset, when equal). The key of an offset is that of its first delivered row.
+
+    members: who began it, who finished the earlier one; times: the first begin, and that finish.
+    """
+    keys: dict[tuple[int, int], list[int]] = defaultdict(list)
+    for (tp, offset), rows in sorted(history.of_offset.items()):
+        keys[tp, rows[0].key].append(offset)
+    for (tp, _), offsets in sorted(keys.items()):
+        latest, by = 0, ""
+        for offset in offsets:
+            begun = [(r.begin_ns, r.incarnation) for r in history.of_offset[tp, offset] if r.begin_ns]
+            begin_ns, beginner = min(begun, default=(0, ""))
+            if begin_ns and begin_ns < latest:
+                yield Sighting("key-order", tp, people(beginner, by), "", "", offset, begin_ns, latest)
+            finished = [(r.done_ns, r.incarnation) for r in history.finished(tp, offset)]
+            if finished and min(finished)[0] > latest:
+                latest, by = min(finished)
+
+
+RULES: dict[Rule, tuple[str, ...]] = {poll_skip: ("poll-skip",), key_order: ("key-order",)}

@@ -1,0 +1,175 @@
+"""Rules about who and when: two owners, two at work, work on what is no longer one's own, and standing still."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import combinations, pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from fencepost.checkers.records import Delivered
+from fencepost.checkers.rows import Interval, Window
+from fencepost.checkers.sightings import Sighting, people
+
+if TYPE_CHECKING:
+    from fencepost.checkers.oracle import History, Rule
+
+
+def assignment_overlap(history: History) -> Iterator[Sighting]:
+    """``assignment-overlap``: two incarnations certainly own one partition at once (``Interval.certain`` overlap).
+
+    One sighting for each pair of intervals. *Removed*: its interval ended by lost, or the coordinator's records show
+    that its owner was gone by the end of the overlap. excuse ``zombie``: one of the two was removed. members: the one
+    assigned earlier first (by the end of the assigned callback, then incarnation), but a removed one before one that
+    was not; times: the overlap.
+    """
+    for a, b in combinations(history.tables.intervals, 2):
+        both = a.certain.common(b.certain)
+        if a.tp != b.tp or a.incarnation == b.incarnation or both.length_ns <= 0:
+            continue
+        removed = {i: i.how == "lost" or bool(history.tables.removed(i, both.end_ns)) for i in (a, b)}
+        first, second = sorted((a, b), key=lambda i: (not removed[i], i.assigned_end_ns, i.incarnation))
+        excuse = "zombie" if any(removed.values()) else ""
+        yield Sighting("assignment-overlap", a.tp, people(first.incarnation, second.incarnation), "", excuse, -1, *both)
+
+
+class _Piece(NamedTuple):
+    """A part of the time in which a row was certainly processed."""
+
+    window: Window
+    row: Delivered
+    seniority: tuple[int, str]
+    frozen: bool
+
+
+def processing_overlap(history: History) -> Iterator[Sighting]:
+    """``processing-overlap``: two incarnations are certainly processing records of one partition at once.
+
+    A row with begin_ns and done_ns (any outcome) is processed from the one to the other, minus the proven pause windows
+    of its incarnation. Of two rows of different incarnations that overlap, the *stale* one is that of the interval that
+    was assigned earlier (assigned_begin_ns, 0 without an interval; then incarnation). One sighting for each stale row
+    and other incarnation: members: stale, other; offset: the stale row's; times: the first begin and the last end of
+    their overlaps; excuse ``in flight when frozen``: the stale row was begun before a proven pause of its incarnation
+    began, and done after it ended.
+    """
+    for tp, rows in history.rows.items():
+        pieces = sorted(piece for row in rows for piece in _pieces(history, row))
+        overlaps: dict[tuple[_Piece, str], list[Window]] = {}
+        running: list[_Piece] = []
+        for piece in pieces:
+            running = [other for other in running if other.window.end_ns > piece.window.begin_ns]
+            for other in running:
+                if other.row.incarnation != piece.row.incarnation:
+                    stale, owner = sorted((piece, other), key=lambda p: p.seniority)
+                    key = (stale._replace(window=Window(0, 0)), owner.row.incarnation)
+                    overlaps.setdefault(key, []).append(piece.window.common(other.window))
+            running.append(piece)
+        for (stale, owner_name), windows in overlaps.items():
+            members = people(stale.row.incarnation, owner_name)
+            excuse = "in flight when frozen" if stale.frozen else ""
+            times = (min(w.begin_ns for w in windows), max(w.end_ns for w in windows))
+            yield Sighting("processing-overlap", tp, members, "", excuse, stale.row.offset, *times)
+
+
+def _pieces(history: History, row: Delivered) -> Iterator[_Piece]:
+    if not row.begin_ns or not row.done_ns:
+        return
+    life, interval = history.tables.lives.get(row.incarnation), history.interval(row)
+    pauses = [p for p in (life.paused if life else ()) if p.begin_ns < row.done_ns and row.begin_ns < p.end_ns]
+    seniority = (interval.assigned_begin_ns if interval else 0, row.incarnation)
+    frozen = any(row.begin_ns < p.begin_ns and p.end_ns < row.done_ns for p in pauses)
+    begin_ns = row.begin_ns
+    for pause in (*sorted(pauses), Window(row.done_ns, row.done_ns)):
+        if begin_ns < pause.begin_ns:
+            yield _Piece(Window(begin_ns, pause.begin_ns), row, seniority, frozen)
+        begin_ns = max(begin_ns, pause.end_ns)
+
+
+def stale_work(history: History) -> Iterator[Sighting]:
+    """``processing-after-revocation``, ``stale-backlog``: begun after the partition was given up, or away.
+
+    Only rows with an interval. One sighting for each row, of one kind:
+
+    * ``processing-after-revocation``: its interval ended by revoked or lost (this is the cause), the callback had
+      returned before begin_ns, and no other interval of this (incarnation, tp) possibly holds begin_ns.
+      members: the incarnation.
+    * else ``stale-backlog``: at begin_ns the partition certainly belonged, by the coordinator's records
+      (``Tables.certain_owner``), to another incarnation. members: the incarnation, the owner.
+
+    times: begin_ns, and done_ns (begin_ns when it was not done).
+    """
+    for tp, rows in history.rows.items():
+        for row in rows:
+            interval = history.interval(row)
+            if not row.begin_ns or interval is None:
+                continue
+            times = (row.begin_ns, row.done_ns or row.begin_ns)
+            owner = history.tables.certain_owner(tp, row.begin_ns)
+            if _returned_before(interval, row) and not _owns_again(history, interval, row):
+                kind, members = "processing-after-revocation", (row.incarnation,)
+                yield Sighting(kind, tp, members, interval.how, "", row.offset, *times)
+            elif owner and owner.incarnation != row.incarnation:
+                yield Sighting("stale-backlog", tp, (row.incarnation, owner.incarnation), "", "", row.offset, *times)
+
+
+def _returned_before(interval: Interval, row: Delivered) -> bool:
+    return interval.how in ("revoked", "lost") and interval.given_up_end_ns < row.begin_ns
+
+
+def _owns_again(history: History, interval: Interval, row: Delivered) -> bool:
+    same = (i for i in history.tables.intervals if (i.incarnation, i.tp) == (row.incarnation, row.tp) and i != interval)
+    return any(i.possible_at(row.begin_ns) for i in same)
+
+
+def stuck_partition(history: History) -> Iterator[Sighting]:
+    """``stuck-partition``: records wait in the quiet window, and nothing is delivered for over ``bounds.stuck_ns``.
+
+    The moments of delivery of a partition (all incarnations) cut the quiet window into gaps. A record *waits* in a gap
+    when it is visible, acknowledged, not below the group's start and not delivered before the gap's end; it waits from
+    its acknowledgement or the gap's begin, whichever is later. One sighting for each gap in which a record waits longer
+    than the bound: offset: the smallest such; times: from the earliest begin of such a wait to the end of the gap.
+
+    members: who certainly owned it when the bound was over (the earliest assigned, then incarnation); cause ``unowned``
+    when nobody did; excuse ``no leader``: the partition had none at some time between.
+    """
+    quiet, bound = history.tables.quiet, history.bounds.stuck_ns
+    for tp, log in history.log.items():
+        first = {o: min(r.delivered_ns for r in history.of_offset[tp, o]) for o in log if (tp, o) in history.of_offset}
+        inside = {
+            row.delivered_ns for row in history.rows.get(tp, ()) if quiet.begin_ns < row.delivered_ns < quiet.end_ns
+        }
+        for begin_ns, end_ns in pairwise(sorted({*quiet, *inside})):
+            waiting = {
+                o: max(begin_ns, history.acknowledged[tp, o].acked_ns)
+                for o in log
+                if o >= history.start(tp) and (tp, o) in history.acknowledged and first.get(o, end_ns) >= end_ns
+            }
+            late = {o: since for o, since in waiting.items() if end_ns - since > bound}
+            if late:
+                since = min(late.values())
+                owner = _owner(history, tp, since + bound)
+                excuse = "no leader" if _leaderless(history, tp, Window(since, end_ns)) else ""
+                cause = "" if owner else "unowned"
+                yield Sighting("stuck-partition", tp, people(owner), cause, excuse, min(late), since, end_ns)
+
+
+def _owner(history: History, tp: int, at_ns: int) -> str:
+    owners = [i for i in history.tables.intervals if i.tp == tp and i.certain.begin_ns <= at_ns <= i.certain.end_ns]
+    return min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
+
+
+def _leaderless(history: History, tp: int, window: Window) -> bool:
+    """Whether some record of the metadata log left the partition without a leader for a part of the window."""
+    changes = [change for change in history.tables.leaders if change[2] == tp]
+    ends = [change[0] + change[1] for change in changes[1:]] + [window.end_ns]
+    return any(
+        c[3] < 0 and c[0] - c[1] <= window.end_ns and end >= window.begin_ns
+        for c, end in zip(changes, ends, strict=True)
+    )
+
+
+RULES: dict[Rule, tuple[str, ...]] = {
+    assignment_overlap: ("assignment-overlap",),
+    processing_overlap: ("processing-overlap",),
+    stale_work: ("stale-backlog", "processing-after-revocation"),
+    stuck_partition: ("stuck-partition",),
+}

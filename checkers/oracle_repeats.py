@@ -1,0 +1,145 @@
+"""Rules about records that come again: in another interval (redelivery), for ever (loop), or in the same (rewind)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.records import Delivered
+from fencepost.checkers.rows import FOREVER, Interval
+from fencepost.checkers.sightings import Sighting, people
+
+if TYPE_CHECKING:
+    from fencepost.checkers.oracle import History, Rule
+
+
+def repeats(history: History) -> Iterator[Sighting]:
+    """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again.
+
+    The finished rows of one offset are taken in the order of their deliveries. Each after the first is *later*; the one
+    just before it is *former*. The same incarnation and interval number: nothing here (see ``rewind``). Otherwise:
+
+    * ``redelivery-below-commit``: every offset that somebody may have fetched (``Tables.committed_between``) from the
+      begin of later's assigned callback to the first delivery in later's interval is above this record (without an
+      interval: at later's delivery). members: later, former; excuse: a declared act before later's delivery.
+    * else ``redelivery``, members: former, later, with the excuse, the first that holds: ``former owner died``,
+      ``former owner lost it`` (its interval ended by lost), ``former owner was removed`` (by the coordinator's records,
+      by the end of giving up), ``final commit was refused`` or ``final commit was not answered`` (it revoked or closed,
+      and its last commit of the partition in the interval had outcome fail, or info);
+    * or without an excuse when nobody saw former's interval end (or it has none);
+    * else ``avoidable-redelivery``, members: former, later: it gave up cleanly.
+
+    times: done_ns of later.
+    """
+    for (tp, offset), _ in sorted(history.of_offset.items()):
+        rows = history.finished(tp, offset)
+        for former, later in pairwise(rows):
+            if (former.incarnation, former.interval) != (later.incarnation, later.interval):
+                yield _repeat(history, former, later)
+
+
+def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
+    tp, offset, times = later.tp, later.offset, (later.done_ns, later.done_ns)
+    if min(_starts(history, later)) > offset:
+        members = people(later.incarnation, former.incarnation)
+        excuse = history.declared(tp, later.delivered_ns)
+        return Sighting("redelivery-below-commit", tp, members, "", excuse, offset, *times)
+    interval = history.interval(former)
+    excuse = _reason(history, interval) if interval else ""
+    kind = "avoidable-redelivery" if interval and interval.how and not excuse else "redelivery"
+    return Sighting(kind, tp, people(former.incarnation, later.incarnation), "", excuse, offset, *times)
+
+
+def _starts(history: History, row: Delivered) -> tuple[int, ...]:
+    """Every offset that the owner may have been told to start from."""
+    interval = history.interval(row)
+    first = history.streams[row.incarnation, row.tp, row.interval][0] if interval else row
+    begin_ns = interval.assigned_begin_ns if interval else row.delivered_ns
+    return history.tables.committed_between(row.tp, begin_ns, first.delivered_ns)
+
+
+def _reason(history: History, interval: Interval) -> str:
+    """Why the owner of ``interval`` could not commit all that it had finished; empty: it could."""
+    if interval.how == "died":
+        return "former owner died"
+    if interval.how == "lost":
+        return "former owner lost it"
+    given_up = interval.given_up_end_ns or FOREVER
+    if history.tables.removed(interval, given_up):
+        return "former owner was removed"
+    own = [c for c in history.tables.commits if (c.tp, c.incarnation) == (interval.tp, interval.incarnation)]
+    own = [c for c in own if interval.assigned_begin_ns <= c.begin_ns <= given_up]
+    last = max(own, key=lambda c: c.begin_ns, default=None)
+    if interval.how in ("revoked", "closed") and last and last.outcome != "ok":
+        return "final commit was refused" if last.outcome == "fail" else "final commit was not answered"
+    return ""
+
+
+def redelivery_loop(history: History) -> Iterator[Sighting]:
+    """``redelivery-loop``: one offset comes again and again.
+
+    * cause ``count``: more than ``bounds.loop_deliveries`` rows of one offset;
+    * else cause ``standing``: at least three rows, more than ``bounds.loop_ns`` from the first delivery to the last, in
+      which no offset above it was (possibly) accepted and which no fault touched: none was in effect between
+      ``loop_ns`` before the first delivery and the last one (a fault that was not healed stays in effect).
+
+    members: the incarnation of the last delivery; times: first and last delivery; one sighting for each offset.
+    """
+    for (tp, offset), rows in sorted(history.of_offset.items()):
+        first, last = rows[0].delivered_ns, rows[-1].delivered_ns
+        again = len(rows) >= 3 and last - first > history.bounds.loop_ns
+        if len(rows) > history.bounds.loop_deliveries:
+            cause = "count"
+        elif again and not _moved(history, tp, offset, first, last) and not _faulty(history, first, last):
+            cause = "standing"
+        else:
+            continue
+        yield Sighting("redelivery-loop", tp, (rows[-1].incarnation,), cause, "", offset, first, last)
+
+
+def _moved(history: History, tp: int, offset: int, first_ns: int, last_ns: int) -> bool:
+    """Whether an offset above ``offset`` may have been accepted between two moments."""
+    above = (a for a in history.tables.accepted if a.tp == tp and a.offset > offset)
+    return any(a.at_ns - a.uncertainty_ns <= last_ns and first_ns <= a.at_ns + a.uncertainty_ns for a in above)
+
+
+def _faulty(history: History, first_ns: int, last_ns: int) -> bool:
+    since = first_ns - history.bounds.loop_ns
+    fired = (s for s in history.tables.steps if s.begun_ns)
+    return any(s.begun_ns <= last_ns and since <= _over_ns(s.heals, s.begun_ns, s.healed_ns) for s in fired)
+
+
+def _over_ns(heals: bool, begun_ns: int, healed_ns: int) -> int:
+    return (healed_ns or FOREVER) if heals else begun_ns
+
+
+def rewind(history: History) -> Iterator[Sighting]:
+    """``rewind``: inside one interval number of an (incarnation, tp), a row's offset is not above all before it.
+
+    cause ``seek``: the program moved its position in that interval before this delivery (that excuses nothing); excuse:
+    a declared act before the delivery; members: the incarnation; times: delivered_ns.
+    """
+    for (incarnation, tp, _), rows in sorted(history.streams.items()):
+        highest = -1
+        for row in rows:
+            if row.offset <= highest:
+                excuse = history.declared(tp, row.delivered_ns)
+                times = (row.delivered_ns, row.delivered_ns)
+                yield Sighting("rewind", tp, (incarnation,), sought(history, row), excuse, row.offset, *times)
+            highest = max(highest, row.offset)
+
+
+def sought(history: History, row: Delivered) -> str:
+    """``seek`` when the program began to seek between the begin of the row's interval and its delivery, else empty."""
+    interval = history.interval(row)
+    since = interval.assigned_begin_ns if interval else 0
+    seeks = (s for s in history.tables.seeks if (s.incarnation, s.tp) == (row.incarnation, row.tp))
+    return "seek" if any(since <= s.begin_ns <= row.delivered_ns for s in seeks) else ""
+
+
+RULES: dict[Rule, tuple[str, ...]] = {
+    repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
+    redelivery_loop: ("redelivery-loop",),
+    rewind: ("rewind",),
+}

@@ -1,0 +1,29 @@
+"""The promise of order: records of one key are processed in the order in which they were written."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.errors import ScenarioError
+
+
+@dataclass(frozen=True)
+class Order:
+    """No record begins to be processed before an earlier one of its key was first finished, and no poll skips one.
+
+    A member that commits before it processes cannot keep this: evicted with records in hand, it finishes them after
+    the new owner went on.
+    """
+
+    by: str = "key"
+    kinds: ClassVar[Mapping[str, str]] = {"key-order": "safety", "poll-skip": "safety"}
+
+    def __post_init__(self) -> None:
+        if self.by != "key":
+            raise ScenarioError(f"Order by {self.by!r} is unknown; known is key")
+
+    def severity(self, kind: str, cause: str, excuse: str) -> str:
+        """See ``Promise``."""
+        return "permitted" if excuse.startswith("declared act") else "violation"

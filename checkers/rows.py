@@ -1,0 +1,250 @@
+"""The rows that checkers look at: one frozen type per table, times in nanoseconds of ``CLOCK_MONOTONIC``, 0 = never.
+
+``tp`` is the number of a topic-partition, ``incarnation`` one life of a member (``member-2.1``). A time that came from
+a broker carries its uncertainty: the fact lies somewhere in ``at_ns ± uncertainty_ns``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from fencepost.model import TopicPartition
+
+NS = 1_000_000_000
+FOREVER = (1 << 63) - 1
+
+
+class Window(NamedTuple):
+    """From ``begin_ns`` to ``end_ns``."""
+
+    begin_ns: int
+    end_ns: int
+
+    def common(self, other: Window) -> Window:
+        """The part that both have; it is empty (or negative) when they do not meet."""
+        return Window(max(self.begin_ns, other.begin_ns), min(self.end_ns, other.end_ns))
+
+    @property
+    def length_ns(self) -> int:
+        """How long; not above 0 when empty."""
+        return self.end_ns - self.begin_ns
+
+
+@dataclass(frozen=True)
+class Partition:
+    """One topic-partition; its log held the offsets from ``log_start`` to before ``log_end`` at the audit."""
+
+    tp: int
+    name: TopicPartition
+    log_start: int = 0
+    log_end: int = -1
+
+
+@dataclass(frozen=True)
+class Life:
+    """One incarnation. ``how`` it ended: closed, killed, crashed; empty: it lives on.
+
+    Attributes:
+        last_sign_ns: its last own event; a member that died lived at least until then.
+        ended_ns: its process was reaped; it was certainly dead from then on.
+        paused: windows in which it was proven to stand still.
+    """
+
+    incarnation: str
+    member: int = -1
+    slot: int = -1
+    started_ns: int = 0
+    ended_ns: int = 0
+    how: str = ""
+    last_sign_ns: int = 0
+    paused: tuple[Window, ...] = ()
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One assignment interval, by the member's own callbacks. It certainly owned the partition from ``assigned_end_ns``
+    to ``given_up_begin_ns`` and possibly from ``assigned_begin_ns`` to ``given_up_end_ns``.
+
+    Attributes:
+        number: counts the intervals of (incarnation, tp) from 0, as the recorder's rows name them.
+        how: revoked, lost, closed, died, or reassigned (assigned again before it was given up); empty: nobody saw its
+            end. Then ``given_up_begin_ns`` is the member's last sign and ``given_up_end_ns`` is 0.
+    """
+
+    tp: int
+    incarnation: str
+    number: int
+    generation: int
+    member_id: str
+    assigned_begin_ns: int
+    assigned_end_ns: int
+    given_up_begin_ns: int = 0
+    given_up_end_ns: int = 0
+    how: str = ""
+
+    @property
+    def certain(self) -> Window:
+        """When it certainly owned the partition; empty when its assigned callback never returned."""
+        if not self.assigned_end_ns:
+            return Window(0, 0)
+        return Window(self.assigned_end_ns, self.given_up_begin_ns)
+
+    def possible_at(self, at_ns: int) -> bool:
+        """Whether it may have owned the partition at ``at_ns``."""
+        return self.assigned_begin_ns <= at_ns <= (self.given_up_end_ns if self.how else FOREVER)
+
+
+@dataclass(frozen=True)
+class Commit:
+    """One commit of one partition as the member saw it; ``offset`` is the next offset to read."""
+
+    tp: int
+    offset: int
+    incarnation: str
+    member_id: str
+    generation: int
+    begin_ns: int
+    end_ns: int
+    outcome: str
+    error: str = ""
+    mode: str = ""
+
+
+@dataclass(frozen=True)
+class Accepted:
+    """One record of ``__consumer_offsets``: the committed offset from here on, -1 when it was deleted.
+
+    ``answered_ns``: when a member had the answer "ok" to exactly this commit. Only from then on it is certain that
+    whoever fetches the offset gets it (an appended commit is invisible until it is replicated); 0: never known.
+    """
+
+    tp: int
+    offset: int
+    order: int
+    at_ns: int
+    uncertainty_ns: int = 0
+    answered_ns: int = 0
+
+
+@dataclass(frozen=True)
+class Given:
+    """From this record of the coordinator on, the partition belonged to ``member_id`` (empty: to nobody).
+
+    ``incarnation`` is whose id that is; empty when nobody's or not known.
+    """
+
+    tp: int
+    order: int
+    at_ns: int
+    uncertainty_ns: int
+    member_id: str
+    incarnation: str
+
+
+@dataclass(frozen=True)
+class Gone:
+    """The coordinator's records show that a member id is no longer in the group (removed, replaced or left)."""
+
+    member_id: str
+    incarnation: str
+    order: int
+    at_ns: int
+    uncertainty_ns: int
+
+
+@dataclass(frozen=True)
+class Round:
+    """One completed rebalance: a generation of the classic protocol, or a group epoch of the consumer protocol."""
+
+    term: int
+    generation: int
+    begin_ns: int
+    end_ns: int
+    members: tuple[str, ...] = ()
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fault step as it went. ``begun_ns``: the inject call; ``proven_ns``: the effect was certainly there;
+    ``undone_ns``: the undo call; ``healed_ns``: the effect was certainly gone."""
+
+    step: int
+    fault: str
+    target: str = ""
+    members: tuple[str, ...] = ()
+    brokers: tuple[int, ...] = ()
+    expect: str = ""
+    required: bool = True
+    heals: bool = False
+    begun_ns: int = 0
+    proven_ns: int = 0
+    undone_ns: int = 0
+    healed_ns: int = 0
+    evidence: str = ""
+    heal_evidence: str = ""
+    skipped: str = ""
+
+
+@dataclass(frozen=True)
+class Seek:
+    """The program itself moved its position."""
+
+    tp: int
+    incarnation: str
+    offset: int
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Act:
+    """A declared act (rule 12 of the checks); ``tp`` -1 concerns every partition."""
+
+    what: str
+    tp: int
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass(frozen=True)
+class Damage:
+    """A part of the history that is missing or cannot be trusted; ``part`` is one of ``tables.PARTS``."""
+
+    part: str
+    file: str
+    what: str
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the promises set: how long is too long, how often is too often."""
+
+    stuck_ns: int = 30 * NS
+    loop_deliveries: int = 10
+    loop_ns: int = 30 * NS
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How much was judged; measures are made of these too.
+
+    Attributes:
+        acknowledged: sends that were acknowledged. visible: records of the log.
+        judged: visible records between the group's start and its final committed offset.
+        delivered, begun, finished: rows of all incarnations that got so far.
+        first_ns, last_ns: the first delivery and the last finish; 0 when there is none.
+        failed: kinds that could not be judged, with the reason.
+    """
+
+    acknowledged: int = 0
+    visible: int = 0
+    judged: int = 0
+    delivered: int = 0
+    begun: int = 0
+    finished: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)

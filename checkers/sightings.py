@@ -1,0 +1,61 @@
+"""Sightings, one record (or event) each, and how they add up to anomalies: the same for every finder."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from fencepost.checkers.rows import Partition
+from fencepost.model import Anomaly
+
+
+@dataclass(frozen=True)
+class Sighting:
+    """One record, commit or interval that shows an anomaly. ``count`` is how many it stands for."""
+
+    kind: str
+    tp: int
+    members: tuple[str, ...] = ()
+    cause: str = ""
+    excuse: str = ""
+    offset: int = -1
+    from_ns: int = 0
+    to_ns: int = 0
+    count: int = 1
+
+
+def gather(sightings: Iterable[Sighting], partitions: Mapping[int, Partition]) -> list[Anomaly]:
+    """One anomaly for each (kind, cause, excuse, partition, members), sorted.
+
+    ``count`` is the sum of the counts; the offsets are the smallest and the greatest of those that are not -1, the
+    times the earliest ``from_ns`` and the latest ``to_ns`` of those that are not 0.
+    """
+    groups: dict[tuple[str, int, tuple[str, ...], str, str], list[Sighting]] = defaultdict(list)
+    for sighting in sightings:
+        groups[sighting.kind, sighting.tp, sighting.members, sighting.cause, sighting.excuse].append(sighting)
+    found = []
+    for (kind, tp, members, cause, excuse), those in groups.items():
+        name = partitions[tp].name if tp in partitions else ("", -1)
+        offsets = [s.offset for s in those if s.offset >= 0]
+        found.append(
+            Anomaly(
+                kind=kind,
+                topic=name[0],
+                partition=name[1],
+                members=members,
+                cause=cause,
+                excuse=excuse,
+                first_offset=min(offsets, default=-1),
+                last_offset=max(offsets, default=-1),
+                from_ns=min((s.from_ns for s in those if s.from_ns), default=0),
+                to_ns=max((s.to_ns for s in those), default=0),
+                count=sum(s.count for s in those),
+            )
+        )
+    return sorted(found)
+
+
+def people(*names: str) -> tuple[str, ...]:
+    """The members of a sighting: the one to blame first, nobody twice, unknown ones left out."""
+    return tuple(dict.fromkeys(name for name in names if name))

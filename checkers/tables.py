@@ -1,0 +1,232 @@
+"""The tables of one run: everything that checkers may ask for, turned from events and evidence into typed rows, once.
+
+The small tables are held by ``Tables``; records stay in their Parquet files (the oracle loads them with
+``load_records``, Spark reads them where they are). Whatever is missing or damaged is a row of ``damage``.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from fencepost.checkers import coordinator, lives
+from fencepost.checkers.reading import Reader
+from fencepost.checkers.records import Records, load_records
+from fencepost.checkers.rows import (
+    FOREVER,
+    Accepted,
+    Act,
+    Commit,
+    Damage,
+    Given,
+    Gone,
+    Interval,
+    Life,
+    Partition,
+    Round,
+    Seek,
+    Step,
+    Window,
+)
+from fencepost.history import FORMAT_VERSION, EventKind
+from fencepost.model import TopicPartition
+
+__all__ = ["PARTS", "Records", "Tables", "load", "load_records"]
+
+# The parts of a history, by which checks say what they need and damage says what it hurts.
+PARTS = (
+    *("scenario", "plan", "clock", "partitions", "events", "delivered", "produced", "log"),
+    *("offsets", "requests", "metadata", "host"),
+)
+
+
+@dataclass(frozen=True)
+class Tables:
+    """The small tables of one run. Rows are ordered by time (commits of the broker: by the offsets log).
+
+    Attributes:
+        scenario: ``scenario.json`` as it is; ``asked`` is the scenario proper.
+        origin_ns: the run's start; sentences count seconds from here.
+        incarnation_of: member id -> incarnation, where exactly one can be meant.
+        leaders: (at_ns, uncertainty_ns, tp, leader) of every change of a leader, -1 = none.
+        phases: the window of each phase by name; an end of 0 means that it never ended.
+    """
+
+    run: Path
+    scenario: Mapping[str, Any] = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    origin_ns: int = 0
+    partitions: Mapping[int, Partition] = field(default_factory=dict)
+    lives: Mapping[str, Life] = field(default_factory=dict)
+    intervals: tuple[Interval, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
+    given: tuple[Given, ...] = ()
+    gone: tuple[Gone, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    steps: tuple[Step, ...] = ()
+    seeks: tuple[Seek, ...] = ()
+    acts: tuple[Act, ...] = ()
+    stalls: tuple[Window, ...] = ()
+    phases: Mapping[str, Window] = field(default_factory=dict)
+    terms: tuple[tuple[int, int, int], ...] = ()
+    leaders: tuple[tuple[int, int, int, int], ...] = ()
+    incarnation_of: Mapping[str, str] = field(default_factory=dict)
+    damage: tuple[Damage, ...] = ()
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """The scenario proper."""
+        value = self.scenario.get("scenario")
+        return value if isinstance(value, Mapping) else {}
+
+    @cached_property
+    def interval(self) -> Mapping[tuple[str, int, int], Interval]:
+        """Assignment intervals by (incarnation, tp, number)."""
+        return {(i.incarnation, i.tp, i.number): i for i in self.intervals}
+
+    @cached_property
+    def _by_tp(self) -> tuple[Mapping[int, list[Accepted]], Mapping[int, list[Given]]]:
+        accepted, given = defaultdict(list), defaultdict(list)
+        for a in self.accepted:
+            accepted[a.tp].append(a)
+        for g in self.given:
+            given[g.tp].append(g)
+        return accepted, given
+
+    def final_committed(self, tp: int) -> int:
+        """The group's last committed offset of a partition; -1 when there is none."""
+        rows = self._by_tp[0].get(tp)
+        return rows[-1].offset if rows else -1
+
+    def committed_between(self, tp: int, from_ns: int, to_ns: int) -> tuple[int, ...]:
+        """Every committed offset that somebody may have fetched between two moments; -1 stands for none.
+
+        That is: the last one that was certainly in force at ``from_ns`` (a member had its "ok") and all that were
+        appended, or may have been, after it and before ``to_ns``.
+        """
+        rows = self._by_tp[0].get(tp, [])
+        certain = [n for n, a in enumerate(rows) if a.answered_ns and a.answered_ns <= from_ns]
+        possible = [a.offset for a in rows[certain[-1] if certain else 0 :] if a.at_ns - a.uncertainty_ns <= to_ns]
+        return tuple(possible) if certain else (-1, *possible)
+
+    def certain_owner(self, tp: int, at_ns: int) -> Given | None:
+        """The coordinator's record that gave the partition to whoever certainly had it at ``at_ns``.
+
+        None when that is not certain: no record, a change within the uncertainty, nobody, or an unknown member id.
+        """
+        rows = self._by_tp[1].get(tp, [])
+        last = bisect_right(rows, at_ns, key=lambda g: g.at_ns - g.uncertainty_ns) - 1
+        if last < 0 or rows[last].at_ns + rows[last].uncertainty_ns > at_ns or not rows[last].incarnation:
+            return None
+        return rows[last]
+
+    def removed(self, interval: Interval, by_ns: int) -> Gone | None:
+        """The coordinator's record that the owner of ``interval`` was gone during it, if possibly by ``by_ns``."""
+        for g in self.gone:
+            same = g.member_id == interval.member_id if interval.member_id else g.incarnation == interval.incarnation
+            during = g.at_ns + g.uncertainty_ns >= interval.assigned_begin_ns
+            if same and during and g.at_ns - g.uncertainty_ns <= by_ns:
+                return g
+        return None
+
+    def act_on(self, tp: int, by_ns: int) -> str:
+        """The name of a declared act on the partition that began before ``by_ns``; empty when there is none."""
+        return next((a.what for a in self.acts if a.tp in (-1, tp) and a.begin_ns <= by_ns), "")
+
+    @property
+    def quiet(self) -> Window:
+        """When liveness is judged: from the end of healing (without faults: of warming up) to the end of the drain.
+
+        Empty when the run never got there.
+        """
+        after = self.phases.get("heal" if self.steps else "warm-up", Window(0, 0)).end_ns
+        end = self.phases.get("drain", Window(0, 0)).end_ns
+        return Window(after, end) if after and end else Window(0, 0)
+
+
+def load(run: Path) -> Tables:
+    """The tables of the run folder ``run``; never raises for a damaged one."""
+    reader = Reader(run)
+    scenario, plan = reader.json("scenario", "scenario.json"), reader.json("plan", "plan.json")
+    pairs = reader.json("clock", "history/clock.json").get("pairs") or []
+    partitions = _partitions(reader)
+    numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values()}
+    events = reader.events()
+    offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl")
+    requests = reader.lines("requests", "history/coordinator/requests.jsonl")
+    metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl")
+    host = reader.lines("host", "history/host.jsonl")
+    steps = lives.steps(events, plan.get("steps") or ())
+    known = lives.lives(events, steps)
+    commits = lives.commits(events, numbers)
+    who = coordinator.incarnations(events, requests, known)
+    given, gone = coordinator.assignments(offsets, who, numbers)
+    _check_versions(reader, scenario)
+    _check_seal(reader, known)
+    return Tables(
+        run=run,
+        scenario=scenario,
+        plan=plan,
+        origin_ns=int(pairs[0][0]) if pairs else min((e["begin_ns"] for e in events if e["begin_ns"]), default=0),
+        partitions=partitions,
+        lives=known,
+        intervals=lives.intervals(events, known, numbers),
+        commits=commits,
+        accepted=coordinator.accepted(offsets, commits, numbers),
+        given=given,
+        gone=gone,
+        rounds=coordinator.rounds(offsets, requests, who),
+        steps=steps,
+        seeks=tuple(
+            Seek(tp, e["actor"], e["offset"] or 0, e["begin_ns"], e["end_ns"] or FOREVER)
+            for e, tp in lives.placed(events, numbers, EventKind.SEEK)
+        ),
+        acts=tuple(
+            Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"], e["end_ns"])
+            for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
+        ),
+        stalls=tuple(Window(int(s["from_ns"]), int(s["to_ns"])) for s in host if s.get("kind") == "stall"),
+        phases={
+            str(e["detail"].get("name")): Window(e["begin_ns"], e["end_ns"]) for e in events if e["kind"] == "phase"
+        },
+        terms=coordinator.terms(offsets),
+        leaders=coordinator.leaders(metadata, numbers),
+        incarnation_of=who,
+        damage=tuple(reader.damage),
+    )
+
+
+def _partitions(reader: Reader) -> dict[int, Partition]:
+    """``{"partitions": [...]}`` or the list alone."""
+    value = reader.json("partitions", "history/partitions.json")
+    found = {}
+    for entry in value.get("partitions", value.get("")) or ():
+        name = TopicPartition(str(entry["topic"]), int(entry["partition"]))
+        tp = int(entry["tp"])
+        found[tp] = Partition(tp, name, int(entry.get("log_start", 0)), int(entry.get("log_end", -1)))
+    return found
+
+
+def _check_versions(reader: Reader, scenario: Mapping[str, Any]) -> None:
+    version = scenario.get("format_version", FORMAT_VERSION)
+    if version != FORMAT_VERSION:
+        reader.note("scenario", "scenario.json", f"it has format version {version}; {FORMAT_VERSION} can be judged")
+
+
+def _check_seal(reader: Reader, known: Mapping[str, Life]) -> None:
+    """What the seal found damaged, and members that began to run and left no file."""
+    for entry in reader.json("events", "history/seal.json").get("files") or ():
+        file = str(entry.get("file", ""))
+        part = "events" if file.startswith("events/") else "produced" if "/producer" in file else "delivered"
+        for what in entry.get("damage") or ():
+            reader.note(part, f"history/{file}", str(what))
+    for life in known.values():
+        name = f"history/delivered/{life.incarnation}.parquet"
+        if life.last_sign_ns and not (reader.run / name).exists():
+            reader.note("delivered", name, "it is missing, but this member ran")
