@@ -23,6 +23,7 @@ from fencepost.reports.words import moment, number, span
 MEMBERS_MAX = 64
 BINS = 300
 _RATE = 46
+_SEEN_IN_LIVES = ("bounce", "kill")
 
 
 def draw(folder: Folder, story: Story, palette: Palette) -> Drawing | None:
@@ -118,7 +119,7 @@ def _members(drawing: Drawing, story: Story, palette: Palette) -> None:
             drawing.boxes.append(Box(scale.x(life.begin_ns), width, y, BAR, style, title, label))
             if life.how not in ("open", "closed"):
                 drawing.crosses.append(Box(scale.x(life.end_ns), 0, y + 12, 0, "killed", title, "✕"))
-        for fault in (f for f in story.faults if f.begin_ns and f.took_effect):
+        for fault in (f for f in story.faults if f.begin_ns and f.took_effect and f.fault not in _SEEN_IN_LIVES):
             if any(actor.rsplit(".", 1)[0] == member for actor in fault.members):
                 style = "held pause" if fault.fault in ("pause", "stall") else "held cut"
                 title = f"{fault.fault} on {fault.target}: {from_to(scale, fault.begin_ns, fault.end_ns)}"
@@ -135,8 +136,8 @@ def _rates(drawing: Drawing, folder: Folder) -> None:
     peak = max((int(c.max()) for c in (produced, delivered) if c is not None), default=0)
     if not peak:
         return
-    drawing.heading(f"records per second, up to {number(round(peak / bin_s))}")
-    y = drawing.row("delivered · produced", _RATE)
+    drawing.heading("records per second")
+    y = drawing.row(f"≤ {number(round(peak / bin_s))}", _RATE)
     for counts, name in ((delivered, "delivered"), (produced, "produced")):
         if counts is not None:
             tops = [f"V{_RATE - round(c / peak * (_RATE - 2), 1):g}H{n + 1}" for n, c in enumerate(counts)]

@@ -32,7 +32,7 @@ class FaultCount:
 
     def __str__(self) -> str:
         told = f"{number(self.proven)} of {number(self.due)}"
-        return f"{told}, {number(self.skipped)} not applicable" if self.skipped else told
+        return f"{told} ({number(self.skipped)} not applicable)" if self.skipped else told
 
 
 def findings(verdict: Verdict | None, severity: Severity) -> Iterator[tuple[Check, Finding]]:
@@ -98,7 +98,7 @@ def why(folder: Folder, faults: Sequence[Fault]) -> str:
     if verdict.validity is Validity.UNKNOWN:
         reasons = [f"{c.check}: {c.reason}" for c in unclear if c.reason]
         unproven = count.due - count.proven
-        if unproven:
+        if unproven and not any("fault" in c.check for c in unclear):
             reasons.append(f"{plural(unproven, 'fault')} of {number(count.due)} without proof that it took effect")
         told = "; ".join(reason.rstrip(".") for reason in reasons)
         return (

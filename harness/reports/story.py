@@ -59,6 +59,11 @@ def tell(folder: Folder) -> Story:
     )
 
 
+def duration_ns(folder: Folder) -> int:
+    """How long the run took, as far as its events tell; 0 when they are gone."""
+    return timeline.last_ns(folder.facts) - folder.origin_ns if folder.facts else 0
+
+
 def anchor(severity: Severity, index: int) -> str:
     """The name by which the page links to a finding."""
     return f"{severity}-{index + 1}"

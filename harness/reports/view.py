@@ -12,8 +12,8 @@ from fencepost.reports import headline
 from fencepost.reports.folder import Folder, mapping
 from fencepost.reports.palette import Palette
 from fencepost.reports.scale import Scale
-from fencepost.reports.story import EXAMPLES_MAX, Story, anchor, time_ns
-from fencepost.reports.timeline import last_ns, member_of
+from fencepost.reports.story import EXAMPLES_MAX, Story, anchor, duration_ns, time_ns
+from fencepost.reports.timeline import member_of
 from fencepost.reports.words import flat, moment, number, plain, plural, span
 
 TABLE_MAX = 400
@@ -64,7 +64,6 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
     judged = measures.get("records_judged")
     facts = sum(c.facts_judged for c in folder.verdict.checks) if folder.verdict else None
     members = group.get("members", len({life.member for life in story.lives}) or None)
-    duration_ns = last_ns(folder.facts) - folder.origin_ns if folder.facts else 0
     pairs: list[tuple[str, Any]] = [
         ("records produced", measures.get("records_produced", folder.rows("produced"))),
         ("records delivered", measures.get("records_delivered", folder.rows("delivered"))),
@@ -72,7 +71,7 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
         ("faults proven", str(headline.count_faults(story.faults))),
         ("members", members),
         ("protocol", group.get("protocol")),
-        ("duration", span(duration_ns) if duration_ns else None),
+        ("duration", span(duration_ns(folder)) if folder.facts else None),
         ("seed", None if folder.seed is None else str(folder.seed)),
     ]
     return [(name, "unknown" if value is None else plain(value)) for name, value in pairs]

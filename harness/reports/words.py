@@ -15,7 +15,7 @@ def number(value: float) -> str:
         return "yes" if value else "no"
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
-    return f"{value:,.3f}"
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
 
 
 def plural(count: int, noun: str, nouns: str = "") -> str:
@@ -59,7 +59,9 @@ def plain(value: Any) -> str:
 
 
 def flat(values: Any, prefix: str = "") -> list[tuple[str, str]]:
-    """A nested mapping as (dotted name, readable value), in its own order."""
+    """Nested values as (dotted name, readable value), in their own order; items of lists are numbered."""
+    if isinstance(values, list) and any(isinstance(item, dict) for item in values):
+        values = {str(index): item for index, item in enumerate(values)}
     if not isinstance(values, dict):
         return [(prefix, plain(values))]
     return [pair for key, value in values.items() for pair in flat(value, f"{prefix}.{key}" if prefix else str(key))]

@@ -24,7 +24,23 @@
     plot.classList.toggle("z2", zoom >= 16);
     labels.forEach((label) => label.classList.toggle("tight", Number(label.dataset.w) * zoom < 1));
     view.scrollLeft = share * plot.clientWidth - at;
+    keep();
   };
+  const places = Array.from(labels, (label) => [label, parseFloat(label.getAttribute("x")) / 100, Number(label.dataset.room) / 100]);
+  const keep = () => { // the label of a bar that begins left of the window stays in sight
+    const width = plot.clientWidth, left = view.scrollLeft;
+    for (const [label, x, room] of places) {
+      const hidden = left - x * width;
+      const dx = hidden > 0 && hidden < room * width - 40 ? Math.round(hidden) + 4 : 4;
+      if (label.getAttribute("dx") !== String(dx)) label.setAttribute("dx", dx);
+    }
+  };
+  let due = false;
+  view.addEventListener("scroll", () => {
+    if (due) return;
+    due = true;
+    requestAnimationFrame(() => { due = false; keep(); });
+  });
   const middle = () => (view.scrollLeft + view.clientWidth / 2) / plot.clientWidth;
 
   document.querySelectorAll("[data-zoom]").forEach((button) => button.addEventListener("click", () => {
