@@ -19,6 +19,9 @@ def override(scenario: Scenario, settings: Iterable[str]) -> Scenario:
     Raises:
         ScenarioError: no such place, or a value that does not fit; says what exists.
     """
+    settings = list(settings)
+    if not settings:
+        return scenario
     data = scenario.to_json()
     if not scenario.promises:
         del data["promises"]  # the workload's own, which may change with it

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from fencepost import judging, runner
 from fencepost.checkers.session import Spark
 from fencepost.errors import FencepostError
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
@@ -69,7 +70,7 @@ class Stage:
 
 def set_up(monkeypatch: pytest.MonkeyPatch, *verdicts: Validity | FencepostError) -> Stage:
     stage = Stage(list(verdicts))
-    monkeypatch.setattr("fencepost.runner.run", stage.run)
-    monkeypatch.setattr("fencepost.judging.judge", stage.judge)
-    monkeypatch.setattr("fencepost.checkers.session.Spark.start", stage.start)
+    monkeypatch.setattr(runner, "run", stage.run)
+    monkeypatch.setattr(judging, "judge", stage.judge)
+    monkeypatch.setattr(Spark, "start", stage.start)
     return stage

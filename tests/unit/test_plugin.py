@@ -26,6 +26,13 @@ def test_orders(chaos):
 )
 
 
+@pytest.fixture(autouse=True)
+def other_plugins_stay_away(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They would be loaded anew by every inner session."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p fencepost.plugin")
+
+
 def test_chaos_tests_run_only_when_asked_for(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.set_up(monkeypatch, Validity.VALID, Validity.VALID)
     pytester.makepyfile(TEST + "\ndef test_plain(): pass\n")
