@@ -6,7 +6,6 @@ A row group never mixes topic-partitions, so that its statistics say where a rea
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -27,15 +26,14 @@ _PLAIN = {"key"}
 Columns = dict[str, NDArray[Any]]
 
 
-def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], segments: Iterable[str]) -> None:
+def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns]) -> None:
     """Write one file of record columns under a temporary name, then rename it.
 
     Args:
         columns: name and type of each column, as ``fencepost.history`` gives them.
         groups: the rows, in pieces that do not mix topic-partitions.
-        segments: what the rows come from, kept in the file's metadata (``sealed_from``).
     """
-    metadata = {"format_version": str(FORMAT_VERSION), "segments": json.dumps(sorted(segments))}
+    metadata = {"format_version": str(FORMAT_VERSION)}
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()], metadata=metadata)
     encodings = {name: "DELTA_BINARY_PACKED" for name in columns if name in _DELTA}
     encodings.update({name: "PLAIN" for name in columns if name in _PLAIN})
@@ -56,15 +54,6 @@ def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], seg
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)
-
-
-def sealed_from(path: Path) -> frozenset[str]:
-    """The names of the segments that a file was made from; none when it is not there or tells nothing."""
-    try:
-        metadata = pq.read_schema(path).metadata or {}
-        return frozenset(json.loads(metadata.get(b"segments", b"[]")))
-    except (OSError, ValueError, pa.ArrowException):
-        return frozenset()
 
 
 def delivered(partitions: Iterable[Records]) -> Iterator[Columns]:

@@ -23,6 +23,7 @@ from fencepost.store import RunFolder
 from fencepost_member.segments import DELIVERED
 
 REPORT = "history/seal.json"
+_LATE = "it appeared after its actor had been sealed, and is not part of the history"
 
 
 @dataclass(frozen=True)
@@ -65,23 +66,22 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         RunFolderError: the folder is none, or the history cannot be written (disk full). Nothing is lost: seal again.
     """
     folder = RunFolder.open(run)
-    segments, none = read_segments(folder.history / "segments")
-    if partitions is not None:
-        segments = [without_strangers(segment, partitions.values()) for segment in segments]
-    actors: dict[tuple[str, int], list[Segment]] = defaultdict(list)
-    for segment in segments:
-        actors[segment.header.actor, segment.header.layout.kind].append(segment)
+    earlier = _earlier(folder)
     try:
-        with ThreadPoolExecutor(os.cpu_count()) as pool:
-            jobs = [pool.submit(_seal_actor, folder.history, of_actor) for of_actor in actors.values()]
-            reports = _seal_events(folder.history)
-            sealed = [segment for job in jobs for segment in job.result()]
-        reports += [_report(segment.path, len(segment.records), segment.torn, segment.damage) for segment in sealed]
+        _remove_well_sealed(folder, earlier)  # a seal that was cut off has left them
+        segments, none = read_segments(folder.history / "segments")
+        if partitions is not None:
+            segments = [without_strangers(segment, partitions.values()) for segment in segments]
+        gone = {_actor(file) for file in earlier if not (folder.history / file).exists()} - {""}
+        late = [segment.found(_LATE) for segment in segments if segment.header.actor in gone]
+        segments = [segment for segment in segments if segment.header.actor not in gone]
+        reports = [*_write(folder.history, segments), *(_report_of(segment) for segment in (*segments, *late))]
         reports += [_report(path, 0, 0, [sentence]) for path, sentence in none.items()]
-        report = _store(folder, reports)
-        _remove_well_sealed(sealed, none)
-        for draft in (folder.history / "segments").glob("*.new"):  # never got its name, never held a record
-            draft.unlink()
+        files = {report.file: report for report in reports}
+        files |= {file: said for file, said in earlier.items() if file not in files or _actor(file) in gone}
+        report = SealReport(tuple(files[name] for name in sorted(files)))
+        folder.write_json(REPORT, {"files": [asdict(file) for file in report.files]})
+        _remove_well_sealed(folder, files)
     except OSError as error:
         reason = error.strerror or str(error)
         raise RunFolderError(
@@ -90,21 +90,30 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
     return report
 
 
-def _seal_actor(history: Path, segments: Sequence[Segment]) -> Sequence[Segment]:
-    """Write what one actor recorded; returns its segments with what was found on the way."""
-    header, names = segments[0].header, frozenset(segment.path.name for segment in segments)
-    main = history / ("delivered" if header.layout is DELIVERED else "produced") / f"{header.actor}.parquet"
-    earlier = columns.sealed_from(main)
-    if earlier - names:  # sealed before, and some of it is removed: the file must not be made from the rest
-        late = "it appeared after its actor had been sealed, and is not part of the history"
-        return [segment if segment.path.name in earlier else segment.found(late) for segment in segments]
+def _write(history: Path, segments: Sequence[Segment]) -> list[FileReport]:
+    """Write the Parquet files of all actors and of the events; what is said of the event lines is returned."""
+    actors: dict[tuple[str, int], list[Segment]] = defaultdict(list)
+    for segment in segments:
+        actors[segment.header.actor, segment.header.layout.kind].append(segment)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        jobs = [pool.submit(_seal_actor, history, of_actor) for of_actor in actors.values()]
+        reports = _seal_events(history)
+        for job in jobs:
+            job.result()
+    return reports
+
+
+def _seal_actor(history: Path, segments: Sequence[Segment]) -> None:
+    header = segments[0].header
     if header.layout is DELIVERED:
-        columns.write(main, DELIVERED_COLUMNS, columns.delivered(by_partition(segments, "ord")), names)
+        main = history / "delivered" / f"{header.actor}.parquet"
+        columns.write(main, DELIVERED_COLUMNS, columns.delivered(by_partition(segments, "ord")))
     else:
+        main = history / "produced" / f"{header.actor}.parquet"
+        acked = columns.produced(by_partition(segments, "offset"), acked=True)
         others = columns.produced(by_partition(segments, "sent_ns"), acked=False)
-        columns.write(main.with_suffix(".unacked.parquet"), PRODUCED_COLUMNS, others, names)
-        columns.write(main, PRODUCED_COLUMNS, columns.produced(by_partition(segments, "offset"), acked=True), names)
-    return segments
+        columns.write(main, PRODUCED_COLUMNS, acked)
+        columns.write(main.with_suffix(".unacked.parquet"), PRODUCED_COLUMNS, others)
 
 
 def _seal_events(history: Path) -> list[FileReport]:
@@ -120,33 +129,36 @@ def _seal_events(history: Path) -> list[FileReport]:
     return reports
 
 
+def _report_of(segment: Segment) -> FileReport:
+    records = 0 if _LATE in segment.damage else len(segment.records)
+    return _report(segment.path, records, segment.torn, segment.damage)
+
+
 def _report(path: Path, records: int, torn: int, damage: Iterable[str]) -> FileReport:
     return FileReport(f"{path.parent.name}/{event_table.printable(path.name)}", records, torn, tuple(damage))
 
 
-def _store(folder: RunFolder, reports: Sequence[FileReport]) -> SealReport:
-    """Write ``seal.json``; what an earlier seal said of files that are gone by now stays in it."""
-    files = {report.file: report for report in (*_earlier(folder), *reports)}
-    report = SealReport(tuple(files[name] for name in sorted(files)))
-    folder.write_json(REPORT, {"files": [asdict(file) for file in report.files]})
-    return report
-
-
-def _earlier(folder: RunFolder) -> list[FileReport]:
+def _earlier(folder: RunFolder) -> dict[str, FileReport]:
+    """What an earlier seal said, by file."""
     try:
         files = folder.read_json(REPORT)["files"]
-        return [FileReport(**{**file, "damage": tuple(file["damage"])}) for file in files]
+        return {file["file"]: FileReport(**{**file, "damage": tuple(file["damage"])}) for file in files}
     except (RunFolderError, KeyError, TypeError):
-        return []
+        return {}
 
 
-def _remove_well_sealed(segments: Sequence[Segment], none: Iterable[Path]) -> None:
-    """Remove the segments of every actor of which no file is damaged."""
-    damaged = {_actor(path) for path in none} | {_actor(segment.path) for segment in segments if segment.damage}
-    for segment in segments:
-        if _actor(segment.path) not in damaged:
-            segment.path.unlink(missing_ok=True)
+def _remove_well_sealed(folder: RunFolder, files: Mapping[str, FileReport]) -> None:
+    """Remove the reported segments of every actor of which no segment is damaged, and drafts, which hold no record."""
+    damaged = {_actor(name) for name, file in files.items() if file.damage}
+    for path in (folder.history / "segments").glob("*.seg"):
+        name = f"segments/{path.name}"
+        if name in files and _actor(name) not in damaged:
+            path.unlink()
+    for draft in (folder.history / "segments").glob("*.new"):
+        draft.unlink()
 
 
-def _actor(path: Path) -> str:
-    return path.name.rsplit(".", 2)[0]
+def _actor(file: str) -> str:
+    """Whose segment a file is; empty when it is none."""
+    folder, _, name = file.partition("/")
+    return name.rsplit(".", 2)[0] if folder == "segments" else ""
