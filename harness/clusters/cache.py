@@ -53,6 +53,8 @@ def install(name: str, make: Callable[[Path], None]) -> Path:
             if intact(home):
                 return home
             _check_space(home.parent)
+            for left in home.parent.glob(f"{name}.*"):  # by a run that was killed while it made the same
+                shutil.rmtree(left, ignore_errors=True)
             with tempfile.TemporaryDirectory(prefix=f"{name}.", dir=home.parent) as temporary:
                 made = Path(temporary) / "made"
                 made.mkdir()

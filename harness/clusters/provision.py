@@ -25,7 +25,8 @@ from xml.sax.saxutils import quoteattr
 
 from fencepost.clusters import cache
 from fencepost.clusters.cache import Progress, quiet
-from fencepost.errors import ProvisionError
+from fencepost.errors import ClusterError, ProvisionError, WaitTimeout
+from fencepost.processes import Owner, wait_ended
 
 KAFKA_VERSION = "4.3.1"
 TOXIPROXY_VERSION = "2.12.0"
@@ -190,13 +191,14 @@ def _build_toxiproxy(into: Path, progress: Progress) -> None:
 
 
 def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+    """Run a program that fetches; it does not outlive the harness."""
     name = Path(argv[0]).name
     try:
-        done = subprocess.run(
-            argv, cwd=cwd, env={**os.environ, **env}, capture_output=True, text=True, timeout=FETCH_S, check=False
-        )
-    except (OSError, subprocess.SubprocessError) as error:
-        raise ProvisionError(f"{name} could not run: {error}.") from error
-    if done.returncode:
-        last = " | ".join((done.stdout + done.stderr).strip().splitlines()[-6:])
-        raise ProvisionError(f"{name} ended with exit code {done.returncode}: {last}.")
+        with Owner.open() as owner:
+            log = owner.directory / "log"
+            code = wait_ended(owner.spawn(argv, log=log, env=env, cwd=cwd), FETCH_S)
+            last = " | ".join(log.read_text(errors="replace").strip().splitlines()[-6:])
+    except (ClusterError, WaitTimeout) as error:
+        raise ProvisionError(f"{name} did not finish: {error}") from error
+    if code:
+        raise ProvisionError(f"{name} ended with exit code {code}: {last}.")

@@ -1,0 +1,119 @@
+"""The pure half of the local back-end: settings, addresses, and where a group's offsets live."""
+
+import pytest
+
+from fencepost.clusters import nodes
+from fencepost.clusters.addresses import Addresses
+from fencepost.clusters.admin import group_partition
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import ClusterSpec
+
+CONTROLLER = Endpoint("127.77.5.254", 9094)
+PLACE = Addresses(number=5, lock=-1)
+
+
+def settings_of_broker(spec: ClusterSpec, broker: int = 2) -> dict[str, object]:
+    return nodes.broker_properties(spec, broker, PLACE.listeners(broker, spec.slots), CONTROLLER, "/data")
+
+
+def test_a_slot_is_advertised_at_its_own_proxy_and_nowhere_else() -> None:
+    settings = settings_of_broker(ClusterSpec(slots=2))
+    listens = dict(entry.split("://") for entry in str(settings["listeners"]).split(","))
+    advertised = dict(entry.split("://") for entry in str(settings["advertised.listeners"]).split(","))
+    assert list(listens) == list(advertised) == ["INTERNAL", "OBSERVER", "SLOT0", "SLOT1"]
+    for slot in (0, 1):
+        assert listens[f"SLOT{slot}"] == str(PLACE.upstream(slot, 2))
+        assert advertised[f"SLOT{slot}"] == str(PLACE.proxy(slot, 2)) != listens[f"SLOT{slot}"]
+    for name in ("INTERNAL", "OBSERVER"):
+        assert advertised[name] == listens[name]
+
+
+def test_every_listener_has_a_protocol_and_one_network_thread() -> None:
+    settings = settings_of_broker(ClusterSpec(slots=1))
+    names = ["INTERNAL", "OBSERVER", "SLOT0"]
+    protocols = str(settings["listener.security.protocol.map"]).split(",")
+    assert protocols == [f"{name}:PLAINTEXT" for name in (*names, "CONTROLLER")]
+    assert all(settings[f"listener.name.{name.lower()}.num.network.threads"] == 1 for name in names)
+
+
+def test_no_two_endpoints_of_a_cluster_are_the_same() -> None:
+    brokers, slots = range(1, nodes.MOST_BROKERS + 1), range(nodes.MOST_SLOTS)
+    endpoints = [PLACE.controller, PLACE.proxy_api]
+    for broker in brokers:
+        endpoints += [PLACE.internal(broker), PLACE.observer(broker)]
+        endpoints += [place(slot, broker) for slot in slots for place in (PLACE.upstream, PLACE.proxy)]
+    assert len(set(endpoints)) == len(endpoints)
+    assert all(int(endpoint.host.rsplit(".", 1)[1]) <= 254 for endpoint in endpoints)
+
+
+def test_every_slot_has_an_address_of_its_own_so_that_packet_rules_can_name_it() -> None:
+    assert len({PLACE.proxy(slot, 1).host for slot in range(8)}) == 8
+    assert {PLACE.proxy(3, broker).host for broker in (1, 2, 3)} == {"127.77.5.23"}
+
+
+def test_what_the_controller_decides_is_in_its_file_also_when_the_scenario_asks_the_brokers() -> None:
+    plain = nodes.controller_properties(ClusterSpec(), CONTROLLER, "/data")
+    assert plain["broker.session.timeout.ms"] == 3000
+    assert plain["auto.leader.rebalance.enable"] is False
+    spec = ClusterSpec(broker_config={"min.insync.replicas": 1}, controller_config={"broker.session.timeout.ms": 9000})
+    asked = nodes.controller_properties(spec, CONTROLLER, "/data")
+    assert asked["min.insync.replicas"] == 1
+    assert asked["broker.session.timeout.ms"] == 9000
+    assert settings_of_broker(spec)["min.insync.replicas"] == 1
+
+
+def test_the_times_of_the_consumer_protocol_come_from_the_spec() -> None:
+    spec = ClusterSpec(broker_config={"group.consumer.session.timeout.ms": 2500})
+    assert settings_of_broker(spec)["group.consumer.session.timeout.ms"] == 2500
+    assert settings_of_broker(ClusterSpec())["group.consumer.session.timeout.ms"] == 6000
+
+
+def test_a_cluster_of_one_broker_asks_for_no_replica_that_cannot_exist() -> None:
+    settings = settings_of_broker(ClusterSpec(brokers=1), broker=1)
+    factors = {name: value for name, value in settings.items() if name.endswith(("replication.factor", "min.isr"))}
+    assert set(factors.values()) == {1}
+    assert settings["min.insync.replicas"] == 1
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (ClusterSpec(brokers=0), "1 to 9 brokers, but 0"),
+        (ClusterSpec(slots=201), "0 to 200 slots, but 201"),
+        (ClusterSpec(broker_config={"listeners": "X://:1"}), "listeners belongs to the harness"),
+        (ClusterSpec(controller_config={"node.id": 7}), "node.id belongs to the harness"),
+    ],
+)
+def test_what_cannot_be_started_is_refused_with_a_sentence(spec: ClusterSpec, sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        nodes.check(spec)
+
+
+def test_settings_are_written_as_a_properties_file_reads_them() -> None:
+    text = nodes.render({"a": True, "b": 3, "path": "C:\\logs", "lines": "x\ny"})
+    assert text == "a=true\nb=3\npath=C:\\\\logs\nlines=x\\ny\n"
+
+
+def test_meta_properties_mark_a_directory_as_formatted() -> None:
+    assert nodes.meta_properties("c", 3, "d").splitlines() == [
+        "version=1",
+        "cluster.id=c",
+        "node.id=3",
+        "directory.id=d",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("group", "java_hash"),
+    [
+        ("", 0),
+        ("hello", 99162322),
+        ("orders", -1008770331),
+        ("polygenelubricants", 0),  # Java's hash is the smallest int, which has no positive
+        ("\N{PILE OF POO}", 1772556),  # two UTF-16 units
+    ],
+)
+def test_the_place_of_a_group_is_the_hash_that_kafka_takes(group: str, java_hash: int) -> None:
+    for partitions in (1, 3, 50):
+        assert group_partition(group, partitions) == abs(java_hash) % partitions
