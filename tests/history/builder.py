@@ -1,0 +1,401 @@
+"""Writes small run folders from a compact notation: real Parquet, event lines and evidence, sealed by the real seal.
+
+Times are seconds since the run's start. Nothing is implied but what is convenient and harmless: an assigned callback
+also writes the coordinator's record of it just before, an "ok" commit is also accepted by the coordinator. ::
+
+    h = HistoryBuilder(tmp_path)
+    h.write(10)                                # offsets 0..9 of partition 0, acknowledged and in the log
+    a = h.member(0)                            # member-0.1
+    a.assigned(at=1)
+    a.process(range(10), at=2)                 # one poll, one after the other, 1 ms each
+    a.commit(10, at=3)
+    a.close(at=9)
+    run = h.seal()
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from fencepost.checkers.records import Delivered, Logged, Produced
+from fencepost.evidence import columns
+from fencepost.evidence.seal import seal
+from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
+from fencepost.model import TopicPartition
+from fencepost.store import RunFolder
+from fencepost_member.events import EventLog
+
+ORIGIN_NS = 1_000 * 10**9
+WALL_AHEAD_NS = 1_700_000_000 * 10**9
+TOPIC = "orders"
+BLUR_NS = 500_000
+STEP_S = 0.001
+
+
+def ns(seconds: float) -> int:
+    """A time of the notation as the history keeps it."""
+    return ORIGIN_NS + round(seconds * 1e9)
+
+
+@dataclass
+class Row:
+    """One delivered record while it is being told; ``tests`` may change any field before the seal."""
+
+    incarnation: str
+    tp: int
+    offset: int
+    key: int
+    writer: int
+    seq: int
+    interval: int
+    poll: int
+    position: int
+    ord: int
+    delivered_ns: int
+    begin_ns: int = 0
+    done_ns: int = 0
+    state: int = State.DELIVERED
+    thread: int = 0
+
+    def begin(self, at: float) -> Row:
+        self.begin_ns, self.state = ns(at), State.BEGUN
+        return self
+
+    def end(self, at: float, state: State = State.DONE) -> Row:
+        self.done_ns, self.state = ns(at), state
+        return self
+
+
+@dataclass
+class MemberTeller:
+    """One incarnation; its methods tell what it did."""
+
+    history: HistoryBuilder
+    name: str
+    member_id: str
+    events: EventLog
+    intervals: dict[int, int] = field(default_factory=dict)
+    ords: dict[int, int] = field(default_factory=lambda: defaultdict(int))
+    rows: list[Row] = field(default_factory=list)
+    polls: int = 0
+
+    def assigned(self, at: float, tp: int = 0, *, took: float = STEP_S, told: bool = True, generation: int = 1) -> None:
+        """The assigned callback; ``told``: the coordinator's record 10 ms before it."""
+        if told:
+            self.history.gives(self, tp, at - 0.01)
+        self.intervals[tp] = self.intervals.get(tp, -1) + 1
+        self._event("assigned", at, at + took, tp=tp, generation=generation)
+
+    def revoked(self, at: float, tp: int = 0, *, took: float = STEP_S, told: bool = True) -> None:
+        """The revoked callback; ``told``: the coordinator's record that nobody has the partition, 10 ms after it."""
+        self._event("revoked", at, at + took, tp=tp)
+        if told:
+            self.history.takes(self, tp, at + took + 0.01)
+
+    def lost(self, at: float, tp: int = 0, *, took: float = STEP_S) -> None:
+        """The lost callback."""
+        self._event("lost", at, at + took, tp=tp)
+
+    def evicted(self, at: float) -> None:
+        """The coordinator removes it; it hears nothing of that."""
+        self.history.removes(self, at)
+
+    def deliver(self, offset: int, at: float, tp: int = 0, **changes: Any) -> Row:
+        """One record of a poll of its own; its content is the log's. ``changes`` set any of its columns."""
+        logged = self.history.content.get((tp, offset), (0, 0, offset))
+        if "poll" not in changes:
+            self.polls += 1
+        row = Row(
+            self.name,
+            tp,
+            offset,
+            *logged,
+            interval=self.intervals.get(tp, -1),
+            poll=self.polls - 1,
+            position=0,
+            ord=self.ords[tp],
+            delivered_ns=ns(at),
+        )
+        for name, value in changes.items():
+            setattr(row, name, value)
+        self.ords[tp] = row.ord + 1
+        self.rows.append(row)
+        return row
+
+    def poll(self, offsets: Iterable[int], at: float, tp: int = 0) -> list[Row]:
+        """One poll that returns these records; nothing is begun yet."""
+        self.polls += 1
+        return [self.deliver(o, at, tp, poll=self.polls - 1, position=n) for n, o in enumerate(offsets)]
+
+    def process(self, offsets: Iterable[int], at: float, tp: int = 0, each: float = STEP_S) -> list[Row]:
+        """One poll, then each record begun and done, one after the other."""
+        rows = self.poll(offsets, at, tp)
+        for n, row in enumerate(rows):
+            row.begin(at + n * each).end(at + (n + 0.9) * each)
+        return rows
+
+    def commit(
+        self,
+        offset: int,
+        at: float,
+        tp: int = 0,
+        *,
+        outcome: str | None = "ok",
+        error: str = "",
+        accepted: bool | None = None,
+        generation: int = 1,
+    ) -> None:
+        """One commit of 2 ms; outcome None: never answered. Accepted 1 ms after its begin, if ok or told so."""
+        fields: dict[str, Any] = {"outcome": outcome, "error": error or None} if outcome else {}
+        end = at + 0.002 if outcome else None
+        self._event("commit", at, end, tp=tp, offset=offset, generation=generation, detail={"mode": "sync"}, **fields)
+        if outcome == "ok" if accepted is None else accepted:
+            self.history.accepts(offset, at + 0.001, tp)
+
+    def seek(self, offset: int, at: float, tp: int = 0) -> None:
+        """The program moves its position."""
+        self._event("seek", at, at + STEP_S, tp=tp, offset=offset)
+
+    def pause(self, at: float, until: float, *, step: int = 0, **options: Any) -> None:
+        """A fault step that stops it, proven at once, and lets it go on at ``until``, proven 10 ms later."""
+        self.history.fault("pause", at, until, step=step, members=(self.name,), **options)
+
+    def close(self, at: float) -> None:
+        """A clean end: closed, and reaped 10 ms later."""
+        self._event("closed", at, at)
+        self.history.ended(self.name, at + 0.01, "closed")
+        self.history.removes(self, at + 0.005)
+
+    def die(self, at: float, how: str = "killed") -> None:
+        """Reaped at ``at``."""
+        self.history.ended(self.name, at, how)
+
+    def _event(self, kind: str, at: float, end: float | None, *, tp: int | None = None, **fields: Any) -> None:
+        offset = fields.pop("offset", None)
+        if tp is not None:
+            name = self.history.partitions[tp]
+            fields["partitions"] = [[name.topic, name.partition, offset]]
+            fields["member_id"] = self.member_id
+        times = {"begin_ns": ns(at), "end_ns": 0 if end is None else ns(end)}
+        self.events.note(kind, **times, **fields)
+
+
+class HistoryBuilder:
+    """One run. ``partitions`` of one topic, numbered like their ``tp``; ``classic``: the coordinator's records are
+    those of the classic protocol instead of the consumer protocol."""
+
+    def __init__(
+        self,
+        folder: Path,
+        partitions: int = 1,
+        *,
+        promises: Iterable[Mapping[str, Any]] = (),
+        min_records: int = 1,
+        keys: int = 3,
+        classic: bool = False,
+        config: Mapping[str, Any] | None = None,
+    ) -> None:
+        self.run = RunFolder.create(folder, "history", 1)
+        self.partitions = [TopicPartition(TOPIC, n) for n in range(partitions)]
+        self.promises = list(promises)
+        self.min_records, self.keys, self.classic, self.config = min_records, keys, classic, dict(config or {})
+        self.content: dict[tuple[int, int], tuple[int, int, int]] = {}
+        self.produced: list[Produced] = []
+        self.log: list[Logged] = []
+        self.members: list[MemberTeller] = []
+        self.steps: list[dict[str, Any]] = []
+        self.coordinator: list[dict[str, Any]] = []
+        self.metadata: list[dict[str, Any]] = []
+        self.host: list[dict[str, Any]] = [{"kind": "summary"}]
+        self.phases = {"warm-up": (0.0, 1.0), "heal": (20.0, 20.1), "drain": (20.1, 40.0)}
+        self.harness = EventLog(self.run.history / "events" / "harness.jsonl", "harness")
+        self.term = 1
+        self._has: dict[str, set[int]] = {}
+        self._next: dict[int, int] = defaultdict(int)
+
+    def write(
+        self, count: int = 1, tp: int = 0, *, at: float = 0.5, key: int | None = None, hole: int = 0, acked: bool = True
+    ) -> range:
+        """``count`` records of producer-0, after a ``hole`` of offsets with nothing visible. Returns the offsets."""
+        self._next[tp] += hole
+        first = self._next[tp]
+        for offset in range(first, first + count):
+            content = (offset % self.keys if key is None else key, 0, len(self.produced))
+            self.content[tp, offset] = content
+            known = (tp, offset, *content, ns(at), ns(at) + 10**6, Sent.OK)
+            self.produced.append(Produced(*known if acked else (tp, -1, *content, ns(at), 0, Sent.INFO)))
+            self.log.append(Logged(tp, offset, *content, (ns(at) + WALL_AHEAD_NS) // 10**6))
+        self._next[tp] = first + count
+        return range(first, first + count)
+
+    def member(self, index: int, *, member_id: str = "") -> MemberTeller:
+        """The next life of a member, started at 0.9."""
+        life = sum(m.name.startswith(f"member-{index}.") for m in self.members) + 1
+        name = f"member-{index}.{life}"
+        events = EventLog(self.run.history / "events" / f"{name}.jsonl", name)
+        teller = MemberTeller(self, name, member_id or f"id-{name}", events)
+        times = {"begin_ns": ns(0.9), "end_ns": ns(0.9)}
+        self.harness.note("launched", actor=name, detail={"slot": index, "member": index, "pid": 1}, **times)
+        events.note("started", detail={"slot": index, "member": index, "config": {}}, **times)
+        self.members.append(teller)
+        return teller
+
+    def ended(self, name: str, at: float, how: str) -> None:
+        """A process was reaped."""
+        self.harness.note("ended", actor=name, detail={"exit_code": 0, "how": how}, begin_ns=ns(at), end_ns=ns(at))
+
+    def accepts(self, offset: int | None, at: float, tp: int = 0) -> None:
+        """The coordinator writes a commit (None: it deletes it)."""
+        name = self.partitions[tp]
+        where = {"topic": name.topic, "partition": name.partition, "deleted": offset is None}
+        self._line(at, type="commit", **where, **({} if offset is None else {"committed": offset}))
+
+    def gives(self, member: MemberTeller, tp: int, at: float) -> None:
+        """The coordinator gives a partition to a member, and to nobody else."""
+        for other in self.members:
+            if other is not member and tp in self._has.get(other.member_id, ()):
+                self.takes(other, tp, at - STEP_S)
+        self._has.setdefault(member.member_id, set()).add(tp)
+        self._assignment(member.member_id, at)
+
+    def takes(self, member: MemberTeller, tp: int, at: float) -> None:
+        """The coordinator takes a partition away."""
+        self._has.get(member.member_id, set()).discard(tp)
+        self._assignment(member.member_id, at)
+
+    def removes(self, member: MemberTeller, at: float) -> None:
+        """The coordinator forgets a member."""
+        if self._has.pop(member.member_id, None) is not None:
+            if self.classic:
+                self._assignment("", at)
+            else:
+                self._line(at, type="current", member_id=member.member_id, deleted=True)
+
+    def fault(
+        self,
+        fault: str,
+        at: float,
+        until: float | None = None,
+        *,
+        step: int = 0,
+        members: tuple[str, ...] = (),
+        brokers: tuple[int, ...] = (),
+        proven: bool = True,
+        healed: bool = True,
+        required: bool = True,
+        expect: str | None = None,
+    ) -> None:
+        """A step as it went; ``until`` None: there is nothing to heal."""
+        heal_after = None if until is None else until - at
+        self.plan_step(fault, at, step=step, heal_after_s=heal_after, required=required, expect=expect)
+        named = {"step": step, "fault": fault, "target": ", ".join(m.rpartition(".")[0] for m in members)}
+        detail = {**named, "members": members, "brokers": brokers, "expect": expect, "required": required}
+        self._proof("fault", detail, at, at, proven)
+        if until is not None:
+            self._proof("healed", detail, until, until + 0.01, healed)
+
+    def plan_step(self, fault: str, at: float, *, step: int = 0, **options: Any) -> None:
+        """A step of the plan, whatever becomes of it."""
+        entry = {"step": step, "at_s": at, "fault": {"type": fault}, "pick": 0.5, "target": None}
+        self.steps.append({**entry, "heal_after_s": None, "required": True, "expect": None, **options})
+
+    def skipped(self, step: int, at: float) -> None:
+        """A step that found no target."""
+        self.harness.note("skipped", detail={"step": step, "reason": "nothing matched"}, begin_ns=ns(at), end_ns=ns(at))
+
+    def act(self, what: str, at: float, tp: int | None = None) -> None:
+        """A declared act of the harness."""
+        where = [] if tp is None else [[*self.partitions[tp], None]]
+        self.harness.note("act", detail={"what": what}, partitions=where, begin_ns=ns(at), end_ns=ns(at))
+
+    def stall(self, begin: float, end: float) -> None:
+        """The host itself stood still."""
+        self.host.append(
+            {"kind": "stall", "why": "gap", "from_ns": ns(begin), "to_ns": ns(end), "seconds": end - begin}
+        )
+
+    def leader(self, broker: int, at: float, tp: int = 0) -> None:
+        """A leader change (-1: none)."""
+        name = self.partitions[tp]
+        where = {"topic": name.topic, "partition": name.partition, "leader": broker, "change": "leader"}
+        self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": BLUR_NS, **where})
+
+    def seal(self, without: Iterable[str] = ()) -> Path:
+        """Write everything and seal it; ``without`` names files (below the run folder) to take away afterwards."""
+        for name, (begin, end) in self.phases.items():
+            self.harness.note("phase", detail={"name": name}, begin_ns=ns(begin), end_ns=ns(end))
+        for log in (self.harness, *(m.events for m in self.members)):
+            log.close()
+        scenario = {"name": "history", "group": {"config": self.config}, "promises": self.promises}
+        self.run.write_json("scenario.json", {"scenario": {**scenario, "min_records": self.min_records}, "seed": 1})
+        self.run.write_json("plan.json", {"seed": 1, "steps": self.steps})
+        self.run.write_json("history/clock.json", {"pairs": [[ORIGIN_NS, ORIGIN_NS + WALL_AHEAD_NS]]})
+        entries = [
+            {"tp": tp, "topic": name.topic, "partition": name.partition, "log_start": 0, "log_end": self._next[tp]}
+            for tp, name in enumerate(self.partitions)
+        ]
+        self.run.write_json("history/partitions.json", {"partitions": entries})
+        self._write_records()
+        self.coordinator.sort(key=lambda line: (line["at_ns"], line["order"]))
+        for order, line in enumerate(self.coordinator):
+            line["order"] = order
+        for name, lines in (("offsets", self.coordinator), ("metadata", self.metadata), ("requests", [])):
+            _write_lines(self.run.history / "coordinator" / f"{name}.jsonl", lines)
+        _write_lines(self.run.history / "host.jsonl", self.host)
+        seal(self.run.path)
+        for name in without:
+            path = self.run.path / name
+            shutil.rmtree(path) if path.is_dir() else path.unlink()
+        return self.run.path
+
+    def _write_records(self) -> None:
+        history = self.run.history
+        for member in self.members:
+            rows = [Delivered(**asdict(row)) for row in member.rows]
+            _write_rows(history / "delivered" / f"{member.name}.parquet", DELIVERED_COLUMNS, rows)
+        known = sorted((p for p in self.produced if p.outcome == Sent.OK), key=lambda p: p.offset)
+        unknown = [p for p in self.produced if p.outcome != Sent.OK]
+        _write_rows(history / "produced" / "producer-0.parquet", PRODUCED_COLUMNS, known)
+        _write_rows(history / "produced" / "producer-0.unacked.parquet", PRODUCED_COLUMNS, unknown)
+        _write_rows(history / "log" / "audit.parquet", LOG_COLUMNS, sorted(self.log))
+
+    def _proof(self, kind: str, detail: Mapping[str, Any], at: float, proven_at: float, proven: bool) -> None:
+        evidence = {"took_effect": proven, "at_ns": ns(proven_at), "what": f"{kind} as told", "data": {}}
+        times = {"begin_ns": ns(at), "end_ns": ns(proven_at), "outcome": "ok" if proven else "info"}
+        self.harness.note(kind, detail={**detail, "evidence": evidence}, **times)
+
+    def _assignment(self, member_id: str, at: float) -> None:
+        if not self.classic:
+            given = {"assigned": self._names(self._has.get(member_id, ())), "pending_revocation": {}}
+            self._line(at, type="current", member_id=member_id, deleted=False, epoch=1, state="STABLE", **given)
+            return
+        members = [{"member_id": m, "assignment": self._names(tps)} for m, tps in sorted(self._has.items())]
+        generation = 1 + sum(line["type"] == "classic-group" for line in self.coordinator)
+        self._line(at, type="classic-group", deleted=False, generation=generation, members=members)
+
+    def _names(self, tps: Iterable[int]) -> dict[str, list[int]]:
+        return {TOPIC: sorted(self.partitions[tp].partition for tp in tps)} if tps else {}
+
+    def _line(self, at: float, **fields: Any) -> None:
+        times = {"at_ns": ns(at), "uncertainty_ns": BLUR_NS, "term": self.term}
+        self.coordinator.append({"order": len(self.coordinator), **times, **fields})
+
+
+def _write_rows(path: Path, names: Mapping[str, str], rows: Iterable[Any]) -> None:
+    by_tp: dict[int, list[Any]] = defaultdict(list)
+    for row in rows:
+        by_tp[row.tp].append(row)
+    groups = ({n: np.array([getattr(row, n) for row in of]) for n in names} for _, of in sorted(by_tp.items()))
+    columns.write(path, names, groups)
+
+
+def _write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines), encoding="utf-8")
