@@ -164,12 +164,15 @@ def make(
         "client": spec.client,
         "protocol": spec.protocol,
         "client_config": dict(spec.client_config()),
-        "loop": workload.member_config(),
     }
     members = []
     for index in range(spec.members):
         instance = f"{name}-member-{index}" if spec.static else None
-        own = {"bootstrap": cluster.bootstrap(index), "instance_id": instance}
+        own = {
+            "bootstrap": cluster.bootstrap(index),
+            "instance_id": instance,
+            "loop": workload.member_config(index),
+        }
         members.append(MemberProcess(home, index, index, {**shared, **own}))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)

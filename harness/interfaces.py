@@ -254,8 +254,8 @@ class Promise(Protocol):
 class Workload(Protocol):
     """What producers write and what a member does with a record (the spec half; the loop is on the member's side)."""
 
-    def member_config(self) -> dict[str, Any]:
-        """The options of the loop, as the member's process reads them (see ``fencepost_member``)."""
+    def member_config(self, member: int) -> dict[str, Any]:
+        """The options of this member's loop, as its process reads them (see ``fencepost_member``)."""
 
     def producer_config(self) -> dict[str, Any]:
         """The options of the producers."""

@@ -27,9 +27,10 @@ class PollLoop:
         keys: different keys; one key is always in one partition.
         value_bytes: size of a record's value.
         producers: producer processes.
-        planted_bug: makes every member wrong on purpose, for tests and demonstrations: ``seek-back`` (rewinds inside
+        planted_bug: makes members wrong on purpose, for tests and demonstrations: ``seek-back`` (rewinds inside
             an assignment), ``out-of-order`` (processes a poll's records back to front), ``stale-backlog`` (goes on with
             records of partitions that it gave up). Empty: a correct member.
+        planted_in: the members that have the planted bug; empty: all.
     """
 
     commit: str = "after-processing"
@@ -41,6 +42,7 @@ class PollLoop:
     value_bytes: int = 64
     producers: int = 1
     planted_bug: str = ""
+    planted_in: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
         if self.commit not in COMMIT_POLICIES:
@@ -57,14 +59,15 @@ class PollLoop:
             if getattr(self, name) < 0:
                 raise ScenarioError(f"{name} is {getattr(self, name)!r}, it cannot be negative")
 
-    def member_config(self) -> dict[str, Any]:
+    def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""
+        planted = not self.planted_in or member in self.planted_in
         return {
             "commit": self.commit,
             "commit_every_ms": self.commit_every_ms,
             "handler_ms": self.handler_ms,
             "batch": self.batch,
-            "planted_bug": self.planted_bug,
+            "planted_bug": self.planted_bug if planted else "",
         }
 
     def producer_config(self) -> dict[str, Any]:
