@@ -130,9 +130,7 @@ def read(run: Path) -> Folder:
     history = run / "history"
     if (history / "host.jsonl").exists():
         folder.stalls = folder._try(history / "host.jsonl", _stalls) or []
-    known = folder._try(history / "partitions.json", lambda f: json.loads(f.read_text())) or []
-    known = known.get("partitions", []) if isinstance(known, dict) else known
-    folder.partitions = [f"{mapping(p).get('topic')}-{mapping(p).get('partition')}" for p in known]
+    folder.partitions = folder._try(history / "partitions.json", _partitions) or []
     pairs = folder._try(history / "clock.json", lambda f: json.loads(f.read_text()))
     folder.origin_ns = _origin(pairs, folder.facts)
     return folder
@@ -148,6 +146,10 @@ def _object(path: Path) -> Mapping[str, Any]:
     if not isinstance(value, dict):
         raise ValueError("expected a JSON object")
     return value
+
+
+def _partitions(path: Path) -> list[str]:
+    return [f"{known['topic']}-{known['partition']}" for known in _object(path)["partitions"]]
 
 
 def _stalls(path: Path) -> list[Mapping[str, Any]]:

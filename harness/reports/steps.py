@@ -13,7 +13,7 @@ from fencepost.reports.folder import Fact, mapping
 class Fault:
     """One step that fired (or did not: ``begin_ns`` 0). Times of 0 did not happen.
 
-    ``expected``: the consequence that the step was meant to reach, with whether it was seen (None: not judged).
+    ``expected`` is the consequence that it was meant to reach; ``skipped``: it found nothing to hit, and need not.
     """
 
     step: int
@@ -71,7 +71,8 @@ def faults(facts: Sequence[Fact], plan: Mapping[str, Any]) -> list[Fault]:
         elif fact.kind == "skipped":
             reason = str(fact.detail.get("reason") or "the step found nothing to hit")
             name = str(fact.detail.get("fault") or "?")
-            found[step, target] = _never(step, name, "no target", reason, skipped=True)
+            required = fact.detail.get("required") is True
+            found[step, target] = _never(step, name, "no target", reason, skipped=not required)
     fired = {step for step, _ in found}
     steps = plan.get("steps")
     for planned in steps if isinstance(steps, list) else []:

@@ -26,9 +26,7 @@ def summary(run: Path) -> RenderableType:
     faults = list(tell(folder).faults)
     validity = headline.validity(folder)
     line = Text(f"{validity.upper()}", style=f"bold {STYLES[validity]}")
-    line.append(f"  {folder.name}, seed {folder.seed}", style="bold").append(
-        f"\n{headline.why(folder, faults)}", "default"
-    )
+    line.append(f"  {folder.name}, seed {folder.seed}", "bold").append(f"\n{headline.why(folder, faults)}", "default")
     parts: list[RenderableType] = [line, Text()]
     if folder.verdict and folder.verdict.checks:
         parts += [_checks(folder), Text()]
@@ -36,10 +34,9 @@ def summary(run: Path) -> RenderableType:
         parts += [_faults(folder, faults), Text()]
     worst = headline.worst(folder.verdict)
     if worst:
-        head = Text(f"{worst.finding.kind}", style="bold red")
-        head.append(
-            f", {plural(worst.finding.count, 'time')}, against {worst.check.promise or worst.check.check}", "default"
-        )
+        broken = worst.check.promise or worst.check.check
+        head = Text(worst.finding.kind, style="bold red")
+        head.append(f", {plural(worst.finding.count, 'time')}, against {broken}", "default")
         parts += [head, Text(f"  {worst.sentence}"), Text(f"  repeat it: {folder.command}", "dim"), Text()]
     parts += [Text(f"missing: {sentence}", "yellow") for sentence in folder.missing]
     report = run / "report.html"

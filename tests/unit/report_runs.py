@@ -277,7 +277,7 @@ def _records(history: Path, count: int) -> None:
         pq.write_table(table, history / f"{folder}.parquet", row_group_size=100_000)
 
 
-def huge_history(partitions: int = 300, moves: int = 80, commits: int = 400_000) -> History:
+def huge_history(partitions: int, moves: int, commits: int) -> History:
     """Hours of it: partitions that wander between twenty members, a commit every now and then."""
     rng, h = np.random.default_rng(3), History()
     h.add("phase", "harness", 0.1, 30_000, detail={"name": "chaos"})
@@ -320,4 +320,5 @@ def unknown_run(path: Path) -> Path:
 
 def huge_run(path: Path) -> Path:
     """A million records and hours of history."""
-    return write_run(path, verdict("soak", checks("valid")), huge_history(), records=1_000_000, partitions=300)
+    history = huge_history(partitions=100, moves=600, commits=50_000)
+    return write_run(path, verdict("soak", checks("valid")), history, records=1_000_000, partitions=100)

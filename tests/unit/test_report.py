@@ -1,0 +1,333 @@
+"""The reports of made-up runs: right, complete, inert, bounded, and never stopped by what is missing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import pytest
+import report_runs as runs
+from rich.console import Console
+
+from fencepost.model import Finding, Severity
+from fencepost.reports import folder as folders
+from fencepost.reports import headline, html, junit, story, text, timeline
+from fencepost.reports.glossary import GLOSSARY
+from fencepost.reports.scale import Scale
+
+HOSTILE = "</title></style></script><img src=http://evil.test/x onerror=alert(1)><script>alert(2)</script>"
+HOSTILE += "{{7*7}}[red]\x00\x1b"
+
+
+def page(run: Path) -> str:
+    return html.render(run).read_text(encoding="utf-8")
+
+
+def section(text_: str, name: str) -> str:
+    return re.search(rf'<section id="{name}">.*?</section>', text_, re.DOTALL)[0]  # type: ignore[index]
+
+
+def terminal(run: Path) -> str:
+    console = Console(width=200, record=True, file=Path("/dev/null").open("w"))  # noqa: SIM115
+    console.print(text.summary(run))
+    console.file.close()
+    return console.export_text()
+
+
+@pytest.fixture(scope="module")
+def invalid(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return runs.invalid_run(tmp_path_factory.mktemp("runs") / "invalid")
+
+
+@pytest.fixture(scope="module")
+def hostile(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    finding = replace(runs.lost(topic=HOSTILE, sentence=HOSTILE), kind=HOSTILE, reason=HOSTILE)
+    told = runs.verdict(HOSTILE, runs.checks("invalid", finding), faults=({"fault": HOSTILE},))
+    path = tmp_path_factory.mktemp("runs") / "hostile"
+    return runs.write_run(path, told, runs.group_history(HOSTILE, HOSTILE), name=HOSTILE, topic=HOSTILE)
+
+
+@pytest.fixture(scope="module")
+def huge(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return runs.huge_run(tmp_path_factory.mktemp("runs") / "huge")
+
+
+def copied(run: Path, to: Path) -> Path:
+    return Path(shutil.copytree(run, to / "run"))
+
+
+class TestThePage:
+    def test_it_tells_the_worst_finding_before_everything_else(self, invalid: Path) -> None:
+        told = page(invalid)
+        assert told.index("offset 4711 of orders-7 was committed past") < told.index('id="promises"')
+        assert "1 promise of 3 broken: at-least-once; 13 violations in all." in told
+
+    def test_the_worst_finding_is_the_most_alarming_one_not_the_most_frequent(self) -> None:
+        frequent = Finding("redelivery", Severity.VIOLATION, 90_000)
+        checks = runs.checks("invalid")
+        told = runs.verdict("x", (replace(checks[2], findings=(frequent,)), checks[0]))
+        worst = headline.worst(told)
+        assert worst is not None
+        assert worst.finding.kind == "unseen"
+
+    def test_violations_stand_apart_from_what_is_permitted(self, invalid: Path) -> None:
+        told = section(page(invalid), "findings")
+        folded = told.index("Permitted under the promises made")
+        assert told.index('id="violation-1"') < folded < told.index('id="permitted-1"') < told.index('id="note-1"')
+
+    def test_a_valid_run_says_what_it_rests_on_and_shows_no_violation(self, tmp_path: Path) -> None:
+        told = page(runs.valid_run(tmp_path / "run"))
+        assert "3 promises kept over 132,687 judged facts; faults proven: 4 of 4." in told
+        assert "No violation was found." in told
+        assert 'class="own' in told
+        assert 'class="accused"' not in section(told, "timeline").partition('id="plot"')[2]
+
+    def test_an_unknown_run_names_the_reason_and_marks_the_unproven_fault(self, tmp_path: Path) -> None:
+        told = page(runs.unknown_run(tmp_path / "run"))
+        assert "412 facts judged, at least 1,000 are needed; 1 fault of 3 without proof" in told
+        row = re.search(r'<tr id="step-1" class="unproven">.*?</tr>', told, re.DOTALL)
+        assert row is not None
+        assert "not proven" in row[0]
+        assert "awaited T" in row[0]
+        assert "not applicable" in section(told, "faults")
+
+    def test_a_required_step_that_found_no_target_counts_as_unproven(self, tmp_path: Path) -> None:
+        history = runs.group_history()
+        detail = {"step": 4, "fault": "kill", "reason": "nothing matched", "required": True}
+        history.add("skipped", "harness", 40, 40, detail=detail)
+        run = runs.write_run(tmp_path / "run", runs.verdict("x", runs.checks("unknown")), history)
+        assert headline.count_faults(story.tell(folders.read(run)).faults).due == 5
+
+    def test_a_planned_step_without_a_trace_is_listed(self, invalid: Path, tmp_path: Path) -> None:
+        run = copied(invalid, tmp_path)
+        plan = json.loads((run / "plan.json").read_text())
+        plan["steps"].append({"step": 4, "fault": {"type": "kill"}, "target": {"type": "one_member"}})
+        (run / "plan.json").write_text(json.dumps(plan))
+        assert "no trace of this step" in section(page(run), "faults")
+        assert "4 of 5" in page(run)
+
+    def test_times_count_from_the_start_of_the_run(self, invalid: Path) -> None:
+        row = re.search(r'<tr id="step-1">.*?</tr>', page(invalid), re.DOTALL)
+        assert row is not None
+        assert "15.000 s" in row[0]
+        assert "24.000 s" in row[0]
+        assert "after 4.0 ms" in row[0]
+
+    def test_counts_are_whole_where_examples_are_cut(self, tmp_path: Path) -> None:
+        many = replace(runs.lost(), count=12_345, examples=runs.lost().examples * 50)
+        run = runs.write_run(tmp_path / "run", runs.verdict("x", runs.checks("invalid", many)), runs.group_history())
+        told = section(page(run), "findings")
+        assert "12,345 times" in told
+        assert "30 more examples in verdict.json" in told
+
+    def test_a_finding_without_a_sentence_is_told_by_its_kind_and_place(self) -> None:
+        told = headline.sentence("unseen", {"topic": "orders", "partition": 3, "offset": 4711, "cause": "skipped"})
+        assert told == f"{GLOSSARY['unseen']} Here it was never delivered to anyone. At orders-3, offset 4,711."
+
+    def test_each_kind_links_to_its_entry_in_the_glossary(self, invalid: Path) -> None:
+        told = page(invalid)
+        linked = set(re.findall(r'href="#(kind-[^"]+)"', told))
+        assert linked == {"kind-unseen", "kind-redelivery", "kind-assignment-overlap", "kind-redelivery-loop"}
+        assert all(told.count(f'id="{anchor}"') == 1 for anchor in linked)
+
+    def test_a_member_has_one_colour_everywhere(self, invalid: Path) -> None:
+        told = page(invalid)
+        styles = set(re.findall(r'class="who (c\d)[^"]*">member-2(?:\.1)?<', told))
+        drawn = set(re.findall(r'class="own (c\d)[^"]*"><title>[^<]*owned by member-2\.1,', told))
+        assert styles == drawn == {"c2"}
+
+    def test_it_loads_nothing_and_admits_only_its_own_script(self, invalid: Path) -> None:
+        told = page(invalid)
+        assert not re.findall(r"(?:https?:)?//[a-z0-9]|\bsrc=|@import|<link", re.sub(r"\s//\s.*", "", told))
+        script = re.findall(r"<script>(.*?)</script>", told, re.DOTALL)
+        assert len(script) == 1
+        digest = base64.b64encode(hashlib.sha256(script[0].encode()).digest()).decode()
+        assert f"default-src &#39;none&#39;" in told or "default-src 'none'" in told  # noqa: F541
+        assert f"script-src 'sha256-{digest}'" in told
+
+
+class TestHostileStrings:
+    def test_the_page_holds_them_as_text(self, hostile: Path) -> None:
+        tags: list[str] = []
+
+        class Tags(HTMLParser):
+            def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+                tags.append(tag)
+                assert not any(name.startswith("on") for name, _ in attrs)
+
+        told = page(hostile)
+        Tags().feed(told)
+        assert "img" not in tags
+        assert tags.count("script") == 1
+        assert "{{7*7}}" in told
+
+    def test_junit_stays_well_formed(self, hostile: Path) -> None:
+        suite = ET.parse(junit.render(hostile)).getroot()[0]
+        assert suite.get("name") == HOSTILE.replace("\x00", "\ufffd").replace("\x1b", "\ufffd")
+
+    def test_the_terminal_shows_markup_as_it_is(self, hostile: Path) -> None:
+        assert "{{7*7}}[red]" in terminal(hostile)
+
+
+class TestMissingParts:
+    @pytest.mark.parametrize(
+        "part",
+        ["verdict.json", "scenario.json", "plan.json", "history/events.parquet", "history/partitions.json"],
+    )
+    @pytest.mark.parametrize("damage", ["gone", "garbage", "another shape"])
+    def test_a_missing_or_damaged_part_is_said_and_the_rest_is_drawn(
+        self, invalid: Path, tmp_path: Path, part: str, damage: str
+    ) -> None:
+        run = copied(invalid, tmp_path)
+        if damage == "gone":
+            (run / part).unlink()
+        else:
+            (run / part).write_text("[1]" if damage == "another shape" else "{ half a fi")
+        told = page(run)
+        assert f"{part} {'is not there' if damage == 'gone' else 'cannot be read'}" in told
+        assert part in terminal(run)
+        ET.parse(junit.render(run))
+        assert ('id="worst"' in told) == (part != "verdict.json")
+        assert ("pause on member-2" in told) == (part != "history/events.parquet")
+
+    def test_an_empty_folder_gives_a_page_that_claims_nothing(self, tmp_path: Path) -> None:
+        told = page(tmp_path)
+        assert "UNKNOWN" in told
+        assert "The run was not judged: verdict.json is not there." in told
+
+    def test_without_events_the_faults_are_told_from_the_verdict(self, invalid: Path, tmp_path: Path) -> None:
+        run = copied(invalid, tmp_path)
+        told = json.loads((run / "verdict.json").read_text())
+        fault = {"fault": "pause", "target": "member-2", "begun_s": 15.0, "proven_s": 15.5, "healed_s": 24.0}
+        told["faults"] = [{**fault, "took_effect": True, "evidence": "process 4711 in state T"}]
+        (run / "verdict.json").write_text(json.dumps(told))
+        (run / "history/events.parquet").unlink()
+        rows = section(page(run), "faults")
+        assert "after 500 ms" in rows
+        assert "process 4711 in state T" in rows
+
+
+class TestTheTimeline:
+    def test_every_way_of_giving_up_ends_an_interval(self) -> None:
+        h = runs.History()
+        for n in range(4):
+            h.add("assigned", "member-0.1", 1, 1.5, runs.orders(n), generation=1)
+        h.add("revoked", "member-0.1", 2, 2.25, runs.orders(0))
+        h.add("lost", "member-0.1", 3, 3.5, runs.orders(1))
+        h.add("ended", "member-0.1", 5, 5, detail={"how": "killed"})
+        told = timeline.ownership(facts(h))
+        assert [(i.partition, i.how) for i in told] == [
+            ("orders-0", "revoked"),
+            ("orders-1", "lost"),
+            ("orders-2", "died"),
+            ("orders-3", "died"),
+        ]
+        first = told[0]
+        moments = (first.begin_ns, first.assigned_ns, first.given_up_ns, first.end_ns)
+        assert moments == (runs.at(1), runs.at(1.5), runs.at(2), runs.at(2.25))
+
+    def test_a_member_that_closes_gives_up_what_it_still_owns(self) -> None:
+        h = runs.History()
+        h.add("assigned", "member-0.1", 1, 1.1, runs.orders(0))
+        h.add("closed", "member-0.1", 4, 4.5)
+        h.add("ended", "member-0.1", 5, 5, detail={"how": "closed"})
+        assert [(i.how, i.given_up_ns, i.end_ns) for i in timeline.ownership(facts(h))] == [
+            ("closed", runs.at(4), runs.at(4.5))
+        ]
+
+    def test_two_owners_at_once_are_drawn_one_above_the_other(self) -> None:
+        intervals = timeline.ownership(facts(runs.group_history()))
+        lanes = timeline.overlaps(intervals)
+        assert {lane for lane, _ in lanes["orders-7"]} == {0, 1}
+        assert {lane for lane, _ in lanes["orders-0"]} == {0}
+
+    def test_every_interval_has_a_bar(self, invalid: Path) -> None:
+        intervals = story.tell(folders.read(invalid)).intervals
+        assert len(intervals) == 24
+        assert page(invalid).count('<g class="own ') == 24
+
+    def test_a_violation_is_marked_on_its_partition(self, invalid: Path) -> None:
+        dense = re.sub(r">\s+<", "><", page(invalid))
+        assert dense.count('<a href="#violation-1"><g class="accused">') == 1
+
+    def test_ticks_are_round_and_inside(self) -> None:
+        scale = Scale(runs.at(3.1), runs.at(49), runs.ORIGIN_NS)
+        told = [tick.label for tick in scale.ticks() if tick.level == 0]
+        assert told == ["5 s", "10 s", "15 s", "20 s", "25 s", "30 s", "35 s", "40 s", "45 s"]
+        assert all(0 <= float(tick.x.rstrip("%")) <= 100 for tick in scale.ticks())
+
+
+class TestAHugeRun:
+    def test_the_page_is_bounded_and_says_what_it_aggregates(self, huge: Path) -> None:
+        told = page(huge)
+        assert len(told) < 4_000_000
+        assert "36 of 100 partitions are not drawn" in told
+        assert "are merged into grey bars" in told
+        assert re.search(r"class=\"own merged\"><title>[^<]+, \d+ short intervals", told)
+
+    def test_the_counts_stay_whole(self, huge: Path) -> None:
+        told = page(huge)
+        assert "59,900 assignment intervals" in told
+        assert "50,000, of which 0 not ok" in told
+        assert "1,000,000" in told
+
+
+class TestJUnit:
+    def test_a_broken_promise_is_a_failure_with_its_sentence(self, invalid: Path) -> None:
+        suite = ET.parse(junit.render(invalid)).getroot()[0]
+        assert (suite.get("tests"), suite.get("failures"), suite.get("errors")) == ("4", "1", "0")
+        failure = suite.find("testcase/failure")
+        assert failure is not None
+        assert "offset 4711 of orders-7" in (failure.text or "")
+
+    def test_what_could_not_be_judged_is_an_error_of_type_unknown(self, tmp_path: Path) -> None:
+        suite = ET.parse(junit.render(runs.unknown_run(tmp_path / "run"))).getroot()[0]
+        errors = {(case.get("name"), e.get("type")) for case in suite.iter("testcase") for e in case.iter("error")}
+        assert errors == {("delivery: at-least-once", "unknown"), ("faults took effect", "unknown")}
+
+    def test_it_carries_seed_folder_command_and_what_is_permitted(self, invalid: Path) -> None:
+        suite = ET.parse(junit.render(invalid)).getroot()[0]
+        told = {p.get("name"): p.get("value") for p in suite.iter("property")}
+        assert told["seed"] == "20261121"
+        assert told["run"] == str(invalid)
+        assert told["command"].endswith("--seed 20261121")  # type: ignore[union-attr]
+        assert "permitted: redelivery, 214 times" in "".join(o.text or "" for o in suite.iter("system-out"))
+
+
+class TestTheTerminal:
+    def test_it_tells_verdict_checks_faults_and_the_worst_finding(self, invalid: Path) -> None:
+        told = terminal(invalid)
+        assert told.startswith("INVALID  coordinator moves while a member is a zombie, seed 20261121")
+        assert re.search(r"at-least-once +invalid +132,614 +13 +214", told)
+        assert re.search(r"pause +member-2 +15\.000 s +after 4\.0 ms", told)
+        assert "unseen, 13 times, against at-least-once\n  offset 4711 of orders-7" in told
+
+    def test_it_marks_what_is_not_proven(self, tmp_path: Path) -> None:
+        assert "NOT PROVEN" in terminal(runs.unknown_run(tmp_path / "run"))
+
+
+def facts(history: runs.History) -> list[folders.Fact]:
+    rows = sorted(history.rows, key=lambda row: row["begin_ns"])
+    return [
+        folders.Fact(
+            kind=row["kind"],
+            actor=row["actor"],
+            id=row["id"],
+            begin_ns=row["begin_ns"],
+            end_ns=row["end_ns"],
+            topic=row["topic"] or "",
+            partition=-1 if row["partition"] is None else row["partition"],
+            generation=row.get("generation", -1),
+            outcome=row.get("outcome", ""),
+            detail=json.loads(row["detail"]),
+        )
+        for row in rows
+        if row["kind"] != "commit"
+    ]
