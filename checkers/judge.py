@@ -1,0 +1,203 @@
+"""From a run folder to its verdict: anomalies are found, each promise says what they mean, the worst wins.
+
+Which finder is asked (Spark, or the oracle in tests) makes no difference to anything here. The promises come from
+``scenario.json``; two checks are always made: ``faults`` (were they real?) and ``history`` (is it whole?).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fencepost import codec
+from fencepost.checkers import faults, measures
+from fencepost.checkers.needs import Needs, needs_of
+from fencepost.checkers.rows import NS, Bounds, Damage, Facts
+from fencepost.checkers.sentences import example
+from fencepost.checkers.tables import Tables, load
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import Promise
+from fencepost.model import Anomaly, Check, Finding, Severity, Validity, Verdict
+
+Finder = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]
+
+_LOG = logging.getLogger(__name__)
+EXAMPLES_MAX = 10
+ALWAYS = ("faults", "history")
+KIND_OF_DAMAGE = "history-incomplete"
+
+
+def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
+    """Judge the history in ``run``.
+
+    Args:
+        run: a run folder; what is missing or damaged in it makes the checks unknown that need it.
+        find: finds the anomalies. If it fails, every check that needs it is unknown, with the reason.
+        only: names of checks (``faults``, ``history``, ``delivery``, ...); empty makes all.
+
+    Raises:
+        ScenarioError: ``only`` names a check that this run does not have.
+    """
+    tables = load(run)
+    promises, unread = _promises(tables)
+    names = [*ALWAYS, *(codec.snake(type(p).__name__) for p in promises)]
+    strange = sorted(set(only) - set(names))
+    if strange:
+        raise ScenarioError(f"there is no check {strange[0]!r} in this run; it has {', '.join(dict.fromkeys(names))}")
+    anomalies, facts, failure = _find(run, tables, find, _bounds(promises))
+    damage = [*tables.damage, *unread, *_holes(anomalies)]
+    checks = [faults.check(tables), _history(tables, anomalies, facts, damage, failure)]
+    for promise in promises:
+        checks.append(_Judging(tables, facts, damage, failure, promise).check(anomalies))
+    checks += _unpromised(tables, anomalies, promises)
+    wanted = [check for check in checks if not only or check.check in only]
+    return Verdict(
+        scenario=str(tables.asked.get("name") or run.name),
+        seed=int(tables.scenario.get("seed") or tables.plan.get("seed") or 0),
+        validity=Validity.worst(check.validity for check in wanted),
+        checks=tuple(wanted),
+        faults=faults.rows(tables),
+        rebalances=measures.rebalances(tables),
+        measures=measures.measures(tables, facts),
+        versions=dict(tables.scenario.get("versions") or {}),
+    )
+
+
+def _promises(tables: Tables) -> tuple[list[Promise], list[Damage]]:
+    """The promises of the scenario; one that cannot be read is damage."""
+    promises, damage = [], []
+    for data in tables.asked.get("promises") or ():
+        try:
+            promises.append(codec.decode("promise", data))
+        except ScenarioError as error:
+            damage.append(Damage("scenario", "scenario.json", str(error)))
+    if not promises and not damage and tables.asked:
+        damage.append(Damage("scenario", "scenario.json", "it names no promise to judge by"))
+    return promises, damage
+
+
+def _bounds(promises: Iterable[Promise]) -> Bounds:
+    """What the promises say of how long is too long; the strictest counts."""
+    within = [float(p.within_s) for p in promises if hasattr(p, "within_s")]
+    return replace(Bounds(), stuck_ns=round(min(within) * NS)) if within else Bounds()
+
+
+def _find(run: Path, tables: Tables, find: Finder, bounds: Bounds) -> tuple[list[Anomaly], Facts, str]:
+    try:
+        return (*find(run, tables, bounds), "")
+    except Exception as error:  # a crashed finder must leave the checks that do not need it
+        _LOG.exception("the finder failed on %s", run)
+        return [], Facts(), f"the records could not be judged: {type(error).__name__}: {error}"
+
+
+def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
+    """A hole in a member's own counters is damage of its history, and never loss."""
+    return [
+        Damage(
+            "delivered",
+            f"history/delivered/{a.members[0]}.parquet",
+            f"{a.count} deliveries of {a.topic}-{a.partition} are missing",
+        )
+        for a in anomalies
+        if a.kind == KIND_OF_DAMAGE
+    ]
+
+
+def _history(
+    tables: Tables, anomalies: Sequence[Anomaly], facts: Facts, damage: Sequence[Damage], failure: str
+) -> Check:
+    """Unknown when any part of the history is missing or damaged, or nothing was recorded."""
+    mine = [(a, Severity.NOTE) for a in anomalies if a.kind == KIND_OF_DAMAGE]
+    findings = list(_findings(tables, mine, ""))
+    if damage:
+        examples = tuple({"sentence": _told(d), "witnesses": []} for d in damage[:EXAMPLES_MAX])
+        findings.append(Finding("damaged-file", Severity.NOTE, len(damage), "", examples))
+    reason = failure or (_told(damage[0]) if damage else "") or ("" if facts.delivered else "nothing was delivered")
+    validity = Validity.UNKNOWN if reason else Validity.VALID
+    told = reason or "every part of the history is there and has no hole"
+    return Check("history", "the history is whole", validity, facts.delivered, told, tuple(findings))
+
+
+def _told(damage: Damage) -> str:
+    return f"{damage.file}: {damage.what}"
+
+
+class _Judging:
+    """One promise before the facts."""
+
+    def __init__(self, tables: Tables, facts: Facts, damage: Sequence[Damage], failure: str, promise: Promise) -> None:
+        self.tables, self.facts, self.promise = tables, facts, promise
+        self.name = codec.snake(type(promise).__name__)
+        self.needs: Needs = needs_of(self.name)
+        hurt = [d for d in damage if d.part in self.needs.parts]
+        failed = [why for kind, why in facts.failed.items() if kind in promise.kinds]
+        self.doubts = [failure] if failure else [*map(_told, hurt), *failed]
+
+    def check(self, anomalies: Iterable[Anomaly]) -> Check:
+        """What this promise makes of the anomalies of its kinds."""
+        judged = [(a, self._severity(a)) for a in anomalies if a.kind in self.promise.kinds]
+        findings = tuple(_findings(self.tables, judged, str(self.promise)))
+        facts, minimum = self.needs.facts(self.tables, self.facts), self.needs.minimum(self.tables)
+        violations = [f for f in findings if f.severity == Severity.VIOLATION]
+        stalled = [a for a, severity in judged if severity == Severity.NOTE]
+        if stalled:
+            self.doubts.append(
+                f"{stalled[0].kind} was seen while the host itself stood still: look at its load and run again"
+            )
+        if self.doubts:
+            validity, reason = Validity.UNKNOWN, self.doubts[0]
+        elif violations:
+            validity, reason = Validity.INVALID, _broken(violations)
+        elif facts < minimum:
+            validity = Validity.UNKNOWN
+            reason = f"{facts:,} {self.needs.unit} were judged, and {minimum:,} are needed: {self.needs.remedy}"
+        else:
+            validity, reason = Validity.VALID, f"kept over {facts:,} {self.needs.unit}"
+        return Check(self.name, str(self.promise), validity, facts, reason, findings)
+
+    def _severity(self, anomaly: Anomaly) -> Severity:
+        """What the promise says; a stop during a stall of the host proves nothing and is a note."""
+        severity = Severity(self.promise.severity(anomaly.kind, anomaly.cause, anomaly.excuse))
+        liveness = self.promise.kinds[anomaly.kind] == "liveness"
+        if liveness and severity == Severity.VIOLATION and measures.stalled(self.tables, anomaly):
+            return Severity.NOTE
+        return severity
+
+
+def _broken(violations: Sequence[Finding]) -> str:
+    worst = max(violations, key=lambda f: f.count)
+    told = worst.examples[0]["sentence"] if worst.examples else worst.kind
+    return f"{worst.kind}: {told}"
+
+
+def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity]], promise: str) -> Iterable[Finding]:
+    """One finding for each kind, severity, cause and excuse; violations first, then by count."""
+    groups: dict[tuple[str, Severity, str, str], list[Anomaly]] = defaultdict(list)
+    for anomaly, severity in judged:
+        groups[anomaly.kind, severity, anomaly.cause, anomaly.excuse].append(anomaly)
+    order = list(Severity)
+    found = []
+    for (kind, severity, cause, excuse), those in groups.items():
+        permitted = f"permitted by {promise}" if severity == Severity.PERMITTED and promise else ""
+        reason = ", ".join(filter(None, (cause, excuse))) or permitted
+        telling = sorted(those, key=lambda a: (-a.count, a.from_ns, a))[:EXAMPLES_MAX]
+        examples: tuple[Mapping[str, Any], ...] = tuple(example(tables, a) for a in telling)
+        found.append(Finding(kind, severity, sum(a.count for a in those), reason, examples))
+    return sorted(found, key=lambda f: (order.index(f.severity), -f.count, f.kind, f.reason))
+
+
+def _unpromised(tables: Tables, anomalies: Iterable[Anomaly], promises: Iterable[Promise]) -> list[Check]:
+    """What was seen and nobody promised anything about, as notes."""
+    kinds = {KIND_OF_DAMAGE, *(kind for promise in promises for kind in promise.kinds)}
+    notes = [(a, Severity.NOTE) for a in anomalies if a.kind not in kinds]
+    if not notes:
+        return []
+    findings = tuple(_findings(tables, notes, ""))
+    count = sum(f.count for f in findings)
+    return [
+        Check("other", "nothing was promised", Validity.VALID, count, "seen, and no promise speaks of it", findings)
+    ]

@@ -1,0 +1,74 @@
+"""What a verdict tells besides right and wrong: how much, how fast, every rebalance, and stalls of the host."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fencepost.checkers.rows import NS, Facts, Step, Window
+from fencepost.checkers.tables import Tables
+from fencepost.model import Anomaly
+
+STALL_SHARE = 0.1  # of the time that a liveness finding speaks of
+
+
+def measures(tables: Tables, facts: Facts) -> dict[str, Any]:
+    """Counts of records, throughput in processed records a second, and the slowest recovery after a heal."""
+    span_ns = facts.last_ns - facts.first_ns
+    recoveries = [s for step in tables.steps if (s := recovery_s(tables, step)) is not None]
+    return {
+        "records_acknowledged": facts.acknowledged,
+        "records_in_log": facts.visible,
+        "records_delivered": facts.delivered,
+        "records_processed": facts.finished,
+        "commits": len(tables.commits),
+        "members": len(tables.lives),
+        "rebalances": len(tables.rounds),
+        "processing_s": round(span_ns / NS, 3) if span_ns > 0 else 0.0,
+        "throughput_per_s": round(facts.finished * NS / span_ns, 1) if span_ns > 0 else 0.0,
+        "recovery_s": max(recoveries, default=None),
+        "host_stalls": len(tables.stalls),
+        "host_stalled_s": round(sum(s.length_ns for s in tables.stalls) / NS, 3),
+    }
+
+
+def recovery_s(tables: Tables, step: Step) -> float | None:
+    """From the proof that a step was healed until every partition certainly had an owner; None when that never was."""
+    if not step.healed_ns or not tables.partitions:
+        return None
+    owned = [
+        min(
+            (
+                max(i.certain.begin_ns, step.healed_ns)
+                for i in tables.intervals
+                if i.tp == tp and i.assigned_end_ns and i.certain.end_ns > step.healed_ns
+            ),
+            default=0,
+        )
+        for tp in tables.partitions
+    ]
+    return round((max(owned) - step.healed_ns) / NS, 3) if all(owned) else None
+
+
+def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
+    """Every round: when, how long, who, the members' reason, and the fault step that was in effect or just over."""
+    return tuple(
+        {
+            "generation": r.generation,
+            "term": r.term,
+            "begin_ns": r.begin_ns,
+            "end_ns": r.end_ns,
+            "begin_s": round((r.begin_ns - tables.origin_ns) / NS, 3),
+            "took_s": round((r.end_ns - r.begin_ns) / NS, 3),
+            "members": list(r.members),
+            "reason": r.reason,
+            "step": max((s.step for s in tables.steps if s.begun_ns and s.begun_ns <= r.end_ns), default=None),
+        }
+        for r in tables.rounds
+    )
+
+
+def stalled(tables: Tables, anomaly: Anomaly) -> bool:
+    """Whether the host stood still for so much of an anomaly's time that it proves nothing about the group."""
+    window = Window(anomaly.from_ns, anomaly.to_ns)
+    stood_ns = sum(max(0, stall.common(window).length_ns) for stall in tables.stalls)
+    return stood_ns > STALL_SHARE * max(1, window.length_ns)

@@ -1,0 +1,71 @@
+"""What each check needs before it may say "valid": parts of the history that are whole, and enough facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fencepost.checkers.rows import Facts
+from fencepost.checkers.tables import Tables
+
+
+@dataclass(frozen=True)
+class Needs:
+    """The needs of one check.
+
+    Attributes:
+        parts: damage to one of these parts of the history makes the check unknown.
+        unit: what its facts are, in the plural.
+        remedy: what to do when there were too few.
+        facts, minimum: how many it judged, and how many it must have.
+    """
+
+    parts: frozenset[str]
+    unit: str
+    remedy: str
+    facts: Callable[[Tables, Facts], int]
+    minimum: Callable[[Tables], int]
+
+
+def _asked_for(tables: Tables) -> int:
+    return max(1, int(tables.asked.get("min_records") or 1))
+
+
+def _asked_for_once(tables: Tables) -> int:
+    """The run counts what was processed, duplicates too: a tenth may be these."""
+    return max(1, _asked_for(tables) * 9 // 10)
+
+
+def _partitions_after_heal(tables: Tables, facts: Facts) -> int:
+    """Liveness is judged for every partition, if the run got through its drain and there was something to consume."""
+    return len(tables.partitions) if tables.quiet.end_ns and facts.visible else 0
+
+
+_ALL = frozenset({"scenario", "plan", "partitions", "events", "delivered"})
+_LONGER = "let the run go on longer, or lower min_records of the scenario"
+_OTHER = Needs(_ALL | {"produced", "log"}, "deliveries", _LONGER, lambda t, f: f.delivered, lambda t: 1)
+_NEEDS = {
+    "delivery": Needs(
+        _ALL | {"produced", "log", "offsets"}, "committed records", _LONGER, lambda t, f: f.judged, _asked_for_once
+    ),
+    "order": Needs(_ALL | {"log"}, "processed records", _LONGER, lambda t, f: f.begun, _asked_for),
+    "ownership": Needs(
+        _ALL | {"offsets"},
+        "assignments",
+        "no member was ever assigned a partition: see its log",
+        lambda t, f: len(t.intervals),
+        lambda t: 1,
+    ),
+    "progress": Needs(
+        _ALL | {"produced", "log", "offsets", "host"},
+        "partitions",
+        "the run did not get through its drain",
+        _partitions_after_heal,
+        lambda t: max(1, len(t.partitions)),
+    ),
+}
+
+
+def needs_of(check: str) -> Needs:
+    """The needs of a check by its name."""
+    return _NEEDS.get(check, _OTHER)
