@@ -36,7 +36,10 @@ def load(source: str | Path) -> Scenario:
         raise ScenarioError(f"{path} cannot be read: {error}") from error
     if path.suffix != ".py":
         raise ScenarioError(f"{path}: a scenario is a .toml, .json or .py file, or the name of a built-in one")
-    scenario = runpy.run_path(str(path)).get("SCENARIO")
+    try:
+        scenario = runpy.run_path(str(path)).get("SCENARIO")
+    except Exception as error:  # whatever the file does is the file's
+        raise ScenarioError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     if not isinstance(scenario, Scenario):
         raise ScenarioError(f"{path} defines no SCENARIO = Scenario(...)")
     return scenario

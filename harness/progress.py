@@ -14,7 +14,13 @@ from rich.text import Text
 if TYPE_CHECKING:
     from fencepost.runner import Progress
 
-STATE_STYLES = {"pending": "dim", "in-effect": "bold red", "healed": "green", "not-applicable": "yellow"}
+STATE_STYLES = {
+    "pending": "dim",
+    "in-effect": "bold red",
+    "healed": "green",
+    "done": "green",
+    "not-applicable": "yellow",
+}
 COUNTS_EVERY_S = 5.0
 
 

@@ -15,7 +15,21 @@ MUST_RUN = ("chaos", "cluster", "spark", "browser")
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     owned = [name for name in MUST_RUN if item.get_closest_marker(name)]
-    if os.environ.get("CI") == "true" and owned and report.skipped and not hasattr(report, "wasxfail"):
-        report.outcome = "failed"
-        report.longrepr = f"skipped on CI, where every {owned[0]} test must run: {report.longrepr[2]}"
+    if owned and report.skipped and not hasattr(report, "wasxfail"):
+        _fail_on_ci(report, f"every {owned[0]} test")
     return report
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_make_collect_report() -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
+    report = yield
+    if report.skipped:
+        _fail_on_ci(report, "every module")
+    return report
+
+
+def _fail_on_ci(report: pytest.TestReport | pytest.CollectReport, what: str) -> None:
+    if os.environ.get("CI") == "true":
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
+        report.outcome = "failed"
+        report.longrepr = f"skipped on CI, where {what} must run: {reason}"

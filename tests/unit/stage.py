@@ -10,7 +10,6 @@ import pytest
 
 from fencepost import judging, runner
 from fencepost.checkers.session import Spark
-from fencepost.errors import FencepostError
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
 from fencepost.runner import Observer, Progress
 from fencepost.scenario import Scenario
@@ -41,14 +40,15 @@ def verdict(validity: Validity, scenario: str = "demo", seed: int = 1) -> Verdic
 class Stage:
     """Stands in for the runner, the judge and Spark; remembers what it was asked."""
 
-    verdicts: list[Validity | FencepostError] = field(default_factory=list)
+    verdicts: list[Validity | BaseException] = field(default_factory=list)
     progress: Iterable[Progress] = ()
     seeds: list[int] = field(default_factory=list)
     scenarios: list[Scenario] = field(default_factory=list)
+    only: Collection[str] = ()
     sparks: int = 0
 
     def run(self, scenario: Scenario, *, seed: int, runs: Path, observe: Observer | None, backend: str) -> Path:
-        if self.verdicts and isinstance(self.verdicts[0], Exception):
+        if self.verdicts and isinstance(self.verdicts[0], BaseException):
             raise self.verdicts.pop(0)
         self.seeds.append(seed)
         self.scenarios.append(scenario)
@@ -58,6 +58,7 @@ class Stage:
         return RunFolder.create(runs, scenario.name, seed).path
 
     def judge(self, run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
+        self.only = only
         return verdict(self.verdicts.pop(0), seed=self.seeds[-1] if self.seeds else 1)
 
     def start(self, *_: object, **__: object) -> Stage:
@@ -68,7 +69,7 @@ class Stage:
         """Nothing was started."""
 
 
-def set_up(monkeypatch: pytest.MonkeyPatch, *verdicts: Validity | FencepostError) -> Stage:
+def set_up(monkeypatch: pytest.MonkeyPatch, *verdicts: Validity | BaseException) -> Stage:
     stage = Stage(list(verdicts))
     monkeypatch.setattr(runner, "run", stage.run)
     monkeypatch.setattr(judging, "judge", stage.judge)

@@ -14,6 +14,7 @@ from fencepost.model import Validity
 from fencepost.overrides import override
 from fencepost.runner import Progress
 from fencepost.scenario import Group, Scenario, Topic
+from fencepost.store import RunFolder
 from fencepost.workloads import PollLoop
 
 V = Validity
@@ -67,6 +68,46 @@ def test_bad_usage_is_a_sentence_and_exit_code_2(shell: Shell, args: list[str], 
     assert code == 2
     assert sentence in err
     assert "Traceback" not in err
+
+
+def test_a_scenario_file_with_an_error_of_its_own_is_bad_usage(shell: Shell, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import shop_that_is_not_there")
+    code, _, err = shell("run", "mine.py")
+    assert code == 2
+    assert "mine.py cannot be run: ModuleNotFoundError: No module named 'shop_that_is_not_there'" in err
+
+
+def test_an_interrupted_run_leaves_with_130(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.set_up(monkeypatch, KeyboardInterrupt())
+    assert shell("run", "demo")[0] == 130
+
+
+def test_a_report_is_drawn_again_and_its_place_said(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    folder = RunFolder.create(tmp_path, "demo", 1).path
+    opened: list[str] = []
+    monkeypatch.setattr("fencepost.judging.render", lambda run: run / "report.html")
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    code, out, _ = shell("report", folder)
+    assert (code, out) == (0, f"{folder / 'report.html'}\n")
+    assert opened == []
+    shell("report", folder, "--open")
+    assert opened == [(folder / "report.html").as_uri()]
+
+
+def test_a_check_of_some_promises_says_so_and_points_to_no_report(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acted = stage.set_up(monkeypatch, V.VALID, V.INVALID)
+    folder = RunFolder.create(tmp_path, "demo", 1).path
+    code, out, _ = shell("check", folder, "--only", "delivery, order")
+    assert code == 0
+    assert acted.only == ("delivery", "order")
+    assert "report" not in out
+    code, out, _ = shell("check", folder)
+    assert code == 1
+    assert f"report: {folder / 'report.html'}" in out
 
 
 @pytest.mark.parametrize(("validity", "code"), [(V.VALID, 0), (V.INVALID, 1), (V.UNKNOWN, 3)])
