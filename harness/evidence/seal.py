@@ -68,7 +68,6 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
     folder = RunFolder.open(run)
     earlier = _earlier(folder)
     try:
-        _remove_well_sealed(folder, earlier)  # a seal that was cut off has left them
         segments, none = read_segments(folder.history / "segments")
         if partitions is not None:
             segments = [without_strangers(segment, partitions.values()) for segment in segments]

@@ -110,9 +110,8 @@ def read(path: Any, start: int = 0) -> Read:
             data = file.read()
     except FileNotFoundError:
         return Read([], [], start)
-    whole = data[: data.rfind(b"\n") + 1]
     events, damage, at = [], [], start
-    for line in whole.split(b"\n")[:-1]:
+    for line in data.split(b"\n")[:-1]:
         try:
             events.append(_parse(line))
         except (ValueError, RecursionError) as error:

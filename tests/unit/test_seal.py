@@ -135,12 +135,14 @@ def test_every_state_is_told(folder: RunFolder) -> None:
 def test_lanes_of_one_actor_become_one_file_in_the_order_of_ord(folder: RunFolder) -> None:
     recorder = Recorder(folder.history / "segments", ACTOR, CAPACITY)
     lanes = [recorder.lane() for _ in range(3)]
-    for n in range(60):  # a partition that wanders from lane to lane
-        lanes[n // 7 % 3].delivered(70_000, n, n, 0, n, 0, n, 0)
+    tps = (70_000, 70_000 - (1 << 16))  # both wander from lane to lane
+    for n in range(60):
+        lanes[n // 7 % 3].delivered(tps[n % 2], n // 2, n, 0, n, 0, n, 0)
     seal(folder.path)
     found = delivered(folder)
-    assert [row["offset"] for row in found] == [row["ord"] for row in found] == list(range(60))
-    assert [row["thread"] for row in found] == [n // 7 % 3 for n in range(60)]
+    assert [(row["tp"], row["offset"]) for row in found] == [(tp, n) for tp in sorted(tps) for n in range(30)]
+    assert [row["ord"] for row in found] == [*range(30)] * 2
+    assert [row["thread"] for row in found if row["tp"] == 70_000] == [n // 7 % 3 for n in range(0, 60, 2)]
 
 
 def test_produced_records_are_split_by_whether_their_offset_is_known(folder: RunFolder) -> None:
