@@ -5,8 +5,8 @@
     revoked callback, and before leaving.
 ``before-processing``
     At-most-once. What a poll returned is committed before the first of its records is begun. A commit that nobody
-    answered is repeated (it is idempotent); when it is refused for good, the poll's records are dropped, for somebody
-    else will get them.
+    answered is repeated (it is idempotent), and so is one that came too late for its generation; when it is refused
+    for good, the poll's records are dropped, for somebody else will get them.
 ``auto``
     The client commits by itself what is stored; it is stored after processing, as the client's makers recommend.
 

@@ -33,7 +33,10 @@ _REFUSED = "checked before anything is appended; it will be refused again"
 
 TABLE: Dict[str, Rule] = {
     # The group refuses the member.
-    "ILLEGAL_GENERATION": Rule(True, False, _FENCED),
+    # A member that is still one may meet it: the commit left before the round was over and arrived after it.
+    "ILLEGAL_GENERATION": Rule(
+        True, True, "refused before the append; right again in the generation that came instead"
+    ),
     "UNKNOWN_MEMBER_ID": Rule(True, False, _FENCED),
     "FENCED_INSTANCE_ID": Rule(True, False, "another process took this static id; this one is out for good"),
     "FENCED_MEMBER_EPOCH": Rule(True, False, _FENCED),
