@@ -57,12 +57,13 @@ def _step_with(step: Step, event: Event, detail: Mapping[str, Any]) -> Step:
 
 
 def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Life]:
-    """Every incarnation that was launched or that wrote an event."""
+    """Every incarnation that was launched or that wrote an event; producers have no place in the group."""
     found: dict[str, Life] = {}
+    writers = {event["actor"] for event in events if "writer" in event["detail"]}
     for event in events:
         kind, actor, detail = event["kind"], event["actor"], event["detail"]
         own = kind in MEMBER_EVENTS
-        if not own and kind not in (EventKind.LAUNCHED, EventKind.ENDED):
+        if actor in writers or not own and kind not in (EventKind.LAUNCHED, EventKind.ENDED):
             continue
         life = found.get(actor) or Life(actor, _member_number(actor))
         if kind in (EventKind.STARTED, EventKind.LAUNCHED):
