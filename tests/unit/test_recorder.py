@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 import resource
 import threading
 from collections import Counter
@@ -221,6 +222,20 @@ def test_a_full_disk_is_told_before_a_record_is_lost_and_leaves_nothing_behind(t
     lane.done(indices[0])
     deliver(lane, 1)
     assert records(tmp_path)["ord"].tolist() == list(range(5))
+
+
+def test_all_the_room_of_a_segment_is_taken_at_its_start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: int) -> None:
+        raise OSError(errno.EOPNOTSUPP, "this file system cannot")
+
+    Recorder(tmp_path, "member-0.1").lane()
+    monkeypatch.setattr(os, "posix_fallocate", refuse)
+    Recorder(tmp_path, "member-1.1").lane()
+    monkeypatch.delattr(os, "posix_fallocate")
+    Recorder(tmp_path, "member-2.1").lane()
+    sizes = [path.stat() for path in tmp_path.iterdir()]
+    assert len({size.st_size for size in sizes}) == 1
+    assert all(512 * size.st_blocks >= size.st_size > 20_000_000 for size in sizes)
 
 
 def test_a_closed_lane_takes_no_more_records(tmp_path: Path) -> None:
