@@ -18,7 +18,6 @@ import typer
 from rich.console import Console
 
 from fencepost import catalogue, codec, listing
-from fencepost.brief import every_check, worst
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
 from fencepost.model import Validity, Verdict
 from fencepost.overrides import override
@@ -37,12 +36,13 @@ class Exit(IntEnum):
 
 
 OF_VALIDITY = {Validity.VALID: Exit.VALID, Validity.INVALID: Exit.INVALID, Validity.UNKNOWN: Exit.UNKNOWN}
-STYLES = {Validity.VALID: "bold green", Validity.INVALID: "bold red", Validity.UNKNOWN: "bold yellow"}
+
+LOG_COLUMNS = 160  # where no terminal says how wide it is
 
 app = typer.Typer(
     name="fencepost", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-out = Console(highlight=False, soft_wrap=True)
+out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS)
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 
@@ -197,11 +197,11 @@ def _show_plan(plan: Plan) -> None:
 
 
 def _show(verdict: Verdict, folder: Path, *, stored: bool = True) -> None:
-    for line in every_check(verdict):
-        out.print(f"  {line}", markup=False)
-    out.print(f"{verdict.validity}".upper(), style=STYLES[verdict.validity])
-    if verdict.validity is not Validity.VALID:
-        for line in worst(verdict):
-            out.print(f"  {line}", markup=False)
+    from fencepost.brief import every_check
+    from fencepost.reports import text
+
     if stored:
-        out.print(f"report: {folder / 'report.html'}", markup=False)
+        out.print(text.summary(folder))
+        return
+    for line in every_check(verdict):
+        out.print(line, markup=False)

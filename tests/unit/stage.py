@@ -59,7 +59,9 @@ class Stage:
 
     def judge(self, run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
         self.only = only
-        return verdict(self.verdicts.pop(0), seed=self.seeds[-1] if self.seeds else 1)
+        told = verdict(self.verdicts.pop(0), seed=self.seeds[-1] if self.seeds else 1)
+        RunFolder.open(run).write_verdict(told)
+        return told
 
     def start(self, *_: object, **__: object) -> Stage:
         self.sparks += 1

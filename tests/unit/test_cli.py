@@ -107,7 +107,7 @@ def test_a_check_of_some_promises_says_so_and_points_to_no_report(
     assert "report" not in out
     code, out, _ = shell("check", folder)
     assert code == 1
-    assert f"report: {folder / 'report.html'}" in out
+    assert f"fencepost report {folder}" in out
 
 
 @pytest.mark.parametrize(("validity", "code"), [(V.VALID, 0), (V.INVALID, 1), (V.UNKNOWN, 3)])
@@ -118,7 +118,7 @@ def test_the_verdict_is_the_exit_code(
     left, out, _ = shell("run", "demo", "--seed", "7")
     assert left == code
     assert validity.upper() in out
-    assert "report: runs/demo-7-" in out
+    assert "fencepost report runs/demo-7-" in out
     assert (stage.SENTENCE in out) == (validity is V.INVALID)
 
 
