@@ -147,7 +147,7 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
             if late:
                 since = min(late.values())
                 owner = _owner(history, tp, since + bound)
-                excuse = "no leader" if _leaderless(history, tp, Window(since, end_ns)) else ""
+                excuse = "no leader" if history.tables.leaderless(tp, since, end_ns) else ""
                 cause = "" if owner else "unowned"
                 yield Sighting("stuck-partition", tp, people(owner), cause, excuse, min(late), since, end_ns)
 
@@ -155,16 +155,6 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
 def _owner(history: History, tp: int, at_ns: int) -> str:
     owners = [i for i in history.tables.intervals if i.tp == tp and i.certain.begin_ns <= at_ns <= i.certain.end_ns]
     return min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
-
-
-def _leaderless(history: History, tp: int, window: Window) -> bool:
-    """Whether some record of the metadata log left the partition without a leader for a part of the window."""
-    changes = [change for change in history.tables.leaders if change[2] == tp]
-    ends = [change[0] + change[1] for change in changes[1:]] + [window.end_ns]
-    return any(
-        c[3] < 0 and c[0] - c[1] <= window.end_ns and end >= window.begin_ns
-        for c, end in zip(changes, ends, strict=True)
-    )
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

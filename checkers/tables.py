@@ -139,6 +139,13 @@ class Tables:
         """The name of a declared act on the partition that began before ``by_ns``; empty when there is none."""
         return next((a.what for a in self.acts if a.tp in (-1, tp) and a.begin_ns <= by_ns), "")
 
+    def leaderless(self, tp: int, from_ns: int, to_ns: int) -> bool:
+        """Whether the partition had possibly no leader at some moment between two."""
+        changes = [change for change in self.leaders if change[2] == tp]
+        ends = [*(at_ns + blur for at_ns, blur, _, _ in changes[1:]), FOREVER]
+        gaps = (Window(c[0] - c[1], end) for c, end in zip(changes, ends, strict=False) if c[3] < 0)
+        return any(gap.begin_ns <= to_ns and gap.end_ns >= from_ns for gap in gaps)
+
     @property
     def quiet(self) -> Window:
         """When liveness is judged: from the end of healing (without faults: of warming up) to the end of the drain.

@@ -86,22 +86,26 @@ class MemberTeller:
     ords: dict[int, int] = field(default_factory=lambda: defaultdict(int))
     rows: list[Row] = field(default_factory=list)
     polls: int = 0
+    held: set[int] = field(default_factory=set)
 
     def assigned(self, at: float, tp: int = 0, *, took: float = STEP_S, told: bool = True, generation: int = 1) -> None:
         """The assigned callback; ``told``: the coordinator's record 10 ms before it."""
         if told:
             self.history.gives(self, tp, at - 0.01)
         self.intervals[tp] = self.intervals.get(tp, -1) + 1
+        self.held.add(tp)
         self._event("assigned", at, at + took, tp=tp, generation=generation)
 
     def revoked(self, at: float, tp: int = 0, *, took: float = STEP_S, told: bool = True) -> None:
         """The revoked callback; ``told``: the coordinator's record that nobody has the partition, 10 ms after it."""
+        self.held.discard(tp)
         self._event("revoked", at, at + took, tp=tp)
         if told:
             self.history.takes(self, tp, at + took + 0.01)
 
     def lost(self, at: float, tp: int = 0, *, took: float = STEP_S) -> None:
         """The lost callback."""
+        self.held.discard(tp)
         self._event("lost", at, at + took, tp=tp)
 
     def evicted(self, at: float) -> None:

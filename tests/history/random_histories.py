@@ -1,0 +1,411 @@
+"""Random lives of a group, as run folders: joins, hand-overs, deaths, zombies and faulty commits, drawn from a seed.
+
+``tame`` histories are what correct members do under faults: nothing in them breaks at-least-once, order by key,
+ownership by assignment or progress. ``wild`` ones have anomalies of every kind planted into such lives, for finders to
+agree on. ::
+
+    run = tame(tmp_path, seed=7)
+    run = wild(tmp_path, seed=7)
+"""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+
+from fencepost.history import State
+from history.builder import HistoryBuilder, MemberTeller, Row
+
+PROMISES = ("delivery", "order", "ownership", "progress")
+SESSION_S = 3.0
+
+
+def tame(folder: Path, seed: int) -> Path:
+    """A run of correct members under random faults."""
+    return _Group(folder, random.Random(f"tame/{seed}"), wild=0.0).live()
+
+
+def wild(folder: Path, seed: int) -> Path:
+    """A run with planted anomalies."""
+    rng = random.Random(f"wild/{seed}")
+    return _Group(folder, rng, wild=rng.choice((0.05, 0.15, 0.4))).live()
+
+
+class _Group:
+    """Plays the life of a group, one action after the other; ``t`` is now."""
+
+    def __init__(self, folder: Path, rng: random.Random, wild: float) -> None:
+        promises = [{"type": name} for name in PROMISES]
+        self.rng, self.wild = rng, wild
+        self.partitions = rng.randint(1, 3)
+        self.h = HistoryBuilder(
+            folder, self.partitions, promises=promises, keys=rng.choice((1, 2, 5)), classic=rng.random() < 0.5
+        )
+        self.t = 1.0
+        self.crew: list[MemberTeller] = []
+        self.owner: dict[int, MemberTeller] = {}
+        self.position: dict[int, int] = defaultdict(int)
+        self.reached: dict[int, int] = defaultdict(int)
+        self.committed: dict[int, int] = defaultdict(int)
+        self.free_at: dict[int, float] = {}
+        self.asleep: list[tuple[float, MemberTeller, list[Row]]] = []
+        self.steps = self.spawned = 0
+        for tp in range(self.partitions):
+            for _ in range(rng.randint(1, 3)):
+                hole = rng.choice((0, 0, 2))
+                self.h.write(rng.randint(3, 15), tp, at=rng.uniform(0.1, 0.9), hole=hole, acked=rng.random() > 0.1)
+
+    def live(self) -> Path:
+        for _ in range(self.rng.randint(1, 3)):
+            self.join()
+        for _ in range(self.rng.randint(5, 40)):
+            self.tick()
+            self.rng.choices(
+                (self.work, self.commit, self.hand_over, self.join, self.kill, self.freeze, self.leave),
+                weights=(10, 5, 3, 1, 1, 1, 1),
+            )[0]()
+            if self.rng.random() < self.wild:
+                self.rng.choice(_PLANTS)(self)
+        return self.finish()
+
+    def tick(self) -> None:
+        """Time goes on; who has slept enough wakes, and partitions without an owner get one."""
+        self.t += self.rng.uniform(0.05, 1.0)
+        for sleeper in [s for s in self.asleep if s[0] <= self.t]:
+            self.wake(*sleeper)
+        for tp in range(self.partitions):
+            if tp not in self.owner and self.crew and self.free_at.get(tp, 0.0) <= self.t:
+                self.give(tp, self.rng.choice(self.crew))
+
+    def give(self, tp: int, member: MemberTeller) -> None:
+        self.t += 0.05
+        member.assigned(self.t, tp)
+        self.owner[tp] = member
+        self.position[tp] = self.reached[tp] = self.committed[tp]
+        self.t += 0.01
+
+    def log(self, tp: int) -> list[int]:
+        """What there is to read for the owner."""
+        return sorted(r.offset for r in self.h.log if r.tp == tp and r.offset >= self.position[tp])
+
+    def some(self) -> int | None:
+        """A partition that somebody owns."""
+        return self.rng.choice(sorted(self.owner)) if self.owner else None
+
+    def work(self) -> None:
+        tp = self.some()
+        offsets = self.log(tp)[: self.rng.randint(1, 6)] if tp is not None else []
+        if tp is None or not offsets:
+            return
+        each = self.rng.choice((0.001, 0.02))
+        self.owner[tp].process(offsets, self.t, tp, each=each)
+        self.t += each * len(offsets) + 0.001
+        self.position[tp] = self.reached[tp] = offsets[-1] + 1
+
+    def commit(self) -> None:
+        tp = self.some()
+        if tp is not None and self.reached[tp] > self.committed[tp]:
+            self.commit_of(tp)
+
+    def commit_of(self, tp: int) -> None:
+        """As a rule it works; or it is refused, or nobody hears the answer."""
+        how = self.rng.choices(("ok", "fail", "info", "in doubt"), weights=(8, 1, 1, 1))[0]
+        accepted = how in ("ok", "in doubt")
+        outcome = None if how == "in doubt" else how
+        error = {"fail": "REBALANCE_IN_PROGRESS", "info": "_TIMED_OUT"}.get(how, "")
+        self.owner[tp].commit(self.reached[tp], self.t, tp, outcome=outcome, error=error, accepted=accepted)
+        if accepted:
+            self.committed[tp] = self.reached[tp]
+        self.t += 0.004
+
+    def hand_over(self) -> None:
+        """The owner commits, gives up cleanly, and somebody else (or it) gets the partition."""
+        tp = self.some()
+        if tp is None:
+            return
+        if self.reached[tp] > self.committed[tp] and self.rng.random() < 0.8:
+            self.commit_of(tp)
+        self.owner.pop(tp).revoked(self.t, tp)
+        self.free_at[tp] = self.t + 0.02
+        self.t += 0.02
+
+    def join(self) -> None:
+        if len(self.crew) < 4:
+            self.crew.append(self.h.member(self.spawned))
+            self.spawned += 1
+
+    def leave(self) -> None:
+        if len(self.crew) < 2:
+            return
+        member = self.crew.pop(self.rng.randrange(len(self.crew)))
+        for tp in self.owned_by(member):
+            if self.reached[tp] > self.committed[tp]:
+                self.commit_of(tp)
+            self.owner.pop(tp).revoked(self.t, tp)
+            self.free_at[tp] = self.t + 0.1
+            self.t += 0.02
+        member.close(self.t)
+
+    def owned_by(self, member: MemberTeller) -> list[int]:
+        return [tp for tp, owner in sorted(self.owner.items()) if owner is member]
+
+    def begin_batch(self, member: MemberTeller) -> list[Row]:
+        """A poll of which the first records are done and the next one begun, as a rule; returns what is left."""
+        tps = self.owned_by(member)
+        offsets = self.log(tps[0])[: self.rng.randint(1, 6)] if tps else []
+        if not offsets:
+            return []
+        rows = member.poll(offsets, self.t, tps[0])
+        cut = self.rng.randrange(len(rows))
+        for row in rows[:cut]:
+            row.begin(self.t).end(self.t + 0.003)
+            self.t += 0.004
+        if self.rng.random() < 0.7:
+            rows[cut].begin(self.t)
+        self.t += 0.001
+        return rows[cut:]
+
+    def kill(self) -> None:
+        if len(self.crew) < 2:
+            return
+        member = self.crew.pop(self.rng.randrange(len(self.crew)))
+        self.begin_batch(member)
+        self.h.fault("kill", self.t, step=self.steps, members=(member.name,))
+        self.steps += 1
+        member.die(self.t + 0.01)
+        self.evict(member, self.t + SESSION_S)
+
+    def evict(self, member: MemberTeller, at: float) -> None:
+        member.evicted(at)
+        for tp in self.owned_by(member):
+            del self.owner[tp]
+            self.free_at[tp] = at + 0.05
+
+    def freeze(self) -> None:
+        """Past its session: it is a zombie when it wakes."""
+        if len(self.crew) < 2:
+            return
+        member = self.crew.pop(self.rng.randrange(len(self.crew)))
+        rows, until = self.begin_batch(member), self.t + SESSION_S + self.rng.uniform(0.5, 5.0)
+        member.pause(self.t, until, step=self.steps)
+        self.steps += 1
+        self.asleep.append((until, member, rows))
+        self.evict(member, self.t + SESSION_S)
+
+    def wake(self, until: float, member: MemberTeller, rows: list[Row]) -> None:
+        """It goes on with what it has in hand, and then hears that it lost its partitions."""
+        self.asleep = [s for s in self.asleep if s[1] is not member]
+        at = until + 0.005
+        for row in rows:
+            if not row.begin_ns:
+                row.begin(at)
+            row.end(at + 0.002)
+            at += 0.003
+        if rows and self.rng.random() < self.wild and rows[0].tp in self.owner:
+            self.owner[rows[0].tp].process(self.log(rows[0].tp)[:3], until + 0.004, rows[0].tp, each=0.01)
+        if rows and self.rng.random() < 0.5:
+            error = {"outcome": "fail", "error": "UNKNOWN_MEMBER_ID"}
+            member.commit(rows[-1].offset + 1, at, rows[-1].tp, **error)
+            at += 0.003
+        for tp in sorted(member.held):
+            member.lost(at, tp)
+        self.t = max(self.t, at + 0.01)
+        if self.h.classic:
+            member.member_id += "'"
+        self.crew.append(member)
+
+    def finish(self) -> Path:
+        """Everything is healed; the group consumes what is left, commits and ends."""
+        while self.asleep:
+            self.t = max(self.t, self.asleep[0][0] + 0.1)
+            self.wake(*self.asleep[0])
+        self.t = max([self.t, *self.free_at.values()]) + 1.0
+        heal = self.t
+        if not self.crew:
+            self.join()
+        self.tick()
+        for tp in range(self.partitions):
+            if tp not in self.owner or self.rng.random() < self.wild / 2:
+                continue
+            if self.rng.random() < self.wild / 2:
+                self.t += self.rng.uniform(20, 60)
+            while offsets := self.log(tp):
+                self.owner[tp].process(offsets[:9], self.t, tp)
+                self.t += 0.02
+                self.position[tp] = self.reached[tp] = offsets[:9][-1] + 1
+            self.owner[tp].commit(self.reached[tp], self.t, tp)
+            self.t += 0.01
+        for member in self.crew:
+            for tp in self.owned_by(member):
+                member.revoked(self.t, tp)
+                self.t += 0.01
+            member.close(self.t)
+        self.h.phases = {"warm-up": (0.0, 1.0), "heal": (heal, heal + 0.01), "drain": (heal + 0.01, self.t + 0.5)}
+        return self.h.seal()
+
+
+# What is planted. Each takes the group in any state and leaves it fit to go on.
+
+
+def _lose(g: _Group) -> None:
+    if g.h.log:
+        g.h.log.pop(g.rng.randrange(len(g.h.log)))
+
+
+def _alien(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        offset, seq = g.position[tp], g.rng.choice((0, 10**6))
+        g.owner[tp].deliver(offset, g.t, tp, seq=seq, writer=g.rng.choice((0, 9))).begin(g.t).end(g.t + 0.001)
+
+
+def _go_back(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        g.position[tp] = max(0, g.position[tp] - g.rng.randint(1, 6))
+        if g.rng.random() < 0.5:
+            g.owner[tp].seek(g.position[tp], g.t, tp)
+
+
+def _skip(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        g.position[tp] += g.rng.randint(1, 4)
+
+
+def _backwards(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None and (offsets := g.log(tp)[:5]):
+        rows = g.owner[tp].poll(offsets, g.t, tp)
+        for row in reversed(rows):
+            row.begin(g.t).end(g.t + 0.001, g.rng.choice((State.DONE, State.DONE, State.PARKED, State.FAILED)))
+            g.t += 0.002
+        g.position[tp] = g.reached[tp] = offsets[-1] + 1
+
+
+def _commit_ahead(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        g.reached[tp] += g.rng.choice((-2, 1, 3))
+        if g.reached[tp] >= 0:
+            g.commit_of(tp)
+            g.position[tp] = max(g.position[tp], g.reached[tp])
+
+
+def _commit_and_fall(g: _Group) -> None:
+    """What a member does that commits before it processes, when it dies, or freezes and forgets."""
+    tp = g.some()
+    if tp is None or len(g.crew) < 2:
+        return
+    member = g.owner[tp]
+    rows = g.begin_batch(member)
+    if not rows:
+        return
+    tp = rows[0].tp
+    g.reached[tp] = g.position[tp] = rows[-1].offset + 1
+    g.commit_of(tp)
+    g.crew.remove(member)
+    if g.rng.random() < 0.5:
+        member.die(g.t + 0.01, g.rng.choice(("killed", "crashed")))
+    else:
+        g.asleep.append((g.t + SESSION_S + 1, member, []))
+    g.evict(member, g.t + SESSION_S)
+
+
+def _second_owner(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        other = g.rng.choice(g.crew)
+        g.t += 0.05
+        other.assigned(g.t, tp, told=g.rng.random() < 0.5)
+        if g.rng.random() < 0.5:
+            other.process(g.log(tp)[:3], g.t + 0.01, tp, each=0.02)
+            g.owner[tp].process(g.log(tp)[:3], g.t + 0.02, tp, each=0.02)
+            g.t += 0.1
+        if g.rng.random() < 0.5:
+            g.owner[tp] = other
+
+
+def _stale(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None and len(g.crew) > 1:
+        old = g.owner[tp]
+        rows = old.poll(g.log(tp)[:4], g.t, tp)
+        g.t += 0.01
+        if g.rng.random() < 0.5:
+            g.hand_over()
+        g.give(tp, g.rng.choice([m for m in g.crew if m is not old]))
+        for row in rows:
+            row.begin(g.t).end(g.t + 0.003)
+            g.t += 0.004
+
+
+def _start_below(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        g.owner[tp].revoked(g.t, tp)
+        g.t += 0.05
+        g.give(tp, g.rng.choice(g.crew))
+        g.position[tp] = max(0, g.position[tp] - g.rng.randint(1, 5))
+        g.work()
+
+
+def _hole(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        g.owner[tp].ords[tp] += g.rng.choice((1, 3, -1))
+
+
+def _loop(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        for _ in range(g.rng.choice((3, 12))):
+            g.owner[tp].deliver(g.position[tp], g.t, tp)
+            g.t += g.rng.choice((0.1, 20.0))
+
+
+def _act(g: _Group) -> None:
+    g.h.act(g.rng.choice(("delete-records", "reset-offsets")), g.t, g.rng.choice((None, 0)))
+
+
+def _forget(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        g.h.accepts(g.rng.choice((None, 1)), g.t, tp)
+
+
+def _unassigned(g: _Group) -> None:
+    if g.crew:
+        g.rng.choice(g.crew).deliver(0, g.t, 0, interval=-1).begin(g.t).end(g.t + 0.001)
+
+
+def _half_done(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None and (offsets := g.log(tp)[:3]):
+        rows = g.owner[tp].poll(offsets, g.t, tp)
+        rows[0].begin(g.t)
+        g.position[tp] = g.reached[tp] = offsets[-1] + 1
+
+
+def _leaderless(g: _Group) -> None:
+    g.h.leader(g.rng.choice((-1, 1)), g.t, 0)
+
+
+_PLANTS: tuple[Callable[[_Group], None], ...] = (
+    *(
+        _lose,
+        _alien,
+        _go_back,
+        _skip,
+        _backwards,
+        _commit_ahead,
+        _commit_and_fall,
+        _second_owner,
+        _stale,
+        _start_below,
+        _hole,
+    ),
+    *(_loop, _act, _forget, _unassigned, _half_done, _leaderless),
+)
