@@ -68,6 +68,9 @@ GLOSSARY: dict[str, str] = {
     "stopped-needlessly": "A partition that kept its owner was not consumed during a rebalance.",
     "unbalanced": "At rest, the partitions are not spread as the assignor should spread them.",
     "not-sticky": "Partitions moved although a sticky assignor could have kept them.",
+    "unproven-fault": "A step of the plan was not proven begun or healed, or did not reach what it was meant to.",
+    "fault-not-applicable": "A step of the plan that need not fire found nothing to hit.",
+    "damaged-file": "A file of the run folder is missing or damaged; what depends on it cannot be judged.",
     "history-incomplete": "The recorded history has a hole or a torn record; what depends on it cannot be judged.",
 }
 

@@ -67,7 +67,7 @@ def place(example: Mapping[str, Any]) -> str:
         parts.append(f"{example['topic']}-{example['partition']}")
     offset = example.get("offset", example.get("first_offset"))
     if isinstance(offset, int) and offset >= 0:
-        parts.append(f"offset {number(offset)}")
+        parts.append(f"offset {offset}")
     return ", ".join(parts)
 
 
@@ -91,19 +91,21 @@ def why(folder: Folder, faults: Sequence[Fault]) -> str:
     broken = [c for c in verdict.checks if c.validity is Validity.INVALID]
     unclear = [c for c in verdict.checks if c.validity is Validity.UNKNOWN]
     count = count_faults(faults)
+    violations = sum(f.count for _, f in findings(verdict, Severity.VIOLATION))
     if verdict.validity is Validity.INVALID:
-        violations = sum(f.count for _, f in findings(verdict, Severity.VIOLATION))
-        broke = f"{plural(len(broken), 'promise')} of {len(verdict.checks)} broken"
-        return f"{broke}: {', '.join(c.promise or c.check for c in broken)}; {plural(violations, 'violation')} in all."
+        broke = f"{plural(len(broken), 'promise')} broken: {', '.join(c.promise or c.check for c in broken)}"
+        return f"{broke}; {plural(violations, 'violation')} in all."
     if verdict.validity is Validity.UNKNOWN:
         reasons = [f"{c.check}: {c.reason}" for c in unclear if c.reason]
         unproven = count.due - count.proven
         if unproven and not any("fault" in c.check for c in unclear):
             reasons.append(f"{plural(unproven, 'fault')} of {number(count.due)} without proof that it took effect")
         told = "; ".join(reason.rstrip(".") for reason in reasons)
-        return (
-            f"{told or 'the verdict gives no reason'}. No violation was found, and that is not enough to call it valid."
+        seen = (
+            f"{plural(violations, 'violation')} {'was' if violations == 1 else 'were'} seen, and cannot be trusted yet"
         )
-    facts = sum(c.facts_judged for c in verdict.checks)
-    kept = f"{plural(len(verdict.checks), 'promise')} kept over {plural(facts, 'judged fact')}"
+        none = "No violation was found, and that is not enough to call it valid"
+        return f"{told or 'the verdict gives no reason'}. {seen if violations else none}."
+    facts = max((c.facts_judged for c in verdict.checks), default=0)
+    kept = f"All {len(verdict.checks)} checks are valid, over as many as {plural(facts, 'fact')}"
     return f"{kept}; faults proven: {count}."

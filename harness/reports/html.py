@@ -69,7 +69,7 @@ def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
         "why": headline.why(folder, story.faults),
         "worst": headline.worst(folder.verdict),
         "key_numbers": view.key_numbers(folder, story),
-        "checks": folder.verdict.checks if folder.verdict else (),
+        "checks": view.checks(folder),
         "fault_count": headline.count_faults(story.faults),
         "findings": found,
         "owned": view.owned(folder, story, palette),

@@ -13,7 +13,8 @@ from fencepost.reports.folder import Fact, mapping
 class Fault:
     """One step that fired (or did not: ``begin_ns`` 0). Times of 0 did not happen.
 
-    ``expected`` is the consequence that it was meant to reach; ``skipped``: it found nothing to hit, and need not.
+    ``expected`` is the consequence that it was meant to reach, ``reached`` whether it was seen
+    (None: not judged); ``skipped``: it found nothing to hit, and need not.
     """
 
     step: int
@@ -28,6 +29,7 @@ class Fault:
     evidence: str
     healing: str = ""
     expected: str = ""
+    reached: bool | None = None
     skipped: bool = False
 
     @property
@@ -103,6 +105,9 @@ def told_fault(told: Mapping[str, Any], number: int, origin_ns: int) -> Fault:
         heal_proven=None,
         took_effect=told.get("took_effect") is True,
         evidence=str(mapping(evidence).get("what") or evidence or ""),
+        healing=str(told.get("heal_evidence") or ""),
+        expected=str(told.get("expect") or ""),
+        reached=told.get("reached"),
     )
 
 

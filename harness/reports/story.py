@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from fencepost.model import Severity
@@ -47,12 +47,14 @@ class Story:
 def tell(folder: Folder) -> Story:
     """The story of the run in ``folder``."""
     facts, verdict = folder.facts, folder.verdict
-    told = verdict.faults if verdict and not facts else ()
+    told = verdict.faults if verdict else ()
+    reached = {f.get("step"): f.get("reached") for f in told}
+    seen = [replace(f, reached=reached.get(f.step)) for f in steps.faults(facts, folder.plan)]
+    judged = [steps.told_fault(f, n, folder.origin_ns) for n, f in enumerate(told)]
     return Story(
         intervals=timeline.ownership(facts),
         lives=timeline.lives(facts),
-        faults=[steps.told_fault(f, n, folder.origin_ns) for n, f in enumerate(told)]
-        or steps.faults(facts, folder.plan),
+        faults=seen if facts or not judged else judged,
         phases=timeline.phases(facts),
         rebalances=timeline.rebalances(facts, verdict.rebalances if verdict else (), folder.origin_ns),
         witnesses=_witnesses(folder),

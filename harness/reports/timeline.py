@@ -148,6 +148,8 @@ def _told(one: Mapping[str, Any], origin_ns: int) -> Mark | None:
         at_s = 0
     number = next((one[k] for k in ("generation", "epoch") if one.get(k) is not None), "?")
     why = str(one.get("cause") or one.get("reason") or "")
+    if isinstance(one.get("step"), int):
+        why += f"{', ' if why else ''}during or after step {one['step']}"
     return Mark(at_ns or origin_ns + int(at_s * 1e9), f"generation {number}", why)
 
 

@@ -17,6 +17,7 @@ from fencepost.reports.timeline import member_of
 from fencepost.reports.words import flat, moment, number, plain, plural, span
 
 TABLE_MAX = 400
+_ALWAYS = ("faults", "history", "other")
 _TOLD = {"topic", "partition", "offset", "first_offset", "last_offset", "key", "members", "generation"}
 _TOLD |= {"from_ns", "to_ns", "sentence", "witnesses", "count", "cause", "excuse"}
 
@@ -57,24 +58,29 @@ def finding_views(folder: Folder, severity: Severity, palette: Palette, scale: S
     ]
 
 
+def checks(folder: Folder) -> list[Check]:
+    """The promises first, then what is always checked."""
+    told = folder.verdict.checks if folder.verdict else ()
+    return sorted(told, key=lambda check: check.check in _ALWAYS)
+
+
 def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
     """The strip under the verdict."""
     group = mapping(folder.asked.get("group"))
     measures = folder.verdict.measures if folder.verdict else {}
-    judged = measures.get("records_judged")
-    facts = sum(c.facts_judged for c in folder.verdict.checks) if folder.verdict else None
+    facts = {c.check: c.facts_judged for c in folder.verdict.checks} if folder.verdict else {}
     members = group.get("members", len({life.member for life in story.lives}) or None)
     pairs: list[tuple[str, Any]] = [
-        ("records produced", measures.get("records_produced", folder.rows("produced"))),
+        ("records produced", measures.get("records_acknowledged", folder.rows("produced"))),
         ("records delivered", measures.get("records_delivered", folder.rows("delivered"))),
-        ("records judged" if judged is not None else "facts judged", judged if judged is not None else facts),
+        ("records judged", facts.get("delivery", max(facts.values(), default=None))),
         ("faults proven", str(headline.count_faults(story.faults))),
         ("members", members),
         ("protocol", group.get("protocol")),
         ("duration", span(duration_ns(folder)) if folder.facts else None),
         ("seed", None if folder.seed is None else str(folder.seed)),
     ]
-    return [(name, "unknown" if value is None else plain(value)) for name, value in pairs]
+    return [(name, "unknown" if value is None else plain(value, grouped=True)) for name, value in pairs]
 
 
 def judged(folder: Folder) -> list[tuple[str, str]]:
@@ -86,7 +92,7 @@ def judged(folder: Folder) -> list[tuple[str, str]]:
     if commits is not None:
         refused = len(commits.ok) - int(commits.ok.sum())
         told.append(("commits, by partition", f"{number(len(commits.ok))}, of which {number(refused)} not ok"))
-    return told + flat(dict(folder.verdict.measures) if folder.verdict else {})
+    return told + flat(dict(folder.verdict.measures) if folder.verdict else {}, grouped=True)
 
 
 def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
@@ -134,11 +140,14 @@ def _example(
     first, last = example.get("offset", example.get("first_offset")), example.get("last_offset")
     if isinstance(first, int) and first >= 0:
         if isinstance(last, int) and last > first:
-            facts.append(("offsets", f"{number(first)} – {number(last)}"))
+            facts.append(("offsets", f"{first} – {last}"))
         else:
-            facts.append(("offset", number(first)))
+            facts.append(("offset", str(first)))
     facts += [(k, str(example[k])) for k in ("key", "generation") if example.get(k) not in (None, "", -1)]
-    facts += [(k, plain(example[k])) for k in ("cause", "excuse", "count") if example.get(k)]
+    facts += [
+        (k, str(example[k])) for k in ("cause", "excuse") if example.get(k) and str(example[k]) not in finding.reason
+    ]
+    facts += [("count", plain(example["count"], grouped=True))] if example.get("count", 1) != 1 else []
     from_ns, to_ns = time_ns(example, "from_ns"), time_ns(example, "to_ns")
     if from_ns:
         later = f" – {moment(to_ns, folder.origin_ns)} ({span(to_ns - from_ns)})" if to_ns > from_ns else ""

@@ -11,8 +11,6 @@ LONGEST_TEXT = 4000
 
 def number(value: float) -> str:
     """``1234567`` as ``1,234,567``; fractions keep three digits."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
     if isinstance(value, int) or value == int(value):
         return f"{int(value):,}"
     return f"{value:,.3f}".rstrip("0").rstrip(".")
@@ -45,23 +43,29 @@ def shortened(text: str, limit: int = LONGEST_TEXT) -> str:
     return text if len(text) <= limit else f"{text[:limit]} … ({number(len(text) - limit)} more characters)"
 
 
-def plain(value: Any) -> str:
-    """Any JSON value as readable text: strings as they are, numbers with separators, the rest as compact JSON."""
+def plain(value: Any, grouped: bool = False) -> str:
+    """Any JSON value as readable text: strings as they are, lists with commas, the rest as compact JSON.
+
+    ``grouped`` numbers have separators; others stay as they are, so that they can be searched for.
+    """
     if value is None:
         return "–"
     if isinstance(value, str):
         return shortened(value)
-    if isinstance(value, (bool, int, float)):
-        return number(value)
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, (int, float)):
+        return number(value) if grouped else str(value)
     if isinstance(value, (list, tuple)) and all(isinstance(item, (str, int, float)) for item in value):
         return shortened(", ".join(str(item) for item in value)) or "–"
     return shortened(json.dumps(value, ensure_ascii=False, default=str))
 
 
-def flat(values: Any, prefix: str = "") -> list[tuple[str, str]]:
+def flat(values: Any, prefix: str = "", grouped: bool = False) -> list[tuple[str, str]]:
     """Nested values as (dotted name, readable value), in their own order; items of lists are numbered."""
     if isinstance(values, list) and any(isinstance(item, dict) for item in values):
         values = {str(index): item for index, item in enumerate(values)}
     if not isinstance(values, dict):
-        return [(prefix, plain(values))]
-    return [pair for key, value in values.items() for pair in flat(value, f"{prefix}.{key}" if prefix else str(key))]
+        return [(prefix, plain(values, grouped))]
+    named = {f"{prefix}.{key}" if prefix else str(key): value for key, value in values.items()}
+    return [pair for name, value in named.items() for pair in flat(value, name, grouped)]

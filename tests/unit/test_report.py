@@ -16,7 +16,9 @@ import pytest
 import report_runs as runs
 from rich.console import Console
 
-from fencepost.model import Finding, Severity
+from fencepost.checkers import Delivery, Order, Ownership, Progress
+from fencepost.checkers.sentences import SENTENCES
+from fencepost.model import Finding, Severity, Validity
 from fencepost.reports import folder as folders
 from fencepost.reports import headline, html, junit, story, text, timeline
 from fencepost.reports.glossary import GLOSSARY
@@ -67,7 +69,7 @@ class TestThePage:
     def test_it_tells_the_worst_finding_before_everything_else(self, invalid: Path) -> None:
         told = page(invalid)
         assert told.index("offset 4711 of orders-7 was committed past") < told.index('id="promises"')
-        assert "1 promise of 3 broken: at-least-once; 13 violations in all." in told
+        assert "1 promise broken: at-least-once; 13 violations in all." in told
 
     def test_the_worst_finding_is_the_most_alarming_one_not_the_most_frequent(self) -> None:
         frequent = Finding("redelivery", Severity.VIOLATION, 90_000)
@@ -84,7 +86,7 @@ class TestThePage:
 
     def test_a_valid_run_says_what_it_rests_on_and_shows_no_violation(self, tmp_path: Path) -> None:
         told = page(runs.valid_run(tmp_path / "run"))
-        assert "3 promises kept over 132,687 judged facts; faults proven: 4 of 4." in told
+        assert "All 3 checks are valid, over as many as 132,614 facts; faults proven: 4 of 4." in told
         assert "No violation was found." in told
         assert 'class="own' in told
         assert 'class="accused"' not in section(told, "timeline").partition('id="plot"')[2]
@@ -97,6 +99,18 @@ class TestThePage:
         assert "not proven" in row[0]
         assert "awaited T" in row[0]
         assert "not applicable" in section(told, "faults")
+
+    def test_violations_of_a_run_that_cannot_be_judged_are_not_hidden(self, tmp_path: Path) -> None:
+        doubtful = replace(runs.checks("invalid")[0], validity=Validity.UNKNOWN, reason="the audit is missing")
+        run = runs.write_run(tmp_path / "run", runs.verdict("x", (doubtful,)), runs.group_history())
+        told = page(run)
+        assert "the audit is missing. 13 violations were seen, and cannot be trusted yet." in told
+        assert 'id="worst"' in told
+
+    def test_a_consequence_that_was_not_seen_is_marked(self, tmp_path: Path) -> None:
+        told = runs.verdict("x", runs.checks("unknown"), faults=({"step": 1, "reached": False},))
+        row = section(page(runs.write_run(tmp_path / "run", told, runs.group_history())), "faults")
+        assert re.search(r"Meant to reach: fenced</span> <span class=.stamp unknown.>. not seen", row)
 
     def test_a_required_step_that_found_no_target_counts_as_unproven(self, tmp_path: Path) -> None:
         history = runs.group_history()
@@ -129,13 +143,17 @@ class TestThePage:
 
     def test_a_finding_without_a_sentence_is_told_by_its_kind_and_place(self) -> None:
         told = headline.sentence("unseen", {"topic": "orders", "partition": 3, "offset": 4711, "cause": "skipped"})
-        assert told == f"{GLOSSARY['unseen']} Here it was never delivered to anyone. At orders-3, offset 4,711."
+        assert told == f"{GLOSSARY['unseen']} Here it was never delivered to anyone. At orders-3, offset 4711."
 
     def test_each_kind_links_to_its_entry_in_the_glossary(self, invalid: Path) -> None:
         told = page(invalid)
         linked = set(re.findall(r'href="#(kind-[^"]+)"', told))
         assert linked == {"kind-unseen", "kind-redelivery", "kind-assignment-overlap", "kind-redelivery-loop"}
         assert all(told.count(f'id="{anchor}"') == 1 for anchor in linked)
+
+    def test_every_kind_that_a_checker_can_report_is_explained(self) -> None:
+        promised = {kind for promise in (Delivery, Order, Ownership, Progress) for kind in promise.kinds}
+        assert promised | set(SENTENCES) <= set(GLOSSARY)
 
     def test_a_member_has_one_colour_everywhere(self, invalid: Path) -> None:
         told = page(invalid)
