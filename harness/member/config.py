@@ -12,6 +12,7 @@ Tp = Tuple[str, int]
 
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PROTOCOLS = ("eager", "cooperative", "consumer")
+PLANTED_BUGS = ("", "seek-back", "out-of-order", "stale-backlog")
 
 
 class ConfigError(Exception):
@@ -27,7 +28,7 @@ class LoopConfig:
         commit_every_ms: how often ``after-processing`` and ``auto`` commit.
         handler_ms: how long the handler takes for one record; it waits, it does not compute.
         batch: records that one poll may return; 1 polls singly.
-        planted_bug: one of ``fencepost_member.planted.BUGS``, for tests and demonstrations; empty: none.
+        planted_bug: one of ``PLANTED_BUGS`` (see ``planted``), for tests and demonstrations; empty: none.
     """
 
     commit: str = "after-processing"
@@ -99,6 +100,7 @@ def read_member(path: str) -> MemberConfig:
     config = _build(MemberConfig, {**data, "loop": loop}, path)
     _one_of(path, "commit", loop.commit, COMMIT_POLICIES)
     _one_of(path, "protocol", config.protocol, PROTOCOLS)
+    _one_of(path, "planted_bug", loop.planted_bug, PLANTED_BUGS)
     if loop.batch < 1:
         raise ConfigError("%s: batch is %r, it must be at least 1" % (path, loop.batch))
     return config
@@ -139,4 +141,4 @@ def _build(cls: Type[T], data: Mapping[str, Any], where: str) -> T:
 
 def _one_of(path: str, name: str, value: str, allowed: Tuple[str, ...]) -> None:
     if value not in allowed:
-        raise ConfigError("%s: %s is %r, it must be one of %s" % (path, name, value, ", ".join(allowed)))
+        raise ConfigError("%s: %s is %r, it must be one of %s" % (path, name, value, ", ".join(filter(None, allowed))))

@@ -189,7 +189,7 @@ def must_hand_over_cleanly(run: Run, protocol: str) -> None:
     holdings = run.holdings()
     assert sorted(holdings) == list(range(PARTITIONS))
     for intervals in holdings.values():
-        for (_, given_up, _), (taken, _, _) in zip(intervals, intervals[1:], strict=False):
+        for (_, given_up, _), (taken, _, _) in itertools.pairwise(intervals):
             assert given_up <= taken
     for event in run.events("assigned"):
         assert {f"{t}-{p}" for t, p, _ in event["partitions"]} == set(event["detail"]["intervals"])

@@ -1,0 +1,147 @@
+"""The commit policies and the planted bugs, against answers that a cluster gives only by chance."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost_member import commits, planted
+from fencepost_member.commits import AfterProcessing, BeforeProcessing, Commits
+from fencepost_member.config import LoopConfig
+from fencepost_member.events import EventLog, read
+from fencepost_member.ownership import Ownership
+
+A, B = ("orders", 0), ("orders", 1)
+
+
+class Answers:
+    """A coordinator that gives the answers told, then accepts; each is an error name, or one for each partition."""
+
+    def __init__(self, *answers):
+        self._answers = list(answers)
+        self.asked = []
+
+    def commit(self, offsets):
+        self.asked.append(dict(offsets))
+        answer = self._answers.pop(0) if self._answers else ""
+        return answer if isinstance(answer, dict) else dict.fromkeys(offsets, answer)
+
+    def identity(self):
+        return "member-id", 7
+
+
+@pytest.fixture
+def log(tmp_path):
+    with_path = EventLog(tmp_path / "member-0.1.jsonl", "member-0.1")
+    with_path.found = lambda: [e for e in read(tmp_path / "member-0.1.jsonl").events if e["end_ns"]]
+    yield with_path
+    with_path.close()
+
+
+def policy(kind, adapter, log, *owned, every_ms=0):
+    ownership = Ownership()
+    ownership.take(owned)
+    return kind(LoopConfig(commit_every_ms=every_ms), adapter, Commits(adapter, log), ownership)
+
+
+def test_what_was_refused_is_committed_again_when_it_is_due_again(log):
+    adapter = Answers("REBALANCE_IN_PROGRESS")
+    after = policy(AfterProcessing, adapter, log, A)
+    after.finished(A, 5)
+    after.between()
+    after.between()
+    after.between()
+    assert adapter.asked == [{A: 5}, {A: 5}]
+    assert [(e["outcome"], e["error"]) for e in log.found()] == [("fail", "REBALANCE_IN_PROGRESS"), ("ok", None)]
+
+
+def test_partitions_that_are_answered_differently_are_commits_of_their_own(log):
+    adapter = Answers({A: "", B: "REQUEST_TIMED_OUT"})
+    after = policy(AfterProcessing, adapter, log, A, B)
+    after.finished(A, 5)
+    after.finished(B, 9)
+    after.between()
+    first, second = log.found()
+    assert (first["partitions"], first["outcome"]) == ([["orders", 0, 5]], "ok")
+    assert (second["partitions"], second["outcome"]) == ([["orders", 1, 9]], "info")
+    assert first["begin_ns"] == second["begin_ns"] < second["end_ns"]
+    after.leave()
+    assert adapter.asked[1:] == [{B: 9}]
+
+
+def test_a_commit_never_goes_back_inside_an_interval_and_may_after_it(log):
+    adapter = Answers()
+    after = policy(AfterProcessing, adapter, log, A)
+    for next_offset in (5, 3):
+        after.finished(A, next_offset)
+        after.between()
+    assert adapter.asked == [{A: 5}]
+    after.giving_up([A], lost=True)
+    after.finished(A, 3)
+    after.between()
+    assert adapter.asked == [{A: 5}, {A: 3}]
+
+
+def test_what_is_not_owned_is_not_committed_and_what_is_lost_is_forgotten(log):
+    adapter = Answers()
+    after = policy(AfterProcessing, adapter, log, A, every_ms=60_000)
+    after.finished(A, 5)
+    after.finished(B, 5)
+    after.giving_up([A], lost=True)
+    after.leave()
+    assert adapter.asked == []
+
+
+def test_what_is_given_up_is_committed_while_it_is_still_owned(log):
+    adapter = Answers()
+    after = policy(AfterProcessing, adapter, log, A, B, every_ms=60_000)
+    after.finished(A, 5)
+    after.finished(B, 9)
+    after.giving_up([A], lost=False)
+    assert adapter.asked == [{A: 5}]
+    assert log.found()[0]["detail"] == {"mode": "on-revoke"}
+
+
+@pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "REQUEST_TIMED_OUT", "NOT_COORDINATOR"])
+def test_at_most_once_repeats_a_commit_until_it_is_accepted(log, error):
+    adapter = Answers(error, error)
+    before = policy(BeforeProcessing, adapter, log, A)
+    assert before.admit([(0, A, 4), (1, A, 5)])
+    assert adapter.asked == [{A: 5}] * 3
+
+
+@pytest.mark.parametrize("error", ["UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID", "AN_ERROR_OF_THE_FUTURE"])
+def test_at_most_once_drops_what_it_may_not_commit(log, error):
+    before = policy(BeforeProcessing, Answers(error), log, A)
+    assert not before.admit([(0, A, 4)])
+
+
+def test_at_most_once_gives_up_a_commit_that_nobody_answers(log, monkeypatch):
+    monkeypatch.setattr(commits, "RETRY_WITHIN_S", 0)
+    assert not policy(BeforeProcessing, Answers("NOT_COORDINATOR"), log, A).admit([(0, A, 4)])
+
+
+def test_at_most_once_has_nothing_to_do_with_records_it_does_not_own(log):
+    adapter = Answers()
+    before = policy(BeforeProcessing, adapter, log, A)
+    assert before.admit([])
+    assert not before.admit([(0, B, 4)])
+    assert adapter.asked == []
+
+
+def test_out_of_order_processes_a_poll_back_to_front(log):
+    assert planted.OutOfOrder(None, log, Ownership()).arrange([(0, A, 1), (1, A, 2)]) == [(1, A, 2), (0, A, 1)]
+
+
+def test_a_stale_backlog_goes_on_with_what_was_given_up_but_not_with_what_came_back(log, monkeypatch):
+    monkeypatch.setattr(planted, "BACKLOG_S", 0)
+    monkeypatch.setattr(planted, "STALE_AFTER_S", 0)
+    ownership = Ownership()
+    ownership.take([A, B])
+    backlog = planted.StaleBacklog(None, log, ownership)
+    monkeypatch.setattr(planted, "BACKLOG_S", 60)
+    assert backlog.arrange([(0, A, 1), (1, B, 1)]) == []
+    ownership.give_up([A, B])
+    ownership.take([B])
+    monkeypatch.setattr(planted, "BACKLOG_S", 0)
+    assert backlog.arrange([]) == [(0, A, 1)]
+    assert backlog.arrange([(2, B, 2)]) == [(2, B, 2)]

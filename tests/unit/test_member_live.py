@@ -1,0 +1,86 @@
+"""The live view of a member, from its event file while it is being written."""
+
+from __future__ import annotations
+
+import pytest
+
+from fencepost.live import LiveEvents, Progress, progress
+from fencepost.model import TopicPartition
+from fencepost_member.events import EventLog
+from fencepost_member.recorder import Recorder
+
+ORDERS = [TopicPartition("orders", p) for p in range(3)]
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = EventLog(tmp_path / "member-0.1.jsonl", "member-0.1")
+    yield log
+    log.close()
+
+
+@pytest.fixture
+def live(tmp_path):
+    return LiveEvents(tmp_path / "member-0.1.jsonl")
+
+
+def test_nothing_is_known_of_a_member_that_has_told_nothing(tmp_path):
+    live = LiveEvents(tmp_path / "nobody.jsonl")
+    live.refresh()
+    assert (live.started, live.owned, live.generation, live.last_callback) == (None, frozenset(), -1, None)
+
+
+def test_a_partition_is_owned_from_the_end_of_its_assigned_callback_to_the_begin_of_its_revoked_one(log, live):
+    event = log.begin("assigned", partitions=ORDERS, generation=4, member_id="m")
+    live.refresh()
+    assert live.owned == frozenset()
+    assert live.last_callback[0::2] == ("assigned", 0)
+    log.end(event)
+    live.refresh()
+    assert live.owned == frozenset(ORDERS)
+    assert (live.generation, live.member_id) == (4, "m")
+    event = log.begin("revoked", partitions=ORDERS[:1], generation=4, member_id="m")
+    live.refresh()
+    assert live.owned == frozenset(ORDERS[1:])
+    log.end(event)
+    log.note("lost", partitions=ORDERS[1:2])
+    live.refresh()
+    assert live.owned == frozenset(ORDERS[2:])
+    assert live.callbacks == {"assigned": 1, "revoked": 1, "lost": 1}
+
+
+def test_commits_errors_and_the_end_are_counted(log, live):
+    event = log.begin("commit", partitions=[(*ORDERS[0], 5)])
+    live.refresh()
+    assert live.commits == {}
+    log.end(event, outcome="fail", error="UNKNOWN_MEMBER_ID")
+    log.note("error", error="NETWORK_EXCEPTION", detail={"fatal": False})
+    log.note("error", error="FENCED_INSTANCE_ID", detail={"fatal": True})
+    log.note("started", detail={"pid": 1})
+    log.note("closed")
+    live.refresh()
+    assert live.commits == {"fail": 1}
+    assert live.errors == {"NETWORK_EXCEPTION": 1, "FENCED_INSTANCE_ID": 1}
+    assert (live.fatal, live.started, live.closed) == ("FENCED_INSTANCE_ID", {"pid": 1}, True)
+
+
+def test_a_line_that_is_no_event_is_told_and_the_next_one_is_read(log, live, tmp_path):
+    with (tmp_path / "member-0.1.jsonl").open("a") as file:
+        file.write("nonsense\n")
+    log.note("closed")
+    live.refresh()
+    assert live.closed
+    assert len(live.damage) == 1
+
+
+def test_progress_is_the_sum_over_all_lives_of_members_and_producers(tmp_path):
+    for actor in ("member-0.1", "member-0.2"):
+        lane = Recorder(tmp_path, actor, capacity=8).lane()
+        for offset in range(3):
+            lane.done(lane.delivered(0, offset, 0, 0, offset, 0, 0, offset))
+        lane.delivered(0, 3, 0, 0, 3, 0, 0, 3)
+    sends = Recorder(tmp_path, "producer-0", capacity=8).producer_lane()
+    sends.acked(sends.sent(0, 0, 0, 0), 0)
+    sends.sent(0, 0, 0, 1)
+    (tmp_path / "member-9.1.0.seg").write_bytes(b"damaged")
+    assert progress(tmp_path) == Progress(sent=2, acknowledged=1, delivered=8, processed=6)

@@ -1,0 +1,89 @@
+"""The table of Kafka errors, and the names that the adapter gives them."""
+
+from __future__ import annotations
+
+import struct
+
+import pytest
+from confluent_kafka import KafkaError
+
+from fencepost import outcomes
+from fencepost_member.adapters.confluent_kafka import client_settings, error_name, generation_of
+from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
+
+# Every code that librdkafka has a name for.
+CODES = [code for code in range(-199, 130) if not KafkaError(code).name().startswith("ERR_")]
+
+
+def config(**more):
+    return MemberConfig("member-0.1", 0, 0, "history", "g", {"orders": {"0": 0}}, "127.0.0.1:1", **more)
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        ("", "ok"),
+        ("UNKNOWN_MEMBER_ID", "fail"),
+        ("NOT_LEADER_OR_FOLLOWER", "info"),  # it may have been appended before the leadership was lost
+        ("NOT_COORDINATOR", "info"),
+        ("REQUEST_TIMED_OUT", "info"),
+        ("NOT_ENOUGH_REPLICAS", "fail"),
+        ("NOT_ENOUGH_REPLICAS_AFTER_APPEND", "info"),
+        ("LOCAL_PURGE_QUEUE", "fail"),
+        ("LOCAL_PURGE_INFLIGHT", "info"),
+        ("AN_ERROR_OF_THE_FUTURE", "info"),
+    ],
+)
+def test_an_error_is_a_failure_only_where_it_is_definite(error, outcome):
+    assert outcomes.outcome(error) == outcome
+
+
+def test_every_rule_gives_its_reason():
+    assert all(len(rule.why) > 15 for rule in outcomes.TABLE.values())
+
+
+def test_every_name_of_the_table_is_one_that_the_adapter_gives():
+    given = {error_name(KafkaError(code)) for code in CODES}
+    assert outcomes.TABLE.keys() - given == set()
+
+
+def test_the_adapter_gives_kafkas_names_and_marks_its_own():
+    assert error_name(None) == error_name(KafkaError(0)) == ""
+    assert error_name(KafkaError(KafkaError.NOT_LEADER_FOR_PARTITION)) == "NOT_LEADER_OR_FOLLOWER"
+    assert error_name(KafkaError(KafkaError._TRANSPORT)) == "NETWORK_EXCEPTION"
+    assert error_name(KafkaError(KafkaError._QUEUE_FULL)) == "LOCAL_QUEUE_FULL"
+    assert not any(error_name(KafkaError(code)).startswith("_") for code in CODES)
+
+
+def test_the_generation_is_read_from_the_group_metadata_and_from_nothing_else():
+    known = b"CGMDv2:" + struct.pack("=i", 42) + b"group\0member-id\0"
+    assert generation_of(known) == 42
+    for strange in (b"", b"CGMDv2:", b"CGMDv2:\0\0", known.replace(b"v2", b"v3"), b"\xff" * 20):
+        assert generation_of(strange) == -1
+
+
+def test_with_the_consumer_protocol_the_brokers_decide_the_session():
+    times = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500, "fetch.wait.max.ms": 50}
+    settings = client_settings(config(protocol="consumer", client_config=times))
+    assert settings.items() >= {"group.protocol": "consumer", "fetch.wait.max.ms": 50}.items()
+    assert not settings.keys() & {"session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy"}
+
+
+@pytest.mark.parametrize(("protocol", "strategy"), [("eager", "range"), ("cooperative", "cooperative-sticky")])
+def test_the_classic_protocols_differ_by_their_assignor(protocol, strategy):
+    settings = client_settings(config(protocol=protocol, client_config={"session.timeout.ms": 6000}))
+    assert settings["partition.assignment.strategy"] == strategy
+    assert settings["session.timeout.ms"] == 6000
+
+
+def test_only_the_automatic_policy_lets_the_client_commit_and_never_what_was_not_processed():
+    for commit in ("auto", "after-processing", "before-processing"):
+        settings = client_settings(config(loop=LoopConfig(commit=commit)))
+        assert settings["enable.auto.commit"] == (commit == "auto")
+        assert settings["enable.auto.offset.store"] is False
+
+
+@pytest.mark.parametrize("name", ["enable.auto.commit", "group.id", "group.protocol"])
+def test_a_client_setting_that_contradicts_the_group_or_its_loop_is_refused(name):
+    with pytest.raises(ConfigError, match=f"found the client setting {name}"):
+        client_settings(config(client_config={name: "x"}))

@@ -1,0 +1,53 @@
+"""The workload poll_loop: its options, and what a member and a producer are told of them."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import pytest
+
+from fencepost.errors import ScenarioError
+from fencepost.workloads import PollLoop, poll_loop
+from fencepost_member import config, planted
+
+
+def test_members_and_producers_are_told_what_they_know():
+    workload = PollLoop(rate_hz=900, producers=3)
+    assert set(workload.member_config(0)) == {f.name for f in fields(config.LoopConfig)}
+    told = workload.producer_config()
+    assert told["rate_hz"] * told.pop("producers") == 900
+    assert set(told) < {f.name for f in fields(config.ProducerConfig)}
+
+
+def test_both_halves_know_the_same_policies_and_bugs():
+    assert poll_loop.COMMIT_POLICIES == config.COMMIT_POLICIES
+    assert set(poll_loop.PLANTED_BUGS) == set(planted.BUGS) == set(config.PLANTED_BUGS)
+
+
+def test_a_bug_is_planted_in_the_members_that_were_named_or_in_all():
+    some, everywhere = PollLoop(planted_bug="seek-back", planted_in=(1,)), PollLoop(planted_bug="seek-back")
+    assert [some.member_config(m)["planted_bug"] for m in range(3)] == ["", "seek-back", ""]
+    assert [everywhere.member_config(m)["planted_bug"] for m in range(2)] == ["seek-back"] * 2
+
+
+@pytest.mark.parametrize(("commit", "level"), [("auto", "at-least-once"), ("before-processing", "at-most-once")])
+def test_the_commit_policy_decides_what_delivery_may_be_expected(commit, level):
+    promises = {type(p).__name__: p for p in PollLoop(commit=commit).promises()}
+    assert set(promises) == {"Delivery", "Order", "Ownership", "Progress"}
+    assert promises["Delivery"].level == level
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"commit": "never"}, "commit policy 'never' is unknown; known are after-processing"),
+        ({"planted_bug": "sleepy"}, "planted bug 'sleepy' is unknown; known are seek-back"),
+        ({"planted_bug": "out-of-order", "batch": 1}, "needs batch > 1"),
+        ({"batch": 0}, "batch is 0, it must be at least 1"),
+        ({"value_bytes": 8}, "value_bytes is 8, it must be at least 24"),
+        ({"rate_hz": -1}, "rate_hz is -1, it cannot be negative"),
+    ],
+)
+def test_a_wrong_option_is_refused_with_a_sentence(options, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        PollLoop(**options)
