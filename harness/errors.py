@@ -35,7 +35,7 @@ class FaultError(FencepostError):
     """A fault could not be injected or undone. The run stays unknown; the evidence tells which step."""
 
 
-class WaitTimeout(FencepostError):
+class WaitTimeout(FencepostError):  # noqa: N818
     """Something awaited did not come within its bound; the message tells what, the state now, and a hint."""
 
 
@@ -43,9 +43,9 @@ class RunFolderError(FencepostError):
     """A run folder is missing, damaged or of a format that this version does not read."""
 
 
-class BrokenPromises(AssertionError):
+class BrokenPromises(AssertionError):  # noqa: N818
     """The group broke a promise: the verdict is ``invalid``. No retry washes this away."""
 
 
-class UnknownVerdict(FencepostError):
+class UnknownVerdict(FencepostError):  # noqa: N818
     """The run could not be judged (a fault without a witness, too few facts, a stalled host). A retry may help."""

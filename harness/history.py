@@ -56,7 +56,9 @@ class EventKind(StrEnum):
     ASSIGNED = "assigned"  # a callback: one row per partition, begin and end of the callback, interval number in detail
     REVOKED = "revoked"
     LOST = "lost"
-    COMMIT = "commit"  # offset = next offset to read; outcome, error; detail: mode (sync, async, auto, on-revoke, on-close)
+    COMMIT = (
+        "commit"  # offset = next to read; outcome, error; detail: mode (sync, async, auto, on-revoke, on-close)
+    )
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned
@@ -65,7 +67,7 @@ class EventKind(StrEnum):
     PHASE = "phase"  # detail: name
     LAUNCHED = "launched"  # actor = incarnation; the process was started; detail: pid, slot, member
     ENDED = "ended"  # actor = incarnation; the process was reaped; detail: exit_code, how (closed | killed | crashed)
-    FAULT = "fault"  # one row per step and target at inject; detail: step, fault, target, members, brokers, proven, evidence
+    FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason
     ACT = "act"  # a declared act of the harness (rule 12 of the checks): detail: what

@@ -164,9 +164,14 @@ class Injector:
         outcome = Outcome.OK if evidence.took_effect else Outcome.INFO
         self._events.end(event, outcome=outcome, detail={**detail, "evidence": asdict(evidence)})
 
-    def _mark(self, step: Step, **changes: str) -> None:
+    def _mark(self, step: Step, **changes: Any) -> None:
         self.states[step.step] = replace(self.states[step.step], **changes)
 
 
 def _describe(step: Step) -> dict[str, Any]:
-    return {"step": step.step, "fault": codec.snake(type(step.fault).__name__), "expect": step.expect, "required": step.required}
+    return {
+        "step": step.step,
+        "fault": codec.snake(type(step.fault).__name__),
+        "expect": step.expect,
+        "required": step.required,
+    }

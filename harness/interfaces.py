@@ -1,16 +1,19 @@
-"""The contracts between the parts. Each has at most five methods; what only some things can do is a protocol of its own.
+"""The contracts between the parts, at most five methods each; what only some things can do is a protocol of its own.
 
 Nobody inherits from these: an implementation just has the methods, and mypy checks that it does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
-from fencepost.model import TopicPartition
+from fencepost.model import TopicPartition, View
+
+if TYPE_CHECKING:
+    from fencepost.scenario import Topic
 
 
 @dataclass(frozen=True)
@@ -87,6 +90,20 @@ class Admin(Protocol):
         preferred election. Returns when the requests are accepted; the caller proves the move."""
 
 
+class TopicAdmin(Protocol):
+    """The administration of topics, past all proxies."""
+
+    def create_topics(self, topics: Iterable[Topic]) -> None:
+        """Create topics and return once every broker knows a leader for each partition."""
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        """Where the log of every partition of ``topic`` ends."""
+
+
+class ClusterAdmin(Admin, TopicAdmin, Protocol):
+    """Both."""
+
+
 class BrokerEvidence(Protocol):
     """What the brokers themselves recorded, read from their files (also after the cluster was stopped by the run)."""
 
@@ -115,7 +132,7 @@ class Cluster(Protocol):
         """The proxies."""
 
     @property
-    def admin(self) -> Admin:
+    def admin(self) -> ClusterAdmin:
         """The administrator's view."""
 
     @property
@@ -133,42 +150,14 @@ class Cluster(Protocol):
 class ClusterSpec:
     """What a cluster is started with; computed from the scenario.
 
-    Attributes:
-        brokers: how many; ids are 1..brokers.
-        slots: how many members can be behind proxies at once.
-        broker_config, controller_config: Kafka settings on top of the harness's own.
+    ``brokers``: how many, ids 1..brokers; ``slots``: how many members can be behind proxies at once; ``*_config``:
+    Kafka settings on top of the harness's own.
     """
 
     brokers: int = 3
     slots: int = 8
     broker_config: Mapping[str, Any] = field(default_factory=dict)
     controller_config: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class MemberView:
-    """What is known of one member at one moment.
-
-    ``alive``: its process runs (paused or not). ``disturbed``: a fault of the schedule has it in its hands.
-    """
-
-    index: int
-    slot: int
-    incarnation: str
-    alive: bool
-    disturbed: bool = False
-    owned: frozenset[TopicPartition] = frozenset()
-
-
-@dataclass(frozen=True)
-class View:
-    """The cluster and the group at one moment; selectors resolve against it."""
-
-    members: tuple[MemberView, ...]
-    brokers: tuple[int, ...]
-    leaders: Mapping[TopicPartition, int]
-    coordinator: int
-    group: str
 
 
 @dataclass(frozen=True)
@@ -215,11 +204,10 @@ class Injection(Protocol):
 
 
 class Fault(Protocol):
-    """A mechanism: frozen dataclass; its fields are its options.
+    """A mechanism: a frozen dataclass whose fields are its options.
 
-    ``needs`` names the abilities of a back-end that it uses (``signal``, ``links``, ``admin``);
-    ``hits`` says what it can be aimed at (``members``, ``brokers``);
-    ``heals`` whether there is something to take back (False: a healing time is a plan error).
+    ``needs``: abilities of a back-end (``signal``, ``links``, ``admin``); ``hits``: what it can be aimed at
+    (``members``, ``brokers``); ``heals``: whether there is something to take back (else a healing time is refused).
     """
 
     needs: ClassVar[frozenset[str]]
@@ -240,10 +228,7 @@ class Selector(Protocol):
 
 
 class Promise(Protocol):
-    """What the user claims of the group; a frozen dataclass that knows which anomalies break it.
-
-    ``kinds`` maps every anomaly kind that it judges to ``safety`` or ``liveness``.
-    """
+    """What the user claims of the group; a frozen dataclass. ``kinds``: anomaly kind to ``safety`` or ``liveness``."""
 
     kinds: ClassVar[Mapping[str, str]]
 

@@ -28,15 +28,16 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
         RunFolderError: there is no such run folder.
     """
     from fencepost.checkers import judge as checks
+    from fencepost.checkers import spark_judge
     from fencepost.checkers.session import Spark
 
     folder = RunFolder.open(run)
-    own = Spark.start() if spark is None else None
+    session = spark or Spark.start()
     try:
-        verdict = checks.judge(folder.path, spark or own, only)
+        verdict = checks.judge(folder.path, spark_judge.finder(session), only)
     finally:
-        if own is not None:
-            own.stop()
+        if spark is None:
+            session.stop()
     if not only:
         folder.write_verdict(verdict)
         render(folder.path)

@@ -52,6 +52,32 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
+@dataclass(frozen=True)
+class MemberView:
+    """What is known of one member at one moment.
+
+    ``alive``: its process runs (paused or not). ``disturbed``: a fault of the schedule has it in its hands.
+    """
+
+    index: int
+    slot: int
+    incarnation: str
+    alive: bool
+    disturbed: bool = False
+    owned: frozenset[TopicPartition] = frozenset()
+
+
+@dataclass(frozen=True)
+class View:
+    """The cluster and the group at one moment; selectors resolve against it."""
+
+    members: tuple[MemberView, ...]
+    brokers: tuple[int, ...]
+    leaders: Mapping[TopicPartition, int]
+    coordinator: int
+    group: str
+
+
 @dataclass(frozen=True, order=True)
 class Anomaly:
     """Something that was seen in a history, before any promise is consulted.

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
@@ -24,13 +24,14 @@ from fencepost.evidence.seal import seal
 from fencepost.evidence.wire import group_partition
 from fencepost.history import EventKind
 from fencepost.injector import Injector
-from fencepost.interfaces import Cluster, MemberView, Node, View
+from fencepost.interfaces import Cluster
 from fencepost.model import TopicPartition
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
 from fencepost.schedule import Plan, check_abilities, plan_to_json
 from fencepost.store import RunFolder
 from fencepost.versions import versions
+from fencepost.world import World
 from fencepost_member.events import EventLog
 
 BACKENDS = {"local": (local.start, frozenset({"signal", "links", "admin"}))}
@@ -92,37 +93,6 @@ def run(scenario: Scenario, *, seed: int, runs: Path, observe: Observer | None =
     return folder.path
 
 
-class _World:
-    """What faults may touch (``interfaces.World``), and the view that selectors see."""
-
-    def __init__(
-        self, cluster: Cluster, group: groups.Group, topics: Mapping[str, Mapping[int, int]], name: str
-    ) -> None:
-        self.cluster, self._group, self._topics, self._name = cluster, group, topics, name
-        self.disturbed: set[int] = set()
-
-    @property
-    def members(self) -> list[Node]:
-        return list(self._group.members)
-
-    def slot_of(self, member: int) -> int:
-        return self._group.members[member].slot
-
-    def view(self) -> View:
-        self._group.refresh()
-        leaders = {
-            TopicPartition(topic, p): leader
-            for topic in self._topics
-            for p, leader in self.cluster.admin.leaders(topic).items()
-        }
-        members = tuple(
-            MemberView(m.index, m.slot, m.actor, m.pid is not None, m.index in self.disturbed, m.owned)
-            for m in self._group.members
-        )
-        coordinator = self.cluster.admin.coordinator(self._name)
-        return View(members, tuple(self.cluster.brokers), leaders, coordinator, self._name)
-
-
 class _Run:
     """The phases of one run, in order. Everything it starts belongs to ``owner``."""
 
@@ -151,7 +121,7 @@ class _Run:
                 cluster.admin.create_topics(self._scenario.topics)
             group = self._group = self._make_group(cluster)
             stack.callback(group.kill)
-            world = _World(cluster, group, self._topics, self._name)
+            world = World(cluster, group, self._topics, self._name)
             injector = self._injector = Injector(self._plan, world, self._events, world.disturbed)
             with self._phase("warm-up"):
                 group.start()

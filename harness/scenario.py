@@ -13,7 +13,7 @@ from typing import Any
 from fencepost import codec, schedule, targets
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec, Promise, Workload
-from fencepost.schedule import Entry, PastSession
+from fencepost.schedule import Entry, PastSession, Plan, make_plan
 
 PROTOCOLS = ("eager", "cooperative", "consumer")
 
@@ -113,17 +113,18 @@ class Scenario:
             raise ScenarioError(f"scenario {self.name!r} names a topic twice")
         for topic in self.topics:
             if topic.replication_factor > self.brokers:
+                wanted = topic.replication_factor
                 raise ScenarioError(
-                    f"topic {topic.name!r} wants {topic.replication_factor} replicas, but there are {self.brokers} brokers"
+                    f"topic {topic.name!r} wants {wanted} replicas, but there are {self.brokers} brokers"
                 )
 
     def judged_by(self) -> tuple[Promise, ...]:
         """The promises of the scenario, or else the workload's."""
         return self.promises or tuple(self.workload.promises())
 
-    def plan(self, seed: int) -> schedule.Plan:
+    def plan(self, seed: int) -> Plan:
         """The schedule with every draw made from ``seed``. Raises PlanError where it cannot do what it says."""
-        return schedule.make_plan(self.schedule, seed, self.group.session_timeout_ms / 1000)
+        return make_plan(self.schedule, seed, self.group.session_timeout_ms / 1000)
 
     def cluster_spec(self) -> ClusterSpec:
         """The cluster that this scenario needs: slots and protocol times are computed from the group."""
@@ -157,7 +158,9 @@ class Scenario:
         """The inverse of ``to_json``, and the reader of TOML scenarios. Raises ScenarioError."""
         unknown = sorted(set(data) - {f.name for f in fields(cls)})
         if unknown:
-            raise ScenarioError(f"a scenario has no part {unknown[0]!r}; it has {', '.join(f.name for f in fields(cls))}")
+            raise ScenarioError(
+                f"a scenario has no part {unknown[0]!r}; it has {', '.join(f.name for f in fields(cls))}"
+            )
         parts = dict(data)
         parts["topics"] = tuple(codec.build(Topic, t, "a topic") for t in parts.get("topics", ()))
         parts["group"] = codec.build(Group, parts.get("group", {}), "the group")

@@ -87,7 +87,7 @@ class RunFolder:
         try:
             value = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
-            raise RunFolderError(f"{path} is missing: the run did not get that far, or the folder is damaged") from error
+            raise RunFolderError(f"{path} is missing: the run ended early, or the folder is damaged") from error
         except (OSError, ValueError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}") from error
         if not isinstance(value, dict):
@@ -95,7 +95,7 @@ class RunFolder:
         version = value.pop("format_version", None)
         if version != FORMAT_VERSION:
             raise RunFolderError(
-                f"{path} has format version {version!r}; this Fencepost reads {FORMAT_VERSION}: use the release that made it"
+                f"{path} has format version {version!r}; this release reads {FORMAT_VERSION}: use the one that made it"
             )
         return value
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import Target, View
-from fencepost.model import TopicPartition
+from fencepost.interfaces import Target
+from fencepost.model import TopicPartition, View
 
 
 def _partition(name: str) -> TopicPartition:

@@ -11,7 +11,8 @@ import pytest
 from fencepost.clock import eventually, now_ns
 from fencepost.errors import FaultError
 from fencepost.injector import Injector
-from fencepost.interfaces import Evidence, MemberView, View
+from fencepost.interfaces import Evidence
+from fencepost.model import MemberView, View
 from fencepost.schedule import at, make_plan
 from fencepost.targets import member, one_member
 from fencepost_member.events import EventLog
@@ -116,9 +117,14 @@ def test_everything_is_undone_in_reverse_order_even_when_one_undo_fails(perform)
         at(0, Scripted("third", diary), member(0), heal_after=60),
         at(50, Scripted("never", diary), member(0)),
     )
-    with pytest.raises(KeyboardInterrupt), injector.undone_on_exit():
-        injector.do_what_is_due()
-        raise KeyboardInterrupt
+
+    def interrupted():
+        with injector.undone_on_exit():
+            injector.do_what_is_due()
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
     assert diary[3:] == ["third undone", "second undone", "first undone"]
     assert [e["outcome"] for e in events() if e["kind"] == "healed"] == ["ok", "info", "ok"]
     assert injector.finished
@@ -140,5 +146,3 @@ def test_a_step_whose_target_never_comes_is_not_applicable_and_says_so(perform, 
     assert fault.diary == []
     assert [(e["kind"], e["detail"]["step"]) for e in events()] == [("skipped", 0)]
     assert injector.states[0].state == "not-applicable"
-
-

@@ -73,8 +73,8 @@ def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):
         ("at = 1", "", "needs the option 'at_s'"),
         ("at = 1", "at = 1\nwhen = 2", "no option 'when'"),
         ("members = 2", "members = 0", "at least one member"),
-        ("partitions = 2", "partitions = 2, replication_factor = 4", "wants 4 replicas"),
-        ('name = "tiny"', 'name = ', "cannot be read"),
+        ("partitions = 2", "partitions = 2, replication_factor = 4", "wants 4 replicas of 3"),
+        ('name = "tiny"', "name = ", "cannot be read"),
     ],
 )
 def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path, before, after, sentence):
@@ -85,9 +85,9 @@ def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path, before, after
 
 
 def test_a_missing_file_and_an_unknown_name_are_told_apart():
-    with pytest.raises(ScenarioError, match="there is no file nowhere.toml"):
+    with pytest.raises(ScenarioError, match=r"there is no file nowhere\.toml"):
         catalogue.load("nowhere.toml")
-    with pytest.raises(ScenarioError, match="known are .*demo"):
+    with pytest.raises(ScenarioError, match=r"known are .*demo"):
         catalogue.load("nowhere")
 
 

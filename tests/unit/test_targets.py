@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import MemberView, Target, View
-from fencepost.model import TopicPartition
+from fencepost.interfaces import Target
+from fencepost.model import MemberView, TopicPartition, View
 from fencepost.targets import all_members, coordinator, leader_of, member, one_member, owner_of
 
 ORDERS_3 = TopicPartition("orders", 3)
