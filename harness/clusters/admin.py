@@ -7,11 +7,11 @@ that a broker does not answer is asked of the next.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, Protocol
+from typing import Any
 
 from kafka import errors as kafka_errors
+from kafka.net.inet import KafkaNetSocket
 from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.admin import AlterPartitionReassignmentsRequest, CreateTopicsRequest, ElectLeadersRequest
@@ -22,45 +22,27 @@ from fencepost.clock import eventually
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
 from fencepost.model import TopicPartition
+from fencepost.scenario import Topic
 
 OFFSETS_TOPIC = "__consumer_offsets"
 ANSWER_MS = 1500
 WITHIN_S = 15.0
-PREFERRED = 0
-LATEST = -1
-GROUP = 0
-_ONLY = "bootstrap-0"  # the library's name for the first (here: only) address of a connection manager
+PREFERRED, LATEST, GROUP = 0, -1, 0
+_ONLY = "bootstrap-0"  # what the library calls the first (here: the only) address of a connection manager
 
 
-class NewTopic(Protocol):
-    """What is needed to create a topic; a scenario's ``Topic`` has it."""
+class _Socket(KafkaNetSocket):  # type: ignore[misc]
+    """A plain connection whose socket is closed when it cannot be made; the library's own is left to the collector."""
 
-    @property
-    def name(self) -> str:
-        """Its name."""
+    SCHEMES = ("closing",)
 
-    @property
-    def partitions(self) -> int:
-        """How many partitions."""
-
-    @property
-    def replication_factor(self) -> int:
-        """How many replicas of each."""
-
-    @property
-    def config(self) -> Mapping[str, Any]:
-        """Topic settings."""
-
-
-def group_partition(group: str, partitions: int) -> int:
-    """The partition of ``__consumer_offsets`` that keeps ``group``: Java's hash of its name, made positive."""
-    value = 0
-    units = group.encode("utf-16-be", "surrogatepass")
-    for at in range(0, len(units), 2):
-        value = (31 * value + int.from_bytes(units[at : at + 2], "big")) & 0xFFFFFFFF
-    signed = value - (1 << 32) if value & 0x80000000 else value
-    # Math.abs of the smallest int is itself in Java; Kafka's Utils.abs makes it 0.
-    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
+    async def sock_connect(self, *arguments: Any, **options: Any) -> Any:
+        """Connect, or close."""
+        try:
+            return await super().sock_connect(*arguments, **options)
+        except BaseException:
+            arguments[1].close()
+            raise
 
 
 class ObserverAdmin:
@@ -74,6 +56,7 @@ class ObserverAdmin:
                 self._net,
                 bootstrap_servers=str(endpoint),
                 client_id="fencepost-admin",
+                proxy_url="closing://",  # no proxy: how the library is told to use _Socket
                 request_timeout_ms=ANSWER_MS,
                 socket_connection_setup_timeout_ms=ANSWER_MS,
                 socket_connection_setup_timeout_max_ms=ANSWER_MS,
@@ -83,16 +66,14 @@ class ObserverAdmin:
             for broker, endpoint in observers.items()
         }
         self._order = list(self._brokers)
-        self._lock = threading.Lock()
 
     def close(self) -> None:
         """Close all connections. May be called twice."""
-        with self._lock:
-            brokers, self._brokers = self._brokers, {}
+        brokers, self._brokers = self._brokers, {}
         for manager in brokers.values():
             self._net.run(manager.close)
         if brokers:
-            self._net.stop()
+            self._net.close()
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Leader broker of every partition of ``topic``; -1 where there is none, nothing when there is no topic."""
@@ -115,18 +96,15 @@ class ObserverAdmin:
             WaitTimeout: no coordinator answered within 15 s.
         """
 
-        def fetch() -> dict[TopicPartition, int] | None:
+        def fetch() -> tuple[dict[TopicPartition, int]] | None:
             answer = self._ask_once(self.coordinator(group), _offset_fetch(group))
             if answer is None or answer.groups[0].error_code:
                 return None
-            offsets = {
-                TopicPartition(topic.name, partition.partition_index): int(partition.committed_offset)
-                for topic in answer.groups[0].topics
-                for partition in topic.partitions
-            }
-            return _Found({tp: offset for tp, offset in offsets.items() if offset >= 0})
+            found = [(topic.name, partition) for topic in answer.groups[0].topics for partition in topic.partitions]
+            offsets = {TopicPartition(name, p.partition_index): int(p.committed_offset) for name, p in found}
+            return ({tp: offset for tp, offset in offsets.items() if offset >= 0},)
 
-        return dict(eventually(fetch, WITHIN_S, f"the coordinator of {group} to tell its offsets"))
+        return eventually(fetch, WITHIN_S, f"the coordinator of {group} to tell its offsets")[0]
 
     def move_leader(self, tp: TopicPartition, to_broker: int) -> None:
         """Make ``to_broker`` the leader without a crash: same replicas in another order, then a preferred election.
@@ -138,17 +116,16 @@ class ObserverAdmin:
         if to_broker not in replicas:
             raise ClusterError(f"broker {to_broker} holds no replica of {tp} (they are on {list(replicas)})")
         order = [to_broker, *(replica for replica in replicas if replica != to_broker)]
-        answer = self._ask(lambda: _reassignment(tp, order))
-        _refuse(answer.error_code, answer.error_message, f"the reassignment of {tp}")
-        result = answer.responses[0].partitions[0]
-        _refuse(result.error_code, result.error_message, f"the reassignment of {tp}")
-        answer = self._ask(lambda: _election(tp))
-        _refuse(answer.error_code, "", f"the election of broker {to_broker} for {tp}")
-        result = answer.replica_election_results[0].partition_result[0]
-        if kafka_errors.for_code(result.error_code) is not kafka_errors.ElectionNotNeededError:
-            _refuse(result.error_code, result.error_message, f"the election of broker {to_broker} for {tp}")
+        what = f"making broker {to_broker} the leader of {tp}"
+        moved = self._ask(lambda: _reassignment(tp, order))
+        for result in (moved, *moved.responses[0].partitions):
+            _refuse(result, what)
+        elected = self._ask(lambda: _election(tp))
+        for result in (elected, *elected.replica_election_results[0].partition_result):
+            if kafka_errors.for_code(result.error_code) is not kafka_errors.ElectionNotNeededError:
+                _refuse(result, what)
 
-    def create_topics(self, topics: Iterable[NewTopic]) -> None:
+    def create_topics(self, topics: Iterable[Topic]) -> None:
         """Create topics and return once every broker knows a leader for each partition.
 
         Raises:
@@ -159,7 +136,7 @@ class ObserverAdmin:
         if not wanted:
             return
         for result in self._ask(lambda: _creation(wanted.values())).topics:
-            _refuse(result.error_code, result.error_message, f"topic {result.name}")
+            _refuse(result, f"topic {result.name}")
 
         def led() -> bool:
             answers = [self._ask_once(broker, _metadata(*wanted)) for broker in self._brokers]
@@ -192,6 +169,8 @@ class ObserverAdmin:
 
     def _ask(self, request: Callable[[], Any]) -> Any:
         """The answer of any broker; the one that answered last is asked first."""
+        if not self._brokers:
+            raise ClusterError("the cluster was stopped: nobody can be asked any more")
 
         def answer() -> Any:
             for broker in list(self._order):
@@ -214,38 +193,26 @@ class ObserverAdmin:
             return None
 
 
-class _Found(dict[TopicPartition, int]):
-    """A dict that is true even when it is empty: no commits is an answer."""
-
-    def __bool__(self) -> bool:
-        return True
-
-
 def _metadata(*topics: str) -> Any:
     wanted = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
     return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
 
-def _all_led(answer: Any, wanted: Mapping[str, NewTopic]) -> bool:
+def _all_led(answer: Any, wanted: Mapping[str, Topic]) -> bool:
     led = {t.name: [p for p in t.partitions if p.leader_id >= 0] for t in answer.topics}
     return all(len(led.get(name, [])) == topic.partitions for name, topic in wanted.items())
 
 
 def _offset_fetch(group: str) -> Any:
-    return OffsetFetchRequest(
-        groups=[OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)],
-        require_stable=False,
-        min_version=8,
-        max_version=9,
-    )
+    wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)]
+    return OffsetFetchRequest(groups=wanted, require_stable=False, min_version=8, max_version=9)
 
 
 def _reassignment(tp: TopicPartition, replicas: list[int]) -> Any:
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic
     partition = topic.ReassignablePartition(partition_index=tp.partition, replicas=replicas)
-    return AlterPartitionReassignmentsRequest(
-        timeout_ms=ANSWER_MS, topics=[topic(name=tp.topic, partitions=[partition])]
-    )
+    wanted = [topic(name=tp.topic, partitions=[partition])]
+    return AlterPartitionReassignmentsRequest(timeout_ms=ANSWER_MS, topics=wanted)
 
 
 def _election(tp: TopicPartition) -> Any:
@@ -254,40 +221,29 @@ def _election(tp: TopicPartition) -> Any:
     )
 
 
-def _creation(topics: Iterable[NewTopic]) -> Any:
+def _creation(topics: Iterable[Topic]) -> Any:
     new = CreateTopicsRequest.CreatableTopic
-    return CreateTopicsRequest(
-        topics=[
-            new(
-                name=topic.name,
-                num_partitions=topic.partitions,
-                replication_factor=topic.replication_factor,
-                assignments=[],
-                configs=[new.CreatableTopicConfig(name=name, value=str(value)) for name, value in topic.config.items()],
-            )
-            for topic in topics
-        ],
-        timeout_ms=ANSWER_MS,
-    )
+    wanted = [
+        new(
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            assignments=[],
+            configs=[new.CreatableTopicConfig(name=name, value=str(value)) for name, value in topic.config.items()],
+        )
+        for topic in topics
+    ]
+    return CreateTopicsRequest(topics=wanted, timeout_ms=ANSWER_MS)
 
 
-def _list_offsets(topic: str, partitions: list[int]) -> Any:
+def _list_offsets(topic: str, partitions: Iterable[int]) -> Any:
     wanted = ListOffsetsRequest.ListOffsetsTopic
-    return ListOffsetsRequest(
-        replica_id=-1,
-        isolation_level=0,
-        topics=[
-            wanted(
-                name=topic,
-                partitions=[
-                    wanted.ListOffsetsPartition(partition_index=partition, timestamp=LATEST) for partition in partitions
-                ],
-            )
-        ],
-    )
+    asked = [wanted.ListOffsetsPartition(partition_index=partition, timestamp=LATEST) for partition in partitions]
+    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[wanted(name=topic, partitions=asked)])
 
 
-def _refuse(code: int, message: str | None, what: str) -> None:
-    error = kafka_errors.for_code(code)
+def _refuse(result: Any, what: str) -> None:
+    error = kafka_errors.for_code(result.error_code)
     if error is not kafka_errors.NoError:
-        raise ClusterError(f"{what} was refused: {error.__name__}{f' ({message})' if message else ''}")
+        told = getattr(result, "error_message", None)
+        raise ClusterError(f"{what} was refused: {error.__name__}{f' ({told})' if told else ''}")

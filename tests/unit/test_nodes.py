@@ -1,10 +1,9 @@
-"""The pure half of the local back-end: settings, addresses, and where a group's offsets live."""
+"""The pure half of the local back-end: settings and addresses."""
 
 import pytest
 
 from fencepost.clusters import nodes
 from fencepost.clusters.addresses import Addresses
-from fencepost.clusters.admin import group_partition
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec
@@ -102,18 +101,3 @@ def test_meta_properties_mark_a_directory_as_formatted() -> None:
         "node.id=3",
         "directory.id=d",
     ]
-
-
-@pytest.mark.parametrize(
-    ("group", "java_hash"),
-    [
-        ("", 0),
-        ("hello", 99162322),
-        ("orders", -1008770331),
-        ("polygenelubricants", 0),  # Java's hash is the smallest int, which has no positive
-        ("\N{PILE OF POO}", 1772556),  # two UTF-16 units
-    ],
-)
-def test_the_place_of_a_group_is_the_hash_that_kafka_takes(group: str, java_hash: int) -> None:
-    for partitions in (1, 3, 50):
-        assert group_partition(group, partitions) == abs(java_hash) % partitions

@@ -1,0 +1,154 @@
+"""Nothing outlives its owner: the harness is ended in every way and at several moments, and then we look."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+
+from fencepost.clock import eventually
+from fencepost.clusters import cache, reaper
+from fencepost.processes import Owner, sweep
+
+pytestmark = pytest.mark.cluster
+
+# A harness of its own: says how far it is, then waits to be killed.
+HARNESS = """
+import signal, sys, threading
+from pathlib import Path
+from fencepost.clusters import local
+from fencepost.interfaces import ClusterSpec
+from fencepost.processes import Owner
+
+def say(*words):
+    print(*words, flush=True)
+
+with Owner.open(Path(sys.argv[1])) as owner:
+    say("owner", owner.token, owner.directory)
+    cluster = local.start(ClusterSpec(brokers=1, slots=1), owner)
+    if sys.argv[2] == "paused":
+        cluster.brokers[1].signal(signal.SIGSTOP)
+    say("serving", cluster.links.endpoint(0, 1)[0])
+    threading.Event().wait()
+"""
+
+
+@dataclass
+class Harness:
+    """A harness in a process of its own, and what it told of itself."""
+
+    process: subprocess.Popen[str]
+    token: str
+    directory: Path
+
+    def carriers(self) -> list[psutil.Process]:
+        return list(reaper.owned(self.token))
+
+    def line(self) -> list[str]:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline().split()
+
+    def nothing_is_left(self) -> bool:
+        return not self.directory.exists() and not self.carriers()
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Callable[[str], Harness]]:
+    running: list[subprocess.Popen[str]] = []
+
+    def begin(how: str) -> Harness:
+        argv = [sys.executable, "-c", HARNESS, str(tmp_path), how]
+        process = subprocess.Popen(argv, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        running.append(process)
+        harness = Harness(process, "", Path())
+        _, harness.token, directory = harness.line()
+        harness.directory = Path(directory)
+        return harness
+
+    yield begin
+    for process in running:
+        process.kill()
+        process.wait()
+        assert process.stdout is not None
+        process.stdout.close()
+
+
+def address_is_free(host: str) -> bool:
+    lock = os.open(cache.directory() / "addresses" / host.split(".")[2], os.O_RDWR)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    finally:
+        os.close(lock)
+    return True
+
+
+@pytest.mark.parametrize("processes", [0, 1, 3])
+def test_a_harness_killed_while_it_starts_processes_leaves_nothing(
+    start: Callable[[str], Harness], processes: int
+) -> None:
+    harness = start("plain")
+    eventually(lambda: len(harness.carriers()) >= processes, 30, f"{processes} processes", every_s=0.001)
+    harness.process.kill()
+    eventually(harness.nothing_is_left, 10, "the reaper to remove everything", state=lambda: str(harness.carriers()))
+
+
+@pytest.mark.parametrize(
+    ("number", "broker"),
+    [(signal.SIGKILL, "plain"), (signal.SIGKILL, "paused"), (signal.SIGTERM, "plain"), (signal.SIGINT, "paused")],
+)
+def test_a_harness_ended_while_its_cluster_serves_leaves_nothing(
+    start: Callable[[str], Harness], number: signal.Signals, broker: str
+) -> None:
+    harness = start(broker)
+    _, host = harness.line()
+    assert len(harness.carriers()) == 3  # controller, broker, Toxiproxy
+    assert not address_is_free(host)
+    os.killpg(harness.process.pid, number)  # the whole group, as Ctrl-C at a terminal does
+    eventually(harness.nothing_is_left, 10, "the reaper to remove everything", state=lambda: str(harness.carriers()))
+    eventually(lambda: address_is_free(host), 2, f"the address {host} to be free")
+
+
+def test_what_an_owner_and_its_reaper_left_when_both_died_is_swept_by_the_next_one(
+    start: Callable[[str], Harness], tmp_path: Path
+) -> None:
+    harness = start("paused")
+    _, host = harness.line()
+    (watcher,) = (c for c in psutil.Process(harness.process.pid).children() if "reaper.py" in " ".join(c.cmdline()))
+    watcher.kill()
+    harness.process.kill()
+    harness.process.wait()
+    assert len(harness.carriers()) == 3
+    with Owner.open(tmp_path) as owner:
+        assert owner.directory.is_dir()
+        assert harness.nothing_is_left()
+        assert address_is_free(host)
+
+
+def test_an_owner_that_lives_is_not_swept(tmp_path: Path) -> None:
+    with Owner.open(tmp_path) as owner:
+        sleeper = owner.spawn(["sleep", "60"], log=owner.directory / "log")
+        assert sweep(tmp_path) == []
+        assert sleeper.poll() is None
+        assert owner.directory.is_dir()
+    assert sleeper.poll() == -signal.SIGKILL
+    assert not owner.directory.exists()
+
+
+def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
+    with Owner.open(tmp_path) as owner:
+        log = owner.directory / "log"
+        shell = owner.spawn(["sh", "-c", "setsid sleep 60 & setsid sleep 61 & wait"], log=log)
+        family = eventually(lambda: len(found := shell.children()) == 2 and found, 5, "two children")
+        family[0].suspend()
+        shell.suspend()
+    assert not [child for child in family if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
