@@ -124,25 +124,23 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     """``stuck-partition``: records wait in the quiet window, and nothing is delivered for over ``bounds.stuck_ns``.
 
     The moments of delivery of a partition (all incarnations) cut the quiet window into gaps. A record *waits* in a gap
-    when it is visible, acknowledged, not below the group's start and not delivered before the gap's end; it waits from
-    its acknowledgement or the gap's begin, whichever is later. One sighting for each gap in which a record waits longer
-    than the bound: offset: the smallest such; times: from the earliest begin of such a wait to the end of the gap.
+    when it is visible, acknowledged, not below the group's start, and above every offset delivered up to the gap's
+    begin; it waits from its acknowledgement or the gap's begin, whichever is later, to the gap's end. One sighting for
+    each gap in which a record waits longer than the bound: offset: the smallest such; times: from the earliest begin of
+    such a wait to the end of the gap.
 
     members: who certainly owned it when the bound was over (the earliest assigned, then incarnation); cause ``unowned``
     when nobody did; excuse ``no leader``: the partition had none at some time between.
     """
     quiet, bound = history.tables.quiet, history.bounds.stuck_ns
     for tp, log in history.log.items():
-        first = {o: min(r.delivered_ns for r in history.of_offset[tp, o]) for o in log if (tp, o) in history.of_offset}
-        inside = {
-            row.delivered_ns for row in history.rows.get(tp, ()) if quiet.begin_ns < row.delivered_ns < quiet.end_ns
-        }
+        delivered = [(row.delivered_ns, row.offset) for row in history.rows.get(tp, ())]
+        inside = {at_ns for at_ns, _ in delivered if quiet.begin_ns < at_ns < quiet.end_ns}
+        acked = {o: history.acknowledged[tp, o].acked_ns for o in log if (tp, o) in history.acknowledged}
         for begin_ns, end_ns in pairwise(sorted({*quiet, *inside})):
-            waiting = {
-                o: max(begin_ns, history.acknowledged[tp, o].acked_ns)
-                for o in log
-                if o >= history.start(tp) and (tp, o) in history.acknowledged and first.get(o, end_ns) >= end_ns
-            }
+            highest = max((o for at_ns, o in delivered if at_ns <= begin_ns), default=-1)
+            first = max(history.start(tp), highest + 1)
+            waiting = {o: max(begin_ns, at_ns) for o, at_ns in acked.items() if o >= first}
             late = {o: since for o, since in waiting.items() if end_ns - since > bound}
             if late:
                 since = min(late.values())

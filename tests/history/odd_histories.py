@@ -1,0 +1,151 @@
+"""Random run folders, told with the builder: several partitions, each with a story of its own, then tampered with.
+
+They are no likely histories. Times lie on a coarse grid, so that moments coincide; every field of a record that a rule
+looks at is sometimes changed; so that two finders that agree on some hundred of them agree on what the rules mean.
+"""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+from fencepost.history import State
+from history.builder import HistoryBuilder, MemberTeller, Row, ns
+
+HUGE = 3_000_000_000_000
+
+
+def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
+    """Write and seal one run; the same seed tells the same run."""
+    rng = random.Random(seed)
+    config = {"auto.offset.reset": "latest"} if rng.random() < 0.2 else {}
+    h = HistoryBuilder(folder, partitions, keys=rng.choice([1, 2, 5]), classic=rng.random() < 0.3, config=config)
+    if rng.random() < 0.3:
+        h.phases["drain"] = (20.1, rng.choice([21.0, 60.0, 120.0]))
+    members = [h.member(index) for index in (0, 1, 2)] + [h.member(1)]
+    for tp in range(partitions):
+        _write(h, rng, tp)
+        _story(h, rng, tp, members)
+    for member in members:
+        _end(rng, member)
+    _surroundings(h, rng, members)
+    for member in members:
+        for row in member.rows:
+            _tamper(h, rng, row)
+    _tamper_with_log(h, rng)
+    return h.seal()
+
+
+def _time(rng: random.Random, low: float = 1.0, high: float = 30.0) -> float:
+    return rng.randrange(round(low * 4), round(high * 4)) / 4
+
+
+def _write(h: HistoryBuilder, rng: random.Random, tp: int) -> None:
+    h._next[tp] = rng.choice([0, 0, 7, HUGE])
+    for _ in range(rng.randrange(1, 5)):
+        hole = rng.choice([0, 0, 1, 2, 40, 1_000_000]) if rng.random() < 0.5 else 0
+        acked = rng.random() < 0.9
+        h.write(rng.randrange(1, 9), tp, at=rng.choice([0.5, 5.0, 25.0]), hole=hole, acked=acked)
+
+
+def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberTeller]) -> None:
+    """Some owners after (or beside) one another, each with some polls, commits, and a way to go."""
+    offsets = sorted(offset for number, offset in h.content if number == tp)
+    at, position = 1.0, 0
+    for _ in range(rng.randrange(0, 5)):
+        member = rng.choice(members)
+        if rng.random() < 0.9:
+            member.assigned(at, tp, took=rng.choice([0.0, 0.25, 1.0]), told=rng.random() < 0.8)
+        position = max(0, position - rng.choice([0, 0, 0, 2, 5]))
+        for _ in range(rng.randrange(0, 4)):
+            if rng.random() < 0.1:
+                member.seek(offsets[max(0, position - 3)], at, tp)
+            if rng.random() < 0.1:
+                position = max(0, position + rng.choice([-3, -1, 1, 2]))
+            some = offsets[position : position + rng.randrange(0, 6)]
+            member.process(some, at + 0.25, tp, each=rng.choice([0.0, 0.001, 0.5]))
+            position += len(some)
+            at += rng.choice([0.0, 0.25, 1.0, 4.0])
+            if some and rng.random() < 0.6:
+                outcome = rng.choice(["ok", "ok", "ok", "fail", "info", None])
+                accepted = rng.random() < 0.5 if outcome != "ok" else None
+                member.commit(some[-1] + rng.choice([1, 1, 1, 0, 3]), at, tp, outcome=outcome, accepted=accepted)
+        how = rng.random()
+        if how < 0.35:
+            member.revoked(at, tp, took=rng.choice([0.0, 0.5]), told=rng.random() < 0.8)
+        elif how < 0.55:
+            member.lost(at, tp, took=rng.choice([0.0, 0.5]))
+        elif how < 0.65:
+            member.evicted(at)
+        at = max(1.0, at + rng.choice([-2.0, -0.5, 0.0, 0.25, 1.0]))
+    if offsets and rng.random() < 0.6:
+        h.accepts(rng.choice([None, offsets[0], offsets[-1] + 1, offsets[len(offsets) // 2]]), _time(rng), tp)
+
+
+def _end(rng: random.Random, member: MemberTeller) -> None:
+    how = rng.random()
+    if how < 0.3:
+        member.close(_time(rng, 15))
+    elif how < 0.7:
+        member.die(_time(rng, 10), rng.choice(["killed", "crashed"]))
+
+
+def _surroundings(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller]) -> None:
+    for step in range(rng.randrange(0, 3)):
+        at = _time(rng)
+        if rng.random() < 0.6:
+            rng.choice(members).pause(at, at + rng.choice([0.25, 1.0, 3.0]), step=step)
+        else:
+            h.fault("kill", at, None, step=step, healed=False)
+    if rng.random() < 0.2:
+        h.act(rng.choice(["reset", "delete-records"]), _time(rng), rng.choice([None, 0, 1]))
+    if rng.random() < 0.3:
+        h.leader(-1, _time(rng, 10, 100), 0)
+        h.leader(2, _time(rng, 10, 100), 0)
+
+
+def _tamper(h: HistoryBuilder, rng: random.Random, row: Row) -> None:
+    if rng.random() > 0.12:
+        return
+    offsets = [offset for number, offset in h.content if number == row.tp]
+    what = rng.randrange(12)
+    if what == 0:
+        row.offset = rng.choice([*offsets, max(offsets) + 3, row.offset + 1])
+    elif what == 1:
+        row.key, row.seq = rng.choice([(row.key + 1, row.seq), (row.key, 9_999), (row.key, row.seq)])
+    elif what == 2:
+        row.state = rng.choice([State.PARKED, State.FAILED])
+    elif what == 3:
+        row.done_ns, row.state = 0, State.BEGUN
+    elif what == 4:
+        row.begin_ns, row.done_ns, row.state = 0, 0, State.DELIVERED
+    elif what == 5:
+        row.begin_ns = ns(_time(rng))
+    elif what == 6:
+        row.done_ns = ns(_time(rng))
+    elif what == 7:
+        row.delivered_ns = ns(_time(rng))
+    elif what == 8:
+        row.interval = rng.choice([-1, 0, 1, 7])
+    elif what == 9:
+        row.ord += rng.choice([-1, 1, 2])
+    elif what == 10:
+        row.poll = rng.randrange(0, 5)
+    else:
+        row.begin_ns, row.done_ns = sorted((ns(_time(rng)), ns(_time(rng))))
+
+
+def _tamper_with_log(h: HistoryBuilder, rng: random.Random) -> None:
+    if rng.random() < 0.5:
+        h.log = [record for record in h.log if rng.random() < 0.95]
+    if rng.random() < 0.3:
+        h.log = [replaced(record, rng) for record in h.log]
+    if rng.random() < 0.3:
+        h.produced = [p for p in h.produced if rng.random() < 0.9]
+
+
+def replaced(record, rng: random.Random):
+    """The record, now and then with another content."""
+    return record._replace(seq=record.seq + 1_000) if rng.random() < 0.05 else record
+
+

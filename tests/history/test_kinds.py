@@ -1,0 +1,512 @@
+"""Every kind of anomaly in the smallest history that shows it, beside a near miss that must not.
+
+A case tells one story twice, ``wrong`` and right; the difference is a detail. Wrong must give exactly the anomalies
+that are listed (so each test fails when its rule is disabled), right at most kinds that are listed for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from fencepost.checkers import oracle
+from fencepost.checkers.rows import Bounds
+from fencepost.checkers.tables import load
+from fencepost.history import State
+from history.builder import HistoryBuilder, MemberTeller
+
+Told = tuple[str, str, str, tuple[str, ...], int, int, int]  # kind, cause, excuse, members, first, last, count
+Story = Callable[[HistoryBuilder, bool], Iterable[Told]]
+CASES: list[Story] = []
+A, B = "member-0.1", "member-1.1"
+
+
+def case(story: Story) -> Story:
+    CASES.append(story)
+    return story
+
+
+def told_by(h: HistoryBuilder) -> list[Told]:
+    run = h.seal()
+    found, facts = oracle.judge(run, load(run), Bounds())
+    assert not facts.failed
+    return [(a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found]
+
+
+@pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
+@pytest.mark.parametrize("story", CASES, ids=lambda story: story.__name__)
+def test_the_wrong_history_shows_exactly_this(tmp_path: Path, story: Story, classic: bool) -> None:
+    h = HistoryBuilder(tmp_path, classic=classic)
+    expected = story(h, True)
+    assert told_by(h) == sorted(expected)
+
+
+@pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
+@pytest.mark.parametrize("story", CASES, ids=lambda story: story.__name__)
+def test_the_near_miss_shows_nothing(tmp_path: Path, story: Story, classic: bool) -> None:
+    h = HistoryBuilder(tmp_path, classic=classic)
+    allowed = [kind for kind, *_ in story(h, False)]
+    assert [found for found in told_by(h) if found[0] not in allowed] == []
+
+
+def two(h: HistoryBuilder) -> tuple[MemberTeller, MemberTeller]:
+    """Ten records of partition 0, of which the first member processed 0..5 and committed 4; and a second member."""
+    h.write(10)
+    a, b = h.member(0), h.member(1)
+    a.assigned(1)
+    a.process(range(6), 2)
+    a.commit(4, 3)
+    return a, b
+
+
+def rest(member: MemberTeller, first: int, at: float = 15) -> None:
+    """The rest of the ten records, and a clean end."""
+    member.process(range(first, 10), at)
+    member.commit(10, at + 1)
+    member.revoked(38)
+    member.close(39)
+
+
+@case
+def a_lost_write(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    rest(a, 6)
+    if wrong:
+        del h.log[7]
+        return [("lost-write", "", "", ("producer-0",), 7, 7, 1)]
+    h.produced[7] = h.produced[7]._replace(outcome=2, offset=-1, acked_ns=0)  # nobody knows whether it was written
+    del h.log[7]
+    return []
+
+
+@case
+def a_write_lost_by_a_declared_act(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    rest(two(h)[0], 6)
+    if wrong:
+        h.act("delete-records", 17)
+        del h.log[3]
+        return [("lost-write", "", "declared act: delete-records", ("producer-0",), 3, 3, 1)]
+    return []
+
+
+@case
+def a_phantom(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    rest(a, 6)
+    if wrong:
+        a.rows[5].seq = 999
+        return [("phantom", "", "", (A,), 5, 5, 1)]
+    del h.log[5]  # the send of an unknown outcome is no phantom, even if the log lost it
+    h.produced[5] = h.produced[5]._replace(outcome=2, offset=-1, acked_ns=0)
+    return []
+
+
+@case
+def a_record_skipped(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.revoked(4)
+    b.assigned(5)
+    rest(b, 8)
+    b.process([6, 7] if not wrong else [6], 14)  # before the rest, if told in order of time
+    b.rows.sort(key=lambda row: row.delivered_ns)
+    for n, row in enumerate(b.rows):
+        row.ord = row.poll = n
+    jumped = ("poll-skip", "", "", (B,), 7, 7, 1)
+    return [("unseen", "skipped", "", (B,), 7, 7, 1), jumped] if wrong else []
+
+
+@case
+def a_successor_that_starts_past_a_record(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.revoked(4)
+    b.assigned(5)
+    rest(b, 8 if wrong else 6)
+    return [("unseen", "skipped", "", (B,), 6, 7, 2)] if wrong else []
+
+
+@case
+def a_hole_that_holds_nothing_visible(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.write(4)
+    if not wrong:
+        h.write(4, hole=2)
+    else:
+        h.write(6)
+    a = h.member(0)
+    a.assigned(1)
+    a.process([0, 1, 2, 3, 6, 7, 8, 9], 2)
+    a.commit(10, 3)
+    a.close(39)
+    return [("unseen", "skipped", "", (A,), 4, 5, 2), ("poll-skip", "", "", (A,), 4, 5, 2)] if wrong else []
+
+
+@case
+def a_commit_past_what_was_in_hand(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    rows = a.poll([6, 7], 3.1)
+    a.commit(8 if wrong else 6, 3.2)
+    rows[0].begin(3.3)
+    a.die(3.4)
+    a.evicted(9)
+    b.assigned(10)
+    rest(b, 8 if wrong else 6)
+    if not wrong:
+        return []
+    died = "in hand when its owner died"
+    return [
+        ("unseen", "in-doubt", died, (A,), 6, 6, 1),
+        ("unseen", "committed-unprocessed", died, (A,), 7, 7, 1),
+    ]
+
+
+@case
+def a_commit_past_an_earlier_poll(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Bounded by one poll: what came with an earlier one was not in hand."""
+    a, b = two(h)
+    rows = [*a.poll([6], 3.1), *a.poll([7], 3.2)]
+    rows[1].begin(3.3).end(3.4)
+    if not wrong:
+        rows[0].begin(3.25).end(3.3, State.PARKED)
+    a.commit(8, 3.5)
+    a.die(3.6)
+    a.evicted(9)
+    b.assigned(10)
+    rest(b, 8)
+    return [("unseen", "committed-unprocessed", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_handler_that_failed_and_was_committed_past(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    rest(a, 6)
+    a.rows[2].end(2.0029, State.FAILED if wrong else State.PARKED)
+    return [("unseen", "committed-unprocessed", "", (A,), 2, 2, 1)] if wrong else []
+
+
+@case
+def a_redelivery_after_a_death(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.die(4)
+    a.evicted(9)
+    b.assigned(10)
+    if not wrong:
+        h.accepts(6, 3.5)  # it was accepted, though the member never heard of it
+    rest(b, 4 if wrong else 6)
+    return [("redelivery", "", "former owner died", (A, B), 4, 5, 2)] if wrong else []
+
+
+@case
+def a_redelivery_that_nothing_explains(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Nobody saw the first owner give the partition up, or the coordinator remove it."""
+    _, b = two(h)
+    b.assigned(10)
+    rest(b, 4 if wrong else 6)
+    return [("redelivery", "", "", (A, B), 4, 5, 2)] if wrong else []
+
+
+@case
+def an_eviction_that_only_the_coordinator_tells(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.evicted(9)
+    b.assigned(10)
+    a.revoked(9.5, told=False)
+    rest(b, 4 if wrong else 6)
+    return [("redelivery", "", "former owner was removed", (A, B), 4, 5, 2)] if wrong else []
+
+
+@case
+def a_final_commit_that_was_refused(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 4.0005, outcome="fail" if wrong else "ok", error="REBALANCE_IN_PROGRESS" if wrong else "")
+    a.revoked(4, took=0.01)
+    b.assigned(5)
+    rest(b, 4 if wrong else 6)
+    return [("redelivery", "", "final commit was refused", (A, B), 4, 5, 2)] if wrong else []
+
+
+@case
+def a_final_commit_that_was_not_answered(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 3.5, outcome=None if wrong else "ok")
+    a.revoked(4)
+    b.assigned(5)
+    rest(b, 4 if wrong else 6)
+    return [("redelivery", "", "final commit was not answered", (A, B), 4, 5, 2)] if wrong else []
+
+
+@case
+def an_avoidable_redelivery(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    if not wrong:
+        a.commit(6, 3.5)
+    a.revoked(4)
+    b.assigned(5)
+    rest(b, 4 if wrong else 6)
+    return [("avoidable-redelivery", "", "", (A, B), 4, 5, 2)] if wrong else []
+
+
+@case
+def a_start_below_the_commit(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """The commit that was answered is in force; one that was merely appended may not have been visible yet."""
+    a, b = two(h)
+    a.commit(6, 3.5, outcome="ok" if wrong else "info", accepted=True)
+    a.revoked(4)
+    b.assigned(5)
+    rest(b, 5)
+    if wrong:
+        return [("redelivery-below-commit", "", "", (B, A), 5, 5, 1)]
+    return [("redelivery", "", "final commit was not answered", (A, B), 5, 5, 1)]
+
+
+@case
+def a_loop_over_one_offset(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.write(7)
+    a = h.member(0)
+    a.assigned(1)
+    a.process(range(6), 2)
+    for n in range(11 if wrong else 10):
+        a.intervals[0] = n + 1
+        row = a.deliver(6, 4 + n / 10)
+    row.begin(6).end(6.1)
+    a.commit(7, 7)
+    a.close(39)
+    return [("redelivery-loop", "count", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_loop_while_the_commit_stands_still(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.phases = {}
+    a, _ = two(h)
+    for n, at in enumerate((100, 120, 131)):
+        a.intervals[0] = n + 1
+        a.deliver(6, at)
+    if not wrong:
+        h.fault("kill", 105)
+    return [("redelivery-loop", "standing", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_rewind(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    if not wrong:
+        a.revoked(3.5)
+        a.assigned(4)
+        a.commit(5, 3.4)
+        h.accepts(4, 3.45)  # the offsets were reset: a new interval may start below
+    a.process([4, 5], 5)
+    rest(a, 6)
+    return [("rewind", "", "", (A,), 4, 5, 2)] if wrong else [("avoidable-redelivery", "", "", (A,), 4, 5, 2)]
+
+
+@case
+def a_rewind_by_an_undeclared_seek(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    a.seek(5 if wrong else 6, 4)
+    a.process([5, 6] if wrong else [6], 5)
+    rest(a, 7)
+    return [("rewind", "seek", "", (A,), 5, 5, 1)] if wrong else []
+
+
+@case
+def two_records_of_a_key_out_of_order(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    first, second = a.poll([6, 9] if wrong else [6, 8], 4)  # keys are offset % 3
+    second.begin(4.1).end(4.2)
+    first.begin(4.3).end(4.4)
+    a.process([7, 8] if wrong else [7, 9], 5)
+    a.rows.sort(key=lambda row: row.offset)
+    for n, row in enumerate(a.rows):
+        row.ord = n
+    a.commit(10, 6)
+    a.close(39)
+    return [("key-order", "", "", (A,), 9, 9, 1)] if wrong else []
+
+
+@case
+def a_zombie_is_judged_by_first_begin_and_first_finish(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """It finishes late what the new owner had finished long ago: no disorder. Wrong: nobody else had finished it."""
+    a, b = two(h)
+    (frozen,) = a.poll([6], 4)
+    frozen.begin(4).end(12.5)
+    a.pause(4.5, 12)
+    a.evicted(10)
+    a.commit(6, 3.5)
+    b.assigned(10.5)
+    b.process(range(7 if wrong else 6, 10), 11)
+    b.commit(10, 11.5)
+    a.lost(12.6)
+    a.close(38)
+    b.close(39)
+    excused = [
+        ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1),
+        ("redelivery", "", "former owner lost it", (A, B), 6, 6, 1),
+    ]
+    return [("key-order", "", "", (B, A), 9, 9, 1), excused[0]] if wrong else excused
+
+
+@case
+def two_owners(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.revoked(5 if wrong else 4.9)
+    b.assigned(4.95, told=False)
+    rest(b, 6)
+    return [("assignment-overlap", "", "", (A, B), -1, -1, 1)] if wrong else []
+
+
+@case
+def two_callbacks_that_cross_own_nothing_certainly(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Between the begin of giving up and the end of being assigned nobody knows."""
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.revoked(5, took=0.5)
+    b.assigned(4.9, took=0.05 if wrong else 0.2, told=False)
+    rest(b, 6)
+    return [("assignment-overlap", "", "", (A, B), -1, -1, 1)] if wrong else []
+
+
+@case
+def two_at_work_on_one_partition(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 3.5)
+    (long,) = a.poll([6], 4)
+    long.begin(4).end(6.2 if wrong else 5.9)
+    a.revoked(6.5 if wrong else 5.9)
+    b.assigned(5.95)
+    (other,) = b.poll([7], 6)
+    other.begin(6).end(6.3)
+    rest(b, 8)
+    both = ("assignment-overlap", "", "", (A, B), -1, -1, 1)
+    return [("processing-overlap", "", "", (A, B), 6, 6, 1), both] if wrong else []
+
+
+@case
+def a_pause_is_no_work(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Frozen in its handler: the new owner's work beside it is no overlap, but what it does once awake is."""
+    a, b = two(h)
+    a.commit(6, 3.5)
+    (frozen,) = a.poll([6], 4)
+    frozen.begin(4).end(12.5)
+    a.pause(4.5, 12)
+    a.evicted(10)
+    b.assigned(10.5)
+    b.process([6], 11)
+    (other,) = b.poll([7], 12.2 if wrong else 11.5)
+    other.begin(12.2 if wrong else 11.5).end(12.3 if wrong else 11.9)
+    a.lost(12.6)
+    a.close(14)
+    rest(b, 8)
+    excused = [
+        ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1),
+        ("redelivery", "", "former owner lost it", (A, B), 6, 6, 1),
+    ]
+    return [("processing-overlap", "", "in flight when frozen", (A, B), 6, 6, 1), *excused] if wrong else excused
+
+
+@case
+def a_backlog_of_a_partition_given_away(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Only what begins after the coordinator certainly gave the partition away is stale."""
+    a, b = two(h)
+    a.commit(6, 3.5)
+    rows = a.poll([6, 7], 4)
+    a.evicted(9)
+    b.assigned(10)  # the coordinator's record is of 9.990 s, give or take 0.5 ms
+    for n, row in enumerate(rows):
+        at = (9.991 if wrong else 9.9902) + n * 0.0001
+        row.begin(at).end(at + 0.0001)
+    a.lost(11)
+    rest(b, 8)
+    zombie = ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1)
+    return [("stale-backlog", "", "", (A, B), 6, 7, 2), zombie] if wrong else [zombie]
+
+
+@case
+def work_after_ones_own_callback_returned(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    (row,) = a.poll([6], 3.1)
+    a.commit(7, 3.5)
+    a.revoked(4)
+    b.assigned(8)
+    row.begin(6 if wrong else 3.9).end(6.1 if wrong else 3.95)
+    rest(b, 7)
+    return [("processing-after-revocation", "revoked", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def work_goes_on_when_the_partition_came_back(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    (row,) = a.poll([6], 3.1)
+    a.commit(6, 3.5)
+    a.lost(4)
+    if not wrong:
+        a.assigned(5)
+    row.begin(6).end(6.1)
+    if wrong:
+        a.assigned(7)
+    rest(a, 7)
+    return [("processing-after-revocation", "lost", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def records_left_after_the_drain(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    rows = a.process(range(6, 10), 15)
+    a.commit(6 if wrong else 10, 16)
+    if wrong:
+        rows[3].end(16, State.FAILED)
+    a.close(39)
+    return [("unconsumed", "", "", (A,), 9, 9, 1)] if wrong else []
+
+
+@case
+def a_partition_that_stands_still(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)  # the last delivery is at 2 s
+    rest(a, 6, at=32.1 if wrong else 31.9)
+    return [("stuck-partition", "", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_partition_that_stands_still_for_records_that_came_late(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    late_ns = (1 if wrong else 10) * 10**9
+    h.produced[6:] = [p._replace(acked_ns=p.acked_ns + late_ns) for p in h.produced[6:]]
+    rest(a, 6, at=35)
+    return [("stuck-partition", "", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_partition_that_stands_still_before_the_heal(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """With faults, waiting counts from the end of healing only."""
+    h.phases = {"heal": (20, 20.1) if not wrong else (3, 3.1), "drain": (20.2, 40)}
+    a, _ = two(h)
+    h.fault("move_coordinator", 2.5)
+    rest(a, 6, at=35)
+    return [("stuck-partition", "", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_partition_that_nobody_owns(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 3)
+    a.revoked(4)
+    if not wrong:
+        b.assigned(5)
+        rest(b, 6, at=30)
+        return []
+    h.leader(-1, 10)
+    return [
+        ("stuck-partition", "unowned", "no leader", (), 6, 6, 1),
+        ("unconsumed", "", "", (A,), 6, 9, 4),
+    ]
+
+
+@case
+def a_hole_in_the_counters(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    if wrong:
+        a.ords[0] += 2
+    rest(a, 6)
+    return [("history-incomplete", "hole", "", (A,), 6, 6, 2)] if wrong else []
