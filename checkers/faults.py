@@ -83,7 +83,7 @@ def _fenced(tables: Tables, step: Step, incarnation: str) -> bool:
         return True
     gone = [g for g in tables.gone if g.incarnation == incarnation and g.at_ns + g.uncertainty_ns >= step.begun_ns]
     held = any(g.at_ns <= (step.undone_ns or FOREVER) for g in gone)
-    return held or any(tables.removed(i, i.given_up_begin_ns) in gone for i in own)
+    return held or any(tables.removed(i, i.given_up_begin_ns if i.how else FOREVER) in gone for i in own)
 
 
 def rows(tables: Tables) -> tuple[dict[str, Any], ...]:

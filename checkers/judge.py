@@ -49,7 +49,7 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
     if strange:
         raise ScenarioError(f"there is no check {strange[0]!r} in this run; it has {', '.join(dict.fromkeys(names))}")
     anomalies, facts, failure = _find(run, tables, find, _bounds(promises))
-    damage = [*tables.damage, *unread, *_holes(anomalies)]
+    damage = list(dict.fromkeys([*tables.damage, *facts.damage, *unread, *_holes(anomalies)]))
     checks = [faults.check(tables), _history(tables, anomalies, facts, damage, failure)]
     for promise in promises:
         checks.append(_Judging(tables, facts, damage, failure, promise).check(anomalies))

@@ -153,4 +153,5 @@ def facts(history: History, failed: Mapping[str, str]) -> Facts:
         first_ns=min((row.delivered_ns for row in rows), default=0),
         last_ns=max((row.done_ns for row in rows), default=0),
         failed=failed,
+        damage=history.records.damage,
     )

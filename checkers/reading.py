@@ -85,6 +85,18 @@ class Reader:
         values = self._try(part, str(path.relative_to(self.run)), read)
         return zip(*values, strict=True) if values else iter(())
 
+    def footer(self, part: str, path: Path, columns: Iterable[str]) -> None:
+        """Look whether a Parquet file can be read and has these columns, without reading its rows."""
+
+        def read(path: Path) -> None:
+            import pyarrow.parquet as pq
+
+            lacks = sorted(set(columns) - set(pq.read_schema(path).names))
+            if lacks:
+                raise ValueError(f"it lacks the column {lacks[0]}")
+
+        self._try(part, str(path.relative_to(self.run)), read)
+
     def note(self, part: str, file: str, what: str) -> None:
         """Remember one damage."""
         self.damage.append(Damage(part, file, what))

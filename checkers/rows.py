@@ -34,7 +34,7 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Partition:
-    """One topic-partition; its log held the offsets from ``log_start`` to before ``log_end`` at the audit."""
+    """One topic-partition; at the audit its log held the offsets from ``log_start`` to before ``log_end``."""
 
     tp: int
     name: TopicPartition
@@ -47,8 +47,7 @@ class Life:
     """One incarnation. ``how`` it ended: closed, killed, crashed; empty: it lives on.
 
     Attributes:
-        last_sign_ns: its last own event; a member that died lived at least until then.
-        ended_ns: its process was reaped; it was certainly dead from then on.
+        last_sign_ns: its last own event; it lived at least until then. ended_ns: its process was reaped.
         paused: windows in which it was proven to stand still.
     """
 
@@ -156,7 +155,7 @@ class Gone:
 
 @dataclass(frozen=True)
 class Round:
-    """One completed rebalance: a generation of the classic protocol, or a group epoch of the consumer protocol."""
+    """One completed rebalance: a generation (classic protocol) or a group epoch (consumer protocol)."""
 
     term: int
     generation: int
@@ -236,7 +235,7 @@ class Facts:
         judged: visible records between the group's start and its final committed offset.
         delivered, begun, finished: rows of all incarnations that got so far.
         first_ns, last_ns: the first delivery and the last finish; 0 when there is none.
-        failed: kinds that could not be judged, with the reason.
+        failed: kinds that could not be judged, with the reason. damage: records that could not be read.
     """
 
     acknowledged: int = 0
@@ -248,3 +247,4 @@ class Facts:
     first_ns: int = 0
     last_ns: int = 0
     failed: Mapping[str, str] = field(default_factory=dict)
+    damage: tuple[Damage, ...] = ()

@@ -33,7 +33,7 @@ from fencepost.checkers.rows import (
     Step,
     Window,
 )
-from fencepost.history import FORMAT_VERSION, EventKind
+from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
 from fencepost.model import TopicPartition
 
 __all__ = ["PARTS", "Records", "Tables", "load", "load_records"]
@@ -175,6 +175,7 @@ def load(run: Path) -> Tables:
     who = coordinator.incarnations(events, requests, known)
     given, gone = coordinator.assignments(offsets, who, numbers)
     _check_versions(reader, scenario)
+    _check_records(reader)
     _check_seal(reader, known)
     return Tables(
         run=run,
@@ -224,6 +225,13 @@ def _check_versions(reader: Reader, scenario: Mapping[str, Any]) -> None:
     version = scenario.get("format_version", FORMAT_VERSION)
     if version != FORMAT_VERSION:
         reader.note("scenario", "scenario.json", f"it has format version {version}; {FORMAT_VERSION} can be judged")
+
+
+def _check_records(reader: Reader) -> None:
+    """Whether the record files are there and have readable footers; their rows are read by the finders."""
+    for part, columns in (("delivered", DELIVERED_COLUMNS), ("produced", PRODUCED_COLUMNS), ("log", LOG_COLUMNS)):
+        for path in reader.files(part, part):
+            reader.footer(part, path, columns)
 
 
 def _check_seal(reader: Reader, known: Mapping[str, Life]) -> None:

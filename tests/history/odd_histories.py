@@ -147,5 +147,3 @@ def _tamper_with_log(h: HistoryBuilder, rng: random.Random) -> None:
 def replaced(record, rng: random.Random):
     """The record, now and then with another content."""
     return record._replace(seq=record.seq + 1_000) if rng.random() < 0.05 else record
-
-

@@ -510,3 +510,8 @@ def a_hole_in_the_counters(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
         a.ords[0] += 2
     rest(a, 6)
     return [("history-incomplete", "hole", "", (A,), 6, 6, 2)] if wrong else []
+
+
+def test_every_kind_of_the_oracle_has_a_case(tmp_path: Path) -> None:
+    shown = {told[0] for n, story in enumerate(CASES) for told in story(HistoryBuilder(tmp_path / str(n)), True)}
+    assert shown == {kind for kinds in oracle.rules().values() for kind in kinds}

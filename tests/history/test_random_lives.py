@@ -1,0 +1,46 @@
+"""The property that matters most: what correct members do under faults never breaks the promises that they make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fencepost.checkers import oracle
+from fencepost.checkers.judge import judge
+from fencepost.model import Severity, Validity
+from history.random_histories import tame, wild
+
+LIVES = 40
+
+
+def test_correct_members_under_random_faults_are_valid(tmp_path: Path) -> None:
+    permitted = set()
+    for seed in range(LIVES):
+        verdict = judge(tame(tmp_path, seed), oracle.judge)
+        findings = [f for check in verdict.checks for f in check.findings]
+        wrong = [(seed, f.kind, f.examples[0]["sentence"]) for f in findings if f.severity != Severity.PERMITTED]
+        assert not wrong
+        assert verdict.validity == Validity.VALID, (seed, [c.reason for c in verdict.checks])
+        permitted |= {f.kind for f in findings}
+    assert permitted >= {
+        "redelivery",
+        "avoidable-redelivery",
+        "assignment-overlap",
+        "stale-backlog",
+    }  # zombies were there
+
+
+@pytest.mark.parametrize("seed", range(0, LIVES, 10))
+def test_a_history_is_drawn_from_its_seed_alone(tmp_path: Path, seed: int) -> None:
+    runs = [wild(tmp_path / name, seed) for name in ("a", "b")]
+    first, second = (judge(run, oracle.judge) for run in runs)
+    assert first == second
+
+
+def test_planted_anomalies_are_found(tmp_path: Path) -> None:
+    kinds: set[str] = set()
+    for seed in range(LIVES):
+        verdict = judge(wild(tmp_path, seed), oracle.judge)
+        kinds |= {f.kind for check in verdict.checks for f in check.findings if f.severity == Severity.VIOLATION}
+    assert kinds >= {"lost-write", "unseen", "phantom", "redelivery-below-commit", "rewind", "poll-skip", "key-order"}

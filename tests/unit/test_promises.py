@@ -1,0 +1,99 @@
+"""The promises: what each makes of an anomaly, and which arguments it refuses."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from fencepost import codec
+from fencepost.checkers import Delivery, Order, Ownership, Progress
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import Promise
+from fencepost.model import Severity
+
+DIED = "former owner died"
+IN_HAND = "in hand when its owner died"
+ACT = "declared act: delete-records"
+ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership(), Ownership("processing"), Progress()]
+
+
+@pytest.mark.parametrize(
+    ("promise", "kind", "cause", "excuse", "expected"),
+    [
+        (Delivery(), "lost-write", "", "", "violation"),
+        (Delivery(), "lost-write", "", ACT, "permitted"),
+        (Delivery(), "unseen", "skipped", "", "violation"),
+        (Delivery(), "unseen", "in-doubt", IN_HAND, "violation"),
+        (Delivery(), "phantom", "", "", "violation"),
+        (Delivery(), "redelivery", "", DIED, "permitted"),
+        (Delivery(), "redelivery", "", "", "violation"),
+        (Delivery(), "avoidable-redelivery", "", "", "permitted"),
+        (Delivery(duplicates="only-after-failure"), "avoidable-redelivery", "", "", "violation"),
+        (Delivery(duplicates="only-after-failure"), "redelivery", "", DIED, "permitted"),
+        (Delivery(), "redelivery-below-commit", "", "", "violation"),
+        (Delivery(), "redelivery-loop", "count", "", "violation"),
+        (Delivery(), "rewind", "seek", "", "violation"),
+        (Delivery(), "rewind", "seek", ACT, "permitted"),
+        (Delivery("at-most-once"), "unseen", "skipped", "", "violation"),
+        (Delivery("at-most-once"), "unseen", "in-doubt", IN_HAND, "permitted"),
+        (Delivery("at-most-once"), "unseen", "committed-unprocessed", IN_HAND, "permitted"),
+        (Delivery("at-most-once"), "unseen", "committed-unprocessed", "", "violation"),
+        (Delivery("at-most-once"), "redelivery", "", DIED, "violation"),
+        (Delivery("at-most-once"), "avoidable-redelivery", "", "", "violation"),
+        (Order(), "key-order", "", "", "violation"),
+        (Order(), "poll-skip", "seek", "", "violation"),
+        (Order(), "poll-skip", "seek", ACT, "permitted"),
+        (Ownership(), "assignment-overlap", "", "", "violation"),
+        (Ownership(), "assignment-overlap", "", "zombie", "permitted"),
+        (Ownership(), "processing-overlap", "", "", "permitted"),
+        (Ownership(), "stale-backlog", "", "", "permitted"),
+        (Ownership(), "processing-after-revocation", "lost", "", "violation"),
+        (Ownership("processing"), "assignment-overlap", "", "zombie", "permitted"),
+        (Ownership("processing"), "processing-overlap", "", "", "violation"),
+        (Ownership("processing"), "processing-overlap", "", "in flight when frozen", "permitted"),
+        (Ownership("processing"), "stale-backlog", "", "", "violation"),
+        (Progress(), "unconsumed", "", "", "violation"),
+        (Progress(), "stuck-partition", "unowned", "", "violation"),
+        (Progress(), "stuck-partition", "", "no leader", "permitted"),
+    ],
+)
+def test_a_promise_judges_an_anomaly(promise: Promise, kind: str, cause: str, excuse: str, expected: str) -> None:
+    assert kind in promise.kinds
+    assert promise.severity(kind, cause, excuse) == expected
+
+
+@pytest.mark.parametrize("promise", ALL, ids=str)
+def test_every_kind_is_safety_or_liveness_and_unexcused_has_a_severity(promise: Promise) -> None:
+    assert set(promise.kinds.values()) <= {"safety", "liveness"}
+    assert all(Severity(promise.severity(kind, "", "")) for kind in promise.kinds)
+
+
+@pytest.mark.parametrize("promise", ALL, ids=str)
+def test_a_promise_survives_being_stored(promise: Promise) -> None:
+    assert codec.decode("promise", codec.encode(promise)) == promise
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"type": "delivery", "level": "exactly-twice"}, "level 'exactly-twice' is unknown; known are at-least-once"),
+        ({"type": "delivery", "duplicates": "few"}, "duplicates 'few' is unknown; known are any, only-after-failure"),
+        ({"type": "order", "by": "time"}, "by 'time' is unknown; known is key"),
+        ({"type": "ownership", "of": "records"}, "of 'records' is unknown; known are assignment, processing"),
+        ({"type": "progress", "within_s": 0}, "within_s must be a number of seconds above 0, but 0 came"),
+        ({"type": "progress", "within_s": "soon"}, "within_s must be a number of seconds above 0, but 'soon' came"),
+        ({"type": "progress", "within_s": True}, "within_s must be a number of seconds above 0, but True came"),
+    ],
+)
+def test_a_bad_argument_is_refused_with_a_sentence(options: dict[str, object], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence.replace("(", r"\(")):
+        codec.decode("promise", options)
+
+
+def test_importing_the_promises_loads_nothing_but_the_standard_library() -> None:
+    heavy = "sorted({'pyspark', 'pyarrow', 'numpy'} & {m.partition('.')[0] for m in sys.modules})"
+    code = f"import sys, fencepost.checkers; print({heavy})"
+    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert shown.stdout.strip() == "[]"
