@@ -13,8 +13,8 @@ from typing import Any, ClassVar
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError, FencepostError, ScenarioError, WaitTimeout
 from fencepost.evidence import sockets
-from fencepost.evidence.lives import GONE, STOPPED, Life
 from fencepost.evidence.probes import Probe
+from fencepost.evidence.processes import GONE, STOPPED, Life
 from fencepost.evidence.sockets import Passed, Snapshot
 from fencepost.evidence.wire import PROBE
 from fencepost.evidence.witness import Sight, witness

@@ -6,7 +6,7 @@ import signal
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.lives import ended, lives_of, reborn, start_again
+from fencepost.evidence.processes import ended, lives_of, reborn, start_again
 from fencepost.evidence.witness import Injected, witness
 from fencepost.interfaces import Injection, Target, World
 

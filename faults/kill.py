@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.lives import Life, ended, lives_of, reborn, start_again
+from fencepost.evidence.processes import Life, ended, lives_of, reborn, start_again
 from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
 

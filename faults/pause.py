@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.lives import GONE, STOPPED, Life, lives_of, pids
+from fencepost.evidence.processes import GONE, STOPPED, Life, lives_of, pids
 from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
 

@@ -18,9 +18,9 @@ KILLED_S = 5.0
 _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Life:
-    """One life of a node. A pid may be used again, together with the time of birth it may not.
+    """One life of a node, as it was seen once. A pid may be used again, together with the time of birth it may not.
 
     Attributes:
         pid: None when the node had no process at that moment.

@@ -1,0 +1,137 @@
+"""Reads real dumps of ``__consumer_offsets`` and the metadata log (Kafka 4.3.1, two groups, a move for each)."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.evidence import metadata, offsets, records
+from fencepost.evidence.records import Record
+from fencepost.evidence.times import Timeline
+
+SAMPLES = Path(__file__).parent / "samples"
+TOPICS = {"bp7du22FTZu5LUP00bFhMw": "orders"}
+TIMELINE = Timeline.of([(1_000_000_000, 1_795_259_580_000_000_000)])
+
+
+def sample(name: str) -> list[str]:
+    return (SAMPLES / name).read_text().splitlines()
+
+
+def facts(name: str, group: str) -> list[dict[str, Any]]:
+    return list(offsets.normalise(records.read(sample(name)), TIMELINE, group, TOPICS))
+
+
+def test_generations_of_a_classic_group_tell_members_and_assignments() -> None:
+    found = [f for f in facts("offsets-classic.txt", "gclassic") if f["type"] == "classic-group"]
+    assert [f["generation"] for f in found] == [0, 1, 2]
+    assert all(m["assignment"].keys() == {"orders"} for m in found[1]["members"])
+    last = found[2]
+    assert last["leader"] == last["members"][0]["member_id"]
+    assert last["members"][0]["assignment"] == {"orders": [0, 1, 2, 3]}
+    assert last["members"][0]["instance_id"] == "static-1"
+
+
+def test_the_term_is_the_coordinators_epoch_and_the_order_the_logs() -> None:
+    found = facts("offsets-classic.txt", "gclassic")
+    assert [f["order"] for f in found] == sorted(f["order"] for f in found)
+    assert [f["term"] for f in found] == sorted(f["term"] for f in found)
+    assert {f["term"] for f in found} == {0, 1}, "the sample holds one move"
+
+
+def test_commits_tell_partition_and_the_next_offset() -> None:
+    commit = next(f for f in facts("offsets-classic.txt", "gclassic") if f["type"] == "commit")
+    assert (commit["topic"], commit["deleted"]) == ("orders", False)
+    assert commit["committed"] > 0
+
+
+def test_a_consumer_group_tells_epochs_and_current_assignments_by_topic_name() -> None:
+    found = facts("offsets-consumer.txt", "gconsumer")
+    assert {f["type"] for f in found} == {
+        "commit",
+        "group-epoch",
+        "member",
+        "target-epoch",
+        "target",
+        "current",
+    }
+    current = [f for f in found if f["type"] == "current" and not f["deleted"]]
+    assert current[0]["assigned"] == {"orders": [0, 1, 2, 3]}
+    assert [f["epoch"] for f in current] == sorted(f["epoch"] for f in current)
+    assert any(f["pending_revocation"] for f in current), "the first member gave partitions to the second"
+    epochs = [f["epoch"] for f in found if f["type"] == "group-epoch"]
+    assert epochs == sorted(epochs)
+
+
+def test_tombstones_are_kept() -> None:
+    gone = [f for f in facts("offsets-consumer.txt", "gconsumer") if f["deleted"]]
+    assert {f["type"] for f in gone} == {"member", "target", "current"}
+    assert all(f["member_id"] for f in gone)
+
+
+def test_other_groups_are_left_out() -> None:
+    assert facts("offsets-consumer.txt", "gclassic") == []
+
+
+def test_without_metadata_the_same_records_are_read_with_the_times_of_their_batches() -> None:
+    """What the tool prints with ``--skip-record-metadata``."""
+    bare = [re.sub(r"^\| offset: .*? headerKeys: \[\] ", "| ", line) for line in sample("offsets-classic.txt")]
+    assert not any("| offset" in line for line in bare)
+    whole = list(records.read(sample("offsets-classic.txt")))
+    read = list(records.read(bare))
+    firsts = {r.batch: r for r in whole}  # the sample keeps some records of a batch only
+    assert [(r.term, r.key, r.payload) for r in read] == [(r.term, r.key, r.payload) for r in whole]
+    assert all(r.batch <= r.offset <= firsts[r.batch].offset for r in read)
+    assert [r.wall_ms for r in read] == [r.wall_ms for r in whole]
+
+
+def test_a_name_that_looks_like_a_payload_is_read_as_a_name() -> None:
+    key = json.dumps({"type": "2", "data": {"group": 'a payload: {"x":1} b'}})
+    line = f'| offset: 7 CreateTime: 5 keySize: 1 valueSize: 1 headerKeys: [] key: {key} payload: {{"data":{{}}}}'
+    (record,) = records.read([line])
+    assert record.payload == {"data": {}}
+    assert record.key == json.loads(key)
+
+
+def test_a_record_that_cannot_be_read_is_an_error_that_shows_it() -> None:
+    line = next(line for line in sample("offsets-classic.txt") if " payload: {" in line)
+    with pytest.raises(records.DamagedDumpError, match="gclassic"):
+        list(records.read([line[:-3]]))
+
+
+def test_a_transactional_commit_counts_with_its_marker() -> None:
+    commit = {"data": {"offset": 5}}
+    key = {"type": "1", "data": {"group": "g", "topic": "t", "partition": 0}}
+    log = [
+        Record(0, 1000, 0, 0, producer=9, key=key, payload=commit),
+        Record(1, 1001, 1, 0, producer=8, marker="COMMIT"),
+        Record(2, 1002, 2, 0, producer=9, marker="ABORT"),
+    ]
+    found = list(offsets.normalise(log, TIMELINE, "g", {}))
+    assert [(f["order"], f["type"], f["producer"]) for f in found] == [(0, "commit", 9), (2, "transaction-end", 9)]
+    assert found[1]["committed"] is False
+
+
+def test_the_metadata_log_tells_topics_leaders_and_epochs() -> None:
+    found = list(records.read(sample("metadata.txt")))
+    assert metadata.topic_names(found).items() >= TOPICS.items()
+    lines = list(metadata.normalise(found, TIMELINE, {"__consumer_offsets"}))
+    moved = [f for f in lines if f["type"] == "partition" and f["change"] == "leader"]
+    assert [(f["topic"], f["partition"], f["leader"], f["leader_epoch"]) for f in moved] == [
+        ("__consumer_offsets", 2, 3, 1),
+        ("__consumer_offsets", 0, 1, 1),
+    ]
+    assert not [f for f in lines if f.get("topic") == "orders"]
+
+
+def test_a_killed_broker_is_fenced_and_leaves_the_in_sync_replicas() -> None:
+    lines = list(metadata.normalise(list(records.read(sample("metadata.txt"))), TIMELINE, {"orders"}))
+    assert lines[-1]["type"] == "broker"
+    assert (lines[-1]["broker"], lines[-1]["change"]) == (3, "fenced")
+    last = {f["partition"]: f for f in lines if f["type"] == "partition"}
+    assert all(3 not in f["isr"] and f["leader"] != 3 for f in last.values())
+    assert all(f["replicas"] for f in last.values()), "what a change does not mention stays"
