@@ -1,0 +1,114 @@
+"""How fast a cluster starts, what it weighs, and how fast a coordinator moves: ``python tests/benchmarks/cluster.py``.
+
+Cold: Kafka and Toxiproxy are there, the class archive and the formatted template are not yet. Warm: they are, too.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+
+from fencepost.clock import eventually
+from fencepost.clusters import cache, local, provision
+from fencepost.clusters.admin import OFFSETS_TOPIC
+from fencepost.clusters.local import LocalCluster
+from fencepost.evidence.wire import group_partition
+from fencepost.interfaces import ClusterSpec
+from fencepost.model import TopicPartition
+from fencepost.processes import Owner
+
+SPEC = ClusterSpec(brokers=3, slots=8)
+STARTS, MOVES = 5, 10
+GROUP = "movers"
+
+
+@contextmanager
+def running(owner: Owner) -> Iterator[tuple[LocalCluster, float]]:
+    """A cluster and the seconds that its start took."""
+    began = time.perf_counter()
+    cluster = local.start(SPEC, owner)
+    try:
+        yield cluster, time.perf_counter() - began
+    finally:
+        cluster.stop()
+
+
+@contextmanager
+def empty_cache() -> Iterator[None]:
+    """A cache that has Kafka and Toxiproxy, but nothing that was made from them."""
+    provision.kafka()
+    provision.toxiproxy()
+    with tempfile.TemporaryDirectory() as folder:
+        for part in (*cache.directory().glob("kafka-*"), *cache.directory().glob("toxiproxy-*")):
+            (Path(folder) / part.name).symlink_to(part)
+        before = os.environ.get("FENCEPOST_CACHE")
+        os.environ["FENCEPOST_CACHE"] = folder
+        try:
+            yield
+        finally:
+            del os.environ["FENCEPOST_CACHE"]
+            if before is not None:
+                os.environ["FENCEPOST_CACHE"] = before
+
+
+def start_once() -> float:
+    """Seconds that one start takes."""
+    with Owner.open() as owner, running(owner) as (_, took):
+        return took
+
+
+def cold_start() -> float:
+    """Seconds that the first start on a machine takes, once Kafka and Toxiproxy are there."""
+    with empty_cache():
+        return start_once()
+
+
+def memory_mb(cluster: LocalCluster) -> dict[str, float]:
+    """What all processes of a cluster hold: resident each (shared pages counted by each), and their share of it."""
+    infos = [psutil.Process(pid).memory_full_info() for pid in cluster.processes]
+    return {"rss": sum(i.rss for i in infos) / 1e6, "pss": sum(i.pss for i in infos) / 1e6}
+
+
+def move(cluster: LocalCluster) -> float:
+    """Seconds from the call until metadata and FindCoordinator both name the new coordinator."""
+    admin = cluster.admin
+    leaders = admin.leaders(OFFSETS_TOPIC)
+    place = TopicPartition(OFFSETS_TOPIC, group_partition(GROUP, len(leaders)))
+    wanted = next(broker for broker in cluster.brokers if broker != leaders[place.partition])
+    began = time.perf_counter()
+    admin.move_leader(place, wanted)
+
+    def proven() -> bool:
+        return admin.coordinator(GROUP) == wanted and admin.leaders(OFFSETS_TOPIC)[place.partition] == wanted
+
+    eventually(proven, 10, "the coordinator to move", every_s=0.002)
+    return time.perf_counter() - began
+
+
+def shown(name: str, seconds: list[float]) -> str:
+    """One line of the table."""
+    each = ", ".join(f"{value:.3f}" for value in seconds)
+    return f"{name:<44} median {statistics.median(seconds):6.3f} s   ({each})"
+
+
+def main() -> None:
+    """Measure and print."""
+    print(f"{SPEC.brokers} brokers, 1 controller, {SPEC.slots} slots; {psutil.cpu_count()} cores")
+    print(shown("start, cold", [cold_start() for _ in range(STARTS)]))
+    start_once()
+    print(shown("start, warm", [start_once() for _ in range(STARTS)]))
+    with Owner.open() as owner, running(owner) as (cluster, _):
+        memory = memory_mb(cluster)
+        print(f"{'memory, 4 JVMs and Toxiproxy':<44} {memory['rss']:.0f} MB resident, {memory['pss']:.0f} MB share")
+        print(shown("coordinator move, call to proof", [move(cluster) for _ in range(MOVES)]))
+
+
+if __name__ == "__main__":
+    main()
