@@ -139,6 +139,8 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
         number = line.get("generation") if line.get("type") == "classic-group" else line.get("epoch")
         if line.get("type") not in ("classic-group", "group-epoch") or line.get("deleted") or number is None:
             continue
+        if line["type"] == "classic-group" and not line.get("members"):
+            continue  # the group is empty: nobody was given anything
         if found and found[-1].generation == number:
             continue  # written again, by a new coordinator or for a static member
         at = int(line.get("at_ns") or 0)

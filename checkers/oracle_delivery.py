@@ -112,8 +112,9 @@ def unconsumed(history: History) -> Iterator[Sighting]:
     for tp, log in history.log.items():
         owners = [i for i in history.tables.intervals if i.tp == tp]
         last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
+        end = history.domain(tp).stop
         for offset in log:
-            if offset >= history.domain(tp).stop and not history.finished(tp, offset):
+            if offset >= end and not history.finished(tp, offset):
                 yield Sighting("unconsumed", tp, people(last.incarnation if last else ""), "", "", offset, *quiet)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -25,7 +26,7 @@ def poll_skip(history: History) -> Iterator[Sighting]:
         visible = sorted(history.log.get(tp, {}))
         highest = rows[0].offset
         for before, row in pairwise(rows):
-            for offset in (o for o in visible if highest < o < row.offset):
+            for offset in visible[bisect_right(visible, highest) : bisect_left(visible, row.offset)]:
                 excuse, times = history.declared(tp, row.delivered_ns), (before.delivered_ns, row.delivered_ns)
                 yield Sighting("poll-skip", tp, (incarnation,), sought(history, row), excuse, offset, *times)
             highest = max(highest, row.offset)

@@ -137,7 +137,8 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
         delivered = [(row.delivered_ns, row.offset) for row in history.rows.get(tp, ())]
         inside = {at_ns for at_ns, _ in delivered if quiet.begin_ns < at_ns < quiet.end_ns}
         acked = {o: history.acknowledged[tp, o].acked_ns for o in log if (tp, o) in history.acknowledged}
-        for begin_ns, end_ns in pairwise(sorted({*quiet, *inside})):
+        gaps = [gap for gap in pairwise(sorted({*quiet, *inside})) if gap[1] - gap[0] > bound]
+        for begin_ns, end_ns in gaps:
             highest = max((o for at_ns, o in delivered if at_ns <= begin_ns), default=-1)
             first = max(history.start(tp), highest + 1)
             waiting = {o: max(begin_ns, at_ns) for o, at_ns in acked.items() if o >= first}

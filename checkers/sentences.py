@@ -162,6 +162,12 @@ def _unseen(t: _Telling) -> str:
     return f"{t.records} {t.were} committed{passed} {how}; {died}nobody processed {t.them}"
 
 
+def _twice(t: _Telling) -> str:
+    if t.who == t.other:
+        return f"{t.records} {t.were} finished by {t.who} in one assignment and again in a later one ({t.span})"
+    return f"{t.records} {t.were} finished by {t.who} and, delivered later, by {t.other} ({t.span})"
+
+
 def _redelivery(t: _Telling) -> str:
     why = {
         "": f"nothing shows that {t.who} had given the partition up",
@@ -169,8 +175,7 @@ def _redelivery(t: _Telling) -> str:
         "former owner lost it": f"{t.who} had lost the partition before it could commit",
         "former owner was removed": f"{t.who} had been removed from the group before it could commit",
     }.get(t.a.excuse, f"the {t.a.excuse} when {t.who} gave the partition up")
-    again = f"{t.records} {t.were} finished again by {t.other} ({t.span})"
-    return f"{again} after {t.who} had finished {t.them}: {why}"
+    return f"{_twice(t)}: {why}"
 
 
 def _loop(t: _Telling) -> str:
@@ -214,10 +219,7 @@ SENTENCES: Mapping[str, Callable[[_Telling], str]] = {
     ),
     "unseen": _unseen,
     "redelivery": _redelivery,
-    "avoidable-redelivery": lambda t: (
-        f"{t.records} {t.were} finished again by {t.other} ({t.span}) although {t.who} had finished "
-        f"{t.them} and gave the partition up cleanly"
-    ),
+    "avoidable-redelivery": lambda t: f"{_twice(t)}, although {t.who} gave the partition up cleanly",
     "redelivery-below-commit": lambda t: (
         f"{t.who} processed {t.records} again ({t.span}) although the group had committed past "
         f"{t.them} before {t.who} started"
