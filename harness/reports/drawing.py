@@ -85,9 +85,7 @@ def _faults(drawing: Drawing, faults: Sequence[Fault]) -> None:
 
 def _fault_box(scale: Scale, fault: Fault, y: int) -> Box:
     proof = f"proven after {span(fault.proven_ns - fault.begin_ns)}" if fault.took_effect else "NOT PROVEN"
-    title = (
-        f"{fault.fault} on {fault.target}: {from_to(scale, fault.begin_ns, fault.end_ns)}, {proof}. {fault.evidence}"
-    )
+    title = f"{fault.name}: {from_to(scale, fault.begin_ns, fault.end_ns)}, {proof}. {fault.evidence}"
     style = "fault" if fault.took_effect else "fault unproven"
     width = scale.width(fault.begin_ns, fault.end_ns)
     soft = ((scale.x(fault.begin_ns), scale.width(fault.begin_ns, fault.proven_ns)),) if fault.proven_ns else ()
@@ -122,7 +120,7 @@ def _members(drawing: Drawing, story: Story, palette: Palette) -> None:
         for fault in (f for f in story.faults if f.begin_ns and f.took_effect and f.fault not in _SEEN_IN_LIVES):
             if any(actor.rsplit(".", 1)[0] == member for actor in fault.members):
                 style = "held pause" if fault.fault in ("pause", "stall") else "held cut"
-                title = f"{fault.fault} on {fault.target}: {from_to(scale, fault.begin_ns, fault.end_ns)}"
+                title = f"{fault.name}: {from_to(scale, fault.begin_ns, fault.end_ns)}"
                 width = scale.width(fault.begin_ns, fault.end_ns)
                 drawing.boxes.append(Box(scale.x(fault.begin_ns), width, y, BAR, style, title))
 

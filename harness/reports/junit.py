@@ -93,7 +93,7 @@ def _faults(suite: ET.Element, folder: Folder, faults: Sequence[Fault]) -> None:
 
 def _fault(fault: Fault) -> str:
     state = "proven" if fault.took_effect else "not applicable" if fault.skipped else "not proven"
-    return f"step {fault.step}, {fault.fault} on {fault.target or 'nothing'}, {state}: {fault.evidence}"
+    return f"step {fault.step}, {fault.name}, {state}: {fault.evidence}"
 
 
 def _clean(text: str) -> str:

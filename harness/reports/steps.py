@@ -33,6 +33,11 @@ class Fault:
     skipped: bool = False
 
     @property
+    def name(self) -> str:
+        """``pause on member-2``; a fault that aims at nothing in particular has only its own name."""
+        return f"{self.fault} on {self.target}" if self.target else self.fault
+
+    @property
     def end_ns(self) -> int:
         """When it was over: healed, or for what needs no healing, proven."""
         return self.healed_ns or self.proven_ns or self.begin_ns

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -99,18 +98,18 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
     """Versions, the host, and every resolved option, in groups."""
     versions = folder.scenario.get("versions") or (dict(folder.verdict.versions) if folder.verdict else {})
     stalled = [stall["to_ns"] - stall["from_ns"] for stall in folder.stalls]
-    longest = f", the longest {span(max(stalled))}" if stalled else ""
-    host = [("stalls of the host", f"{plural(len(stalled), 'stall')}, {span(sum(stalled))} in all{longest}")]
+    told = (
+        f"{plural(len(stalled), 'stall')}, {span(sum(stalled))} in all, the longest {span(max(stalled))}"
+        if stalled
+        else "none"
+    )
+    host = [("stalls of the host", told if (folder.path / "history" / "host.jsonl").exists() else "not recorded")]
     known = {"name", "schedule", "promises"}
     return [
         ("Versions", flat(dict(mapping(versions)))),
-        (
-            "Host",
-            host if (folder.path / "history" / "host.jsonl").exists() else [("stalls of the host", "not recorded")],
-        ),
+        ("Host", host),
         ("Scenario", flat({k: v for k, v in folder.asked.items() if k not in known})),
         ("Cluster", flat(dict(mapping(folder.scenario.get("cluster"))))),
-        ("Report", [("drawn with Python", platform.python_version())]),
     ]
 
 

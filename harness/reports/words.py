@@ -51,7 +51,7 @@ def plain(value: Any, grouped: bool = False) -> str:
     if value is None:
         return "–"
     if isinstance(value, str):
-        return shortened(value)
+        return shortened(value) or "–"
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, (int, float)):

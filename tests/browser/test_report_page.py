@@ -163,6 +163,7 @@ INTRUDER = """(url) => new Promise((done) => {
   const script = document.createElement("script"), image = new Image();
   script.textContent = "window.hacked = 1";
   image.onerror = image.onload = done;
+  setTimeout(done, 3000);
   image.src = url;
   document.body.append(script, image);
 })"""

@@ -22,9 +22,13 @@
     plot.style.width = zoom === 1 ? "" : zoom * 100 + "%";
     plot.classList.toggle("z1", zoom >= 4);
     plot.classList.toggle("z2", zoom >= 16);
-    labels.forEach((label) => label.classList.toggle("tight", Number(label.dataset.w) * zoom < 1));
     view.scrollLeft = share * plot.clientWidth - at;
+    fit();
     keep();
+  };
+  const fit = () => { // data-w: how much room the label has in a picture of 976 pixels, 1 is enough
+    const scale = plot.clientWidth / 976;
+    labels.forEach((label) => label.classList.toggle("tight", Number(label.dataset.w) * scale < 1));
   };
   const places = Array.from(labels, (label) => [label, parseFloat(label.getAttribute("x")) / 100, Number(label.dataset.room) / 100]);
   const keep = () => { // the label of a bar that begins left of the window stays in sight
@@ -41,6 +45,8 @@
     due = true;
     requestAnimationFrame(() => { due = false; keep(); });
   });
+  addEventListener("resize", fit);
+  fit();
   const middle = () => (view.scrollLeft + view.clientWidth / 2) / plot.clientWidth;
 
   document.querySelectorAll("[data-zoom]").forEach((button) => button.addEventListener("click", () => {
