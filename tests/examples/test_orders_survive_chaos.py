@@ -14,8 +14,8 @@ SCENARIO = Scenario(
     group=Group(client="confluent-kafka", members=4, protocol="cooperative", config={"session.timeout.ms": 6000}),
     workload=PollLoop(commit="after-processing", rate_hz=2000),
     schedule=[
-        at(2, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
-        at(4, MoveCoordinator()),
+        at(4, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+        at(5, MoveCoordinator()),
     ],
     promises=[Delivery("at-least-once"), Ownership(of="assignment"), Progress(within_s=30)],
 )
