@@ -46,7 +46,7 @@ class Writer:
         self._settings: Dict[str, Any] = {
             "bootstrap.servers": config.bootstrap,
             "client.id": config.actor,
-            "linger.ms": 5,
+            "linger.ms": 10,
             **config.client_config,
             "enable.idempotence": True,
             "acks": "all",

@@ -1,0 +1,150 @@
+"""How fast a member and a producer are, and what recording costs them: ``python tests/benchmarks/member.py``.
+
+One real cluster, one topic, one member behind its proxies at a time. Three loops read the same records in turn: the
+client alone (poll and nothing else), the member's loop with a recorder that does nothing, and the member's loop as it
+is. Each gets a group of its own and a few seconds; the best of the rounds counts. Beside the rate stands the CPU time
+that the thread spends on a record, which other load on the machine does not blur.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fencepost import group, scenario
+from fencepost.clock import eventually
+from fencepost.clusters import local
+from fencepost.interfaces import ClusterSpec
+from fencepost.processes import Owner
+from fencepost.workloads import PollLoop
+from fencepost_member import adapters
+from fencepost_member.config import LoopConfig, MemberConfig
+from fencepost_member.events import EventLog, read
+from fencepost_member.loop import POLL_S, Member
+from fencepost_member.process import open_history
+from fencepost_member.recorder import MemberLane
+
+ROUNDS, READ_S, WRITE_S = 3, 2.0, 12.0
+PARTITIONS = 6
+LOOPS = ("client alone", "not recorded", "recorded")
+TOPICS = {"bench": {str(p): p for p in range(PARTITIONS)}}
+
+
+def nothing(*_: int) -> int:
+    """Records nothing."""
+    return 0
+
+
+NOT_RECORDED = MemberLane(nothing, nothing, nothing, nothing, nothing, nothing)  # type: ignore[arg-type]
+
+
+class Ignoring:
+    """A listener that does what the client asks and tells nobody."""
+
+    def assigned(self, partitions: Any, apply: Any) -> None:
+        apply()
+
+    revoked = lost = assigned
+
+    def committed(self, offsets: Any, errors: Any) -> None:
+        """Nothing to do."""
+
+    def error(self, name: str, text: str, fatal: bool) -> None:
+        print(name, text, file=sys.stderr)
+
+
+def child(loop: str, path: str) -> None:
+    """Read for a while; prints records, seconds and CPU seconds as JSON."""
+    data = json.loads(Path(path).read_text())
+    config = MemberConfig(**{**data, "loop": LoopConfig(**data["loop"])})
+    stop = threading.Event()
+    if loop == "client alone":
+        adapter = adapters.connect(config, Ignoring())
+        adapter.subscribe(["bench"])
+        while not adapter.poll(config.loop.batch, POLL_S):
+            pass
+        threading.Timer(READ_S, stop.set).start()
+        records, began, cpu = 0, time.monotonic(), time.thread_time()
+        while not stop.is_set():
+            records += len(adapter.poll(config.loop.batch, POLL_S))
+        print(json.dumps((records, time.monotonic() - began, time.thread_time() - cpu)))
+        adapter.close()
+        return
+    events, recorder = open_history(config.run, config.actor)
+    lane = recorder.lane() if loop == "recorded" else NOT_RECORDED
+    member = Member(config, lane, events, stop)
+    threading.Timer(READ_S, stop.set).start()
+    cpu = time.thread_time()
+    member.run()
+    cpu = time.thread_time() - cpu
+    told = read(Path(config.run) / "events" / f"{config.actor}.jsonl").events
+    assigned = next(e["end_ns"] for e in told if e["kind"] == "assigned" and e["end_ns"])
+    left = next(e["begin_ns"] for e in told if e["kind"] == "revoked")
+    print(json.dumps((told[-1]["detail"]["records"], (left - assigned) / 1e9, cpu)))
+
+
+def write(cluster: local.LocalCluster, owner: Owner, folder: Path) -> None:
+    """Fill the topic as fast as one producer can, and say how fast that was."""
+    log = EventLog(folder / "history" / "events" / "harness.jsonl", "harness")
+    home = group.Home(owner, log, folder / "history", folder / "logs")
+    spec = scenario.Group(members=1)
+    topics = {t: {int(p): tp for p, tp in ps.items()} for t, ps in TOPICS.items()}
+    writers = group.make(home, cluster, spec, PollLoop(rate_hz=0), name="g", topics=topics, seed=1)
+    writers.start_producers()
+    until = time.monotonic() + WRITE_S
+    eventually(lambda: time.monotonic() > until, WRITE_S + 1, "the time to pass")
+    writers.stop_producers(30)
+    first, *_, last = read(folder / "history" / "events" / "producer-0.jsonl").events
+    seconds = (last["begin_ns"] - first["begin_ns"]) / 1e9
+    count = last["detail"]["outcomes"]["ok"]
+    print(f"producer, unpaced, acks=all, idempotent, recorded: {count / seconds:,.0f} records/s ({count:,} in all)")
+
+
+def measure(cluster: local.LocalCluster, folder: Path, batch: int) -> None:
+    """Rates and CPU times of the three loops."""
+    best: dict[str, tuple[float, float]] = {}
+    base = MemberConfig(
+        "m", 0, 0, str(folder / "history"), "g", TOPICS, cluster.bootstrap(0), loop=LoopConfig(batch=batch)
+    )
+    for turn in range(ROUNDS):
+        for loop in LOOPS:
+            name = f"{loop.replace(' ', '-')}-{batch}-{turn}"
+            config = folder / f"{name}.json"
+            config.write_text(json.dumps({**vars(replace(base, actor=name, group=name)), "loop": vars(base.loop)}))
+            argv = [sys.executable, __file__, "--child", loop, str(config)]
+            records, seconds, cpu = json.loads(subprocess.run(argv, check=True, capture_output=True).stdout)
+            rate, cost = best.get(loop, (0.0, 1e9))
+            best[loop] = (max(rate, records / seconds), min(cost, cpu / records * 1e6))
+    print(f"\none member, {'batches of ' + str(batch) if batch > 1 else 'single polls'}, best of {ROUNDS}:")
+    print(f"  {'loop':<14}{'records/s':>12}{'CPU µs/record':>16}")
+    for loop, (rate, cost) in best.items():
+        print(f"  {loop:<14}{rate:>12,.0f}{cost:>16.2f}")
+    recording = best["recorded"][1] - best["not recorded"][1]
+    lost = 1 - best["recorded"][0] / best["not recorded"][0]
+    print(f"  recording: {recording:.2f} µs/record of CPU, {lost:.1%} of the top speed,", end=" ")
+    print(f"{recording * 20_000 / 1e6:.1%} of a core at 20,000 records/s")
+
+
+def main() -> None:
+    """Run everything on a cluster of its own."""
+    with tempfile.TemporaryDirectory() as folder, Owner.open() as owner:
+        cluster = local.start(ClusterSpec(slots=2), owner)
+        cluster.admin.create_topics([scenario.Topic("bench", PARTITIONS)])
+        write(cluster, owner, Path(folder))
+        for batch in (500, 1):
+            measure(cluster, Path(folder), batch)
+        cluster.stop()
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--child"]:
+        child(*sys.argv[2:])
+    else:
+        main()
