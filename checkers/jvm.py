@@ -47,6 +47,7 @@ SETTINGS = {
     "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
+    "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.shuffle.compress": "false",
     "spark.python.daemon.module": "fencepost.checkers.daemon",
 }
@@ -63,7 +64,7 @@ class Jvm:
     def __init__(self, master: str) -> None:
         """Nothing is started yet."""
         self._master = master
-        self._work = Path(tempfile.mkdtemp(prefix="fencepost-spark-"))
+        self._work = Path(tempfile.mkdtemp(prefix="spark-of-fencepost-"))
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - has no name, so nothing is left of it, whatever happens
         self._gateway: Any = None
         self._archiving = False

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,15 +32,33 @@ class Group(NamedTuple):
     rows: int
 
 
+Parts = tuple[tuple[str, str, tuple[int, ...]], ...]
+Argument = str | tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True)
 class Task:
-    """The records of ``tp`` from offset ``low`` to before ``high``; ``parts`` holds (folder, file, row groups)."""
+    """What to judge of ``tp``: the records from offset ``low`` to before ``high``.
+
+    Attributes:
+        rules: which rules look at them, see ``kernel``; ``argument`` is what else these need to know.
+        rows: how many rows have to be read, about.
+        parts: what has to be read: (folder, file, row groups).
+        all: the same for the whole partition, for rules that look further.
+    """
 
     tp: int
     low: int
     high: int
-    rows: int
-    parts: tuple[tuple[str, str, tuple[int, ...]], ...]
+    rules: str = "all"
+    argument: Argument = ""
+    rows: int = 0
+    parts: Parts = ()
+    all: Parts = ()
+
+    def whole(self) -> Task:
+        """The same for the whole partition."""
+        return replace(self, low=FIRST, high=LAST, parts=self.all)
 
     def of(self, folder: str) -> list[tuple[str, tuple[int, ...]]]:
         """The files of a folder, with their row groups."""
@@ -76,40 +94,53 @@ def _groups(folder: str, file: str, metadata: object) -> Iterator[Group]:
 
 
 def cut(groups: Sequence[Group], partitions: Iterable[int], width: int = WIDTH) -> list[Task]:
-    """The tasks of a run, the largest first; together they cover every offset there is of each partition."""
+    """The tasks of a run, the largest first; together they cover every offset there is of each partition.
+
+    A partition of more than ``width`` records is cut into ranges; what concerns the order of a member's deliveries, or
+    a partition as a whole, are then tasks of their own.
+    """
     by_tp: dict[int, list[Group]] = defaultdict(list)
     for group in groups:
         by_tp[group.tp].append(group)
-    tasks = [
-        _task(tp, low, high, by_tp[tp])
-        for tp in sorted({*partitions, *by_tp})
-        for low, high in _ranges(by_tp[tp], width)
-    ]
+    tasks: list[Task] = []
+    for tp in sorted({*partitions, *by_tp}):
+        ranges = list(_ranges(by_tp[tp], width))
+        tasks += [task(by_tp[tp], tp, low, high, "all" if len(ranges) == 1 else "offsets") for low, high in ranges]
+        if len(ranges) > 1:
+            files = sorted({group.file for group in by_tp[tp] if group.folder == "delivered"})
+            tasks += [task(by_tp[tp], tp, FIRST, LAST, "streams", file) for file in files]
+            tasks.append(task(by_tp[tp], tp, FIRST, LAST, "stuck"))
     return sorted(tasks, key=lambda task: -task.rows)
 
 
-def join(tasks: Sequence[Task], groups: Iterable[Group]) -> Task:
-    """One task over the ranges of several of one partition, and what lies between them."""
-    tp, low, high = tasks[0].tp, min(t.low for t in tasks), max(t.high for t in tasks)
-    return _task(tp, low, high, [group for group in groups if group.tp == tp])
-
-
 def _ranges(groups: Sequence[Group], width: int) -> Iterator[tuple[int, int]]:
-    """Ranges that begin where a row group of the log begins, with some ``width`` records of the log in each."""
+    """Ranges with some ``width`` records of the log in each; where possible they begin with a row group."""
     edges, rows = [FIRST], 0
     for group in sorted((group for group in groups if group.folder == "log"), key=lambda group: group.low):
-        if rows and rows + group.rows > width:
-            edges.append(group.low)
-            rows = 0
-        rows += group.rows
+        pieces = -(-group.rows // width)
+        for n in range(pieces):
+            if rows and rows + group.rows / pieces > width:
+                edges.append(group.low + (group.high + 1 - group.low) * n // pieces)
+                rows = 0
+            rows += group.rows // pieces
+    edges = sorted(set(edges))
     yield from zip(edges, [*edges[1:], LAST], strict=True)
 
 
-def _task(tp: int, low: int, high: int, groups: Sequence[Group]) -> Task:
+def task(groups: Iterable[Group], tp: int, low: int, high: int, rules: str, argument: Argument = "") -> Task:
+    """A task over some offsets of a partition, whose row groups are among ``groups``."""
+    groups = [group for group in groups if group.tp == tp]
+    wanted = [
+        group
+        for group in groups
+        if (group.folder == "unacked" or (group.low < high and group.high >= low))
+        and (rules != "streams" or group.file == argument)
+    ]
+    return Task(tp, low, high, rules, argument, sum(group.rows for group in wanted), _parts(wanted), _parts(groups))
+
+
+def _parts(groups: Iterable[Group]) -> Parts:
     parts: dict[tuple[str, str], list[int]] = defaultdict(list)
-    rows = 0
     for group in groups:
-        if group.folder == "unacked" or (group.low < high and group.high >= low):
-            parts[group.folder, group.file].append(group.number)
-            rows += group.rows
-    return Task(tp, low, high, rows, tuple((*name, tuple(numbers)) for name, numbers in parts.items()))
+        parts[group.folder, group.file].append(group.number)
+    return tuple((*name, tuple(numbers)) for name, numbers in parts.items())

@@ -84,9 +84,9 @@ def write(runs: Path, shape: Shape) -> Path:
     history, turns = folder.history, _turns(shape)
     for member in range(shape.members):
         mine = [turn for turn in turns if turn.member == member]
-        columns.write(history / f"delivered/member-{member}.1.parquet", DELIVERED_COLUMNS, _delivered(shape, mine), [])
+        columns.write(history / f"delivered/member-{member}.1.parquet", DELIVERED_COLUMNS, _delivered(shape, mine))
     for writer in range(WRITERS):
-        columns.write(history / f"produced/producer-{writer}.parquet", PRODUCED_COLUMNS, _produced(shape, writer), [])
+        columns.write(history / f"produced/producer-{writer}.parquet", PRODUCED_COLUMNS, _produced(shape, writer))
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in LOG_COLUMNS.items()])
     with pq.ParquetWriter(history / "log/audit.parquet", schema, compression="zstd", compression_level=1) as audit:
         for group in _log(shape):

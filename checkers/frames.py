@@ -1,0 +1,126 @@
+"""DataFrames: the small tables of a run, and the tallies of all tasks, in named steps from table to table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from fencepost.checkers import kernel
+from fencepost.checkers.kernel_part import Judged
+from fencepost.checkers.ranges import Task
+from fencepost.checkers.rows import Interval
+from fencepost.checkers.tallies import Label, Numbers, Tallies
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TALLY = "kind string, tp int, members array<string>, cause string, excuse string, count bigint, \
+first bigint, last bigint, from_ns bigint, to_ns bigint"
+COLUMNS = ("kind", "tp", "members", "cause", "excuse", "count", "first", "last", "from_ns", "to_ns")
+STRUCT = pa.struct(
+    [
+        *(("kind", pa.string()), ("tp", pa.int32()), ("members", pa.list_(pa.string()))),
+        *(("cause", pa.string()), ("excuse", pa.string())),
+        *((name, pa.int64()) for name in COLUMNS[5:]),
+    ]
+)
+
+
+def rows_of(tallies: Tallies) -> list[tuple[object, ...]]:
+    """Tallies as rows of ``COLUMNS``."""
+    return [(*key, *numbers) for key, numbers in tallies.items()]
+
+
+def tallies_of(frame: DataFrame) -> Tallies:
+    """The rows of a frame with ``COLUMNS`` as tallies: the one place that collects."""
+    found = Tallies()
+    for row in frame.toArrow().to_pylist():
+        label = Label(tuple(row["members"]), row["cause"], row["excuse"])
+        found.put(row["kind"], row["tp"], label, Numbers(*(row[name] for name in COLUMNS[5:])))
+    return found
+
+
+def added_up(frame: DataFrame) -> DataFrame:
+    """One row for each key: the sum of counts, the extremes of offsets (-1: none) and times (0: none)."""
+    from pyspark.sql import functions as fn
+
+    numbers = (
+        fn.sum("count").alias("count"),
+        fn.coalesce(fn.min(fn.when(fn.col("first") >= 0, fn.col("first"))), fn.lit(-1)).alias("first"),
+        fn.max("last").alias("last"),
+        fn.coalesce(fn.min(fn.when(fn.col("from_ns") != 0, fn.col("from_ns"))), fn.lit(0)).alias("from_ns"),
+        fn.max("to_ns").alias("to_ns"),
+    )
+    return frame.groupBy(*COLUMNS[:5]).agg(*numbers).select(*COLUMNS)
+
+
+def ownership(session: SparkSession, intervals: Sequence[Interval]) -> DataFrame:
+    """When each interval certainly owned its partition: n (its place in ``intervals``), tp, who, begin_ns, end_ns."""
+    certain = [(n, i, i.certain) for n, i in enumerate(intervals) if i.certain.length_ns > 0]
+    table = pa.table(
+        {
+            "n": pa.array([n for n, _, _ in certain], pa.int64()),
+            "tp": pa.array([i.tp for _, i, _ in certain], pa.int32()),
+            "who": pa.array([i.incarnation for _, i, _ in certain], pa.string()),
+            "begin_ns": pa.array([window.begin_ns for _, _, window in certain], pa.int64()),
+            "end_ns": pa.array([window.end_ns for _, _, window in certain], pa.int64()),
+        }
+    )
+    return session.createDataFrame(table)
+
+
+def with_running_end(owned: DataFrame) -> DataFrame:
+    """Adds ``running_end_ns``: the latest end among the intervals of the partition that began before."""
+    from pyspark.sql import Window
+    from pyspark.sql import functions as fn
+
+    before = Window.partitionBy("tp").orderBy("begin_ns", "n").rowsBetween(Window.unboundedPreceding, -1)
+    return owned.withColumn("running_end_ns", fn.max("end_ns").over(before))
+
+
+def overlapping(owned: DataFrame) -> DataFrame:
+    """The pairs of intervals of different incarnations that overlap, as rows of ``COLUMNS`` (cause: both numbers).
+
+    Only intervals that begin before the running end of those before them are compared with others: as a rule none.
+    """
+    from pyspark.sql import functions as fn
+
+    late = owned.transform(with_running_end).where(fn.col("begin_ns") < fn.col("running_end_ns")).alias("late")
+    pair = (
+        (fn.col("early.tp") == fn.col("late.tp"))
+        & (fn.col("early.who") != fn.col("late.who"))
+        & (fn.struct("early.begin_ns", "early.n") < fn.struct("late.begin_ns", "late.n"))
+        & (fn.col("early.end_ns") > fn.col("late.begin_ns"))
+    )
+    return late.join(owned.alias("early"), on=pair, how="inner").select(
+        fn.lit("#pair").alias("kind"),
+        fn.col("late.tp").alias("tp"),
+        fn.array().cast("array<string>").alias("members"),
+        fn.concat_ws(" ", fn.col("early.n").cast("string"), fn.col("late.n").cast("string")).alias("cause"),
+        fn.lit("").alias("excuse"),
+        fn.lit(1).cast("bigint").alias("count"),
+        fn.lit(-1).cast("bigint").alias("first"),
+        fn.lit(-1).cast("bigint").alias("last"),
+        fn.col("late.begin_ns").alias("from_ns"),
+        fn.least("early.end_ns", "late.end_ns").alias("to_ns"),
+    )
+
+
+def judged(session: SparkSession, history: Path, what: Judged, bundles: Sequence[Sequence[Task]]) -> DataFrame:
+    """The tallies of all tasks, not added up; one bundle is what a worker performs in one turn.
+
+    What goes to the workers are names of files and the small tables, and only tallies come back.
+    """
+    from pyspark.sql.functions import arrow_udf, inline
+
+    def perform(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        for batch in batches:
+            answers = [kernel.perform(history, what, bundles[number]) for number in batch.to_pylist()]
+            rows = [[dict(zip(COLUMNS, row, strict=True)) for row in rows_of(tallies)] for tallies in answers]
+            yield pa.array(rows, pa.list_(STRUCT))
+
+    answer = arrow_udf(perform, f"array<struct<{TALLY}>>")
+    return session.range(0, len(bundles), 1, len(bundles)).select(inline(answer("id")))

@@ -1,0 +1,177 @@
+"""Kernel rules about records against the log: lost-write, phantom, unseen, unconsumed, and how much was judged."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.checkers.kernel_part import Part
+from fencepost.checkers.rows import FOREVER
+from fencepost.checkers.sightings import people
+from fencepost.checkers.tallies import Label, Numbers
+from fencepost.history import State
+
+Array = NDArray[Any]
+CAUSES = ("skipped", "in-doubt", "committed-unprocessed")
+
+
+def facts(part: Part) -> None:
+    """The numbers of ``rows.Facts``, as tallies whose kinds begin with ``#``."""
+    rows = part.rows
+    domain = slice(part.places.below(part.start), part.places.below(part.stop))
+    counts = {
+        "#acknowledged": len(part.sent["offset"]),
+        "#visible": len(part.log["offset"]),
+        "#judged": int(np.count_nonzero(part.visible[domain])),
+        "#begun": int(np.count_nonzero(rows.begin_ns > 0)),
+        "#finished": int(np.count_nonzero(rows.finished)),
+    }
+    for kind, count in counts.items():
+        part.tallies.put(kind, -1, numbers=Numbers(count))
+    first, last = (int(rows.delivered_ns.min()), int(rows.done_ns.max())) if len(rows) else (0, 0)
+    part.tallies.put("#delivered", -1, numbers=Numbers(len(rows), from_ns=first, to_ns=last))
+
+
+def lost_write(part: Part) -> None:
+    """``lost-write``: an acknowledged send that the log does not hold."""
+    sent = part.sent
+    at = part.places.at(sent["offset"])
+    there = part.visible[at] & (part.logged("writer")[at] == sent["writer"]) & (part.logged("seq")[at] == sent["seq"])
+    lost = np.flatnonzero(~there)
+    if not len(lost):
+        return
+    excuse = part.tables.act_on(part.tp, FOREVER)
+    excuse = f"declared act: {excuse}" if excuse else ""
+    writer, offset, acked = (sent[name][lost] for name in ("writer", "offset", "acked_ns"))
+    part.tallies.put_many(
+        "lost-write",
+        part.tp,
+        [writer],
+        lambda writer: Label((f"producer-{writer}",), "", excuse),
+        first=offset,
+        from_ns=acked,
+        to_ns=acked,
+    )
+
+
+def phantom(part: Part) -> None:
+    """``phantom``: a row that is neither in the log at its offset nor among the sends."""
+    rows, at = part.rows, part.at
+    there = part.visible[at]
+    for name in ("key", "writer", "seq"):
+        there = there & (part.logged(name)[at] == getattr(rows, name))
+    strange = np.flatnonzero(~there)
+    if not len(strange):
+        return
+    strange = strange[~_among_sends(part, strange)]
+    times = rows.delivered_ns[strange]
+    part.tallies.put_many(
+        "phantom",
+        part.tp,
+        [rows.who[strange]],
+        lambda who: Label((rows.names[who],)),
+        first=rows.offset[strange],
+        from_ns=times,
+        to_ns=times,
+    )
+
+
+def _among_sends(part: Part, which: Array) -> Array:
+    """Whether the record of each of these rows was sent, by (key, writer, seq)."""
+    rows = part.rows.take(which)
+    wanted = list(zip(rows.key.tolist(), rows.writer.tolist(), rows.seq.tolist(), strict=True))
+    sent: set[tuple[int, int, int]] = set()
+    for sends in part.sends():
+        near = np.isin(sends["seq"], rows.seq)
+        sent.update(zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True))
+    return np.array([record in sent for record in wanted], bool)
+
+
+def unseen(part: Part) -> None:
+    """``unseen``: a visible record of the domain that nobody finished."""
+    low, high = part.places.below(part.start), part.places.below(part.stop)
+    missed = low + np.flatnonzero(part.visible[low:high] & (part.finishes[low:high] == 0))
+    if not len(missed):
+        return
+    rows, offsets = part.rows, part.places.offsets(missed)
+    names, passer, at_ns = _passers(part, offsets)
+    holder, doubtful = _holders(part, missed)
+    held = holder >= 0
+    who = np.where(held, rows.who[holder], -1) if len(rows) else holder
+    interval = np.where(held, rows.interval[holder], -1) if len(rows) else holder
+    cause = np.where(held, np.where(doubtful, 1, 2), 0)
+    last = np.zeros(len(missed), bool)
+    for stream in {(int(w), int(i)) for w, i in zip(who, interval, strict=True) if i >= 0}:
+        mine = np.flatnonzero((who == stream[0]) & (interval == stream[1]))
+        last[mine] = rows.poll[holder[mine]] == part.first_and_last(*stream)[1]
+    act = part.tables.act_on(part.tp, FOREVER)
+
+    def label(passer: int, who: int, interval: int, cause: int, last: int) -> Label:
+        excuse = f"declared act: {act}" if act else _in_hand(part, who, interval) if last else ""
+        return Label(people(names[passer], rows.names[who] if who >= 0 else ""), CAUSES[cause], excuse)
+
+    codes = [passer, who, interval, cause, last]
+    part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
+
+
+def _passers(part: Part, offsets: Array) -> tuple[list[str], Array, Array]:
+    """Who committed past each offset first: names, an index into them for each offset, and when it did.
+
+    Only commits that go further than all before them come into question.
+    """
+    commits = [commit for commit in part.commits if commit.outcome != "fail"]
+    commits.sort(key=lambda commit: (commit.begin_ns, commit.incarnation))
+    further, top = [], -1
+    for commit in commits:
+        if commit.offset > top:
+            top = commit.offset
+            further.append(commit)
+    index = np.searchsorted(np.array([commit.offset for commit in further], np.int64), offsets, side="right")
+    names = sorted({"", *(commit.incarnation for commit in further)})
+    of = np.array([*(names.index(commit.incarnation) for commit in further), 0])  # names[0] is nobody
+    return names, of[index], np.array([*(commit.begin_ns for commit in further), 0])[index]
+
+
+def _holders(part: Part, missed: Array) -> tuple[Array, Array]:
+    """The row that holds each missed place (-1: none), and whether it is in doubt."""
+    rows = part.rows
+    wanted = np.zeros(len(part.places), bool)
+    wanted[missed] = True
+    mine = np.flatnonzero(wanted[part.at])
+    lives = part.tables.lives
+    died = np.array([name in lives and lives[name].how in ("killed", "crashed") for name in rows.names], bool)
+    doubtful = (rows.state[mine] == State.BEGUN) & (died[rows.who[mine]] if len(mine) else False)
+    order = np.lexsort((-mine, rows.who[mine], rows.delivered_ns[mine], doubtful, part.at[mine]))
+    holder = np.full(len(part.places), -1)
+    in_doubt = np.zeros(len(part.places), bool)
+    holder[part.at[mine][order]] = mine[order]  # the last one of a place stays
+    in_doubt[part.at[mine][order]] = doubtful[order]
+    return holder[missed], in_doubt[missed]
+
+
+def _in_hand(part: Part, who: int, number: int) -> str:
+    interval = part.interval_of(who, number)
+    if interval is None:
+        return ""
+    if interval.how == "died":
+        return "in hand when its owner died"
+    evicted = interval.how == "lost" or part.tables.removed(interval, interval.given_up_end_ns or FOREVER)
+    return "in hand when its owner was evicted" if evicted else ""
+
+
+def unconsumed(part: Part) -> None:
+    """``unconsumed``: a visible record behind the final committed offset that nobody finished."""
+    quiet = part.tables.quiet
+    if not quiet.end_ns:
+        return
+    high = part.places.below(part.stop)
+    left = high + np.flatnonzero(part.visible[high:] & (part.finishes[high:] == 0))
+    if not len(left):
+        return
+    owners = [i for i in part.tables.intervals if i.tp == part.tp]
+    last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
+    first, end = (int(part.places.offsets(left[at])) for at in (0, -1))
+    numbers = Numbers(len(left), first, end, quiet.begin_ns, quiet.end_ns)
+    part.tallies.put("unconsumed", part.tp, Label(people(last.incarnation if last else "")), numbers)

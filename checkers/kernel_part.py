@@ -1,0 +1,206 @@
+"""What the kernel's rules look at: the records of one task, and how to look up what is known about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.checkers.columns import Columns, Files
+from fencepost.checkers.kernel_rows import Places, Rows, concatenate
+from fencepost.checkers.ranges import Task
+from fencepost.checkers.rows import Bounds, Commit, Interval
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tallies import Tallies
+from fencepost.history import Sent
+
+Array = NDArray[Any]
+LOG = ["offset", "key", "writer", "seq"]
+PRODUCED = [*LOG, "acked_ns", "outcome"]
+DELIVERED = [*LOG, "interval", "poll", "ord", "delivered_ns", "begin_ns", "done_ns", "state"]
+SENT = ("produced", "unacked")
+NEEDED = {  # columns of delivered records by what a task's rules look at; all by default
+    "streams": ["offset", "interval", "ord", "delivered_ns"],
+    "overlap": ["offset", "interval", "ord", "begin_ns", "done_ns"],
+}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What all tasks of a run have in common. ``starts``: where the group starts in each partition.
+
+    ``cut``: the partitions of which no task holds everything.
+    """
+
+    tables: Tables
+    bounds: Bounds
+    starts: Mapping[int, int]
+    cut: frozenset[int] = frozenset()
+
+
+@dataclass(frozen=True)
+class Part:
+    """The records of one task, and what to look up about them. ``tallies`` takes what is found."""
+
+    judged: Judged
+    files: Files
+    task: Task
+    tallies: Tallies = field(default_factory=Tallies)
+
+    @cached_property
+    def rows(self) -> Rows:
+        """The delivered records."""
+        names = NEEDED.get(self.task.rules, DELIVERED)
+        return concatenate(self.files.read(self.task, "delivered", names))
+
+    @cached_property
+    def sent(self) -> Columns:
+        """The acknowledged sends."""
+        parts = [part for folder in SENT for _, part in self.files.read(self.task, folder, PRODUCED)]
+        return _joined([_acknowledged(part, self.task) for part in parts], PRODUCED)
+
+    @cached_property
+    def log(self) -> Columns:
+        """The visible records of the log."""
+        return _joined([part for _, part in self.files.read(self.task, "log", LOG)], LOG)
+
+    @property
+    def tp(self) -> int:
+        """The partition's number."""
+        return self.task.tp
+
+    @property
+    def tables(self) -> Tables:
+        """The small tables."""
+        return self.judged.tables
+
+    @property
+    def start(self) -> int:
+        """Where the group starts."""
+        return self.judged.starts.get(self.tp, 0)
+
+    @property
+    def stop(self) -> int:
+        """Where its domain ends: the final committed offset."""
+        return max(self.start, self.tables.final_committed(self.tp))
+
+    @cached_property
+    def places(self) -> Places:
+        """The places of all offsets that occur."""
+        return Places([self.log["offset"], self.sent["offset"], self.rows.offset])
+
+    @cached_property
+    def at(self) -> Array:
+        """The place of each row."""
+        return self.places.at(self.rows.offset)
+
+    @cached_property
+    def log_at(self) -> Array:
+        """The place of each record of the log."""
+        return self.places.at(self.log["offset"])
+
+    @cached_property
+    def visible(self) -> Array:
+        """Which places are visible records of the log."""
+        visible = np.zeros(len(self.places), bool)
+        visible[self.log_at] = True
+        return visible
+
+    @cached_property
+    def deliveries(self) -> Array:
+        """How often each place was delivered."""
+        return np.bincount(self.at, minlength=len(self.places))
+
+    @cached_property
+    def finishes(self) -> Array:
+        """How often each place was finished."""
+        rows = self.rows
+        at = self.at if rows.finished.all() else self.at[rows.finished]
+        return np.bincount(at, minlength=len(self.places))
+
+    def logged(self, name: str) -> Array:
+        """A column of the log by place; anything where there is no record."""
+        column = self.log[name]
+        if self._in_places:
+            return column
+        found = np.zeros(len(self.places), column.dtype)
+        found[self.log_at] = column
+        return found
+
+    @cached_property
+    def _in_places(self) -> bool:
+        """Whether the log has exactly one record in each place, in their order."""
+        return len(self.log_at) == len(self.places) and bool((np.diff(self.log_at) == 1).all())
+
+    @cached_property
+    def seen(self) -> Array:
+        """The visible offsets, ascending."""
+        log = self.log if self.task.rules != "streams" else self._whole_log
+        offsets = log["offset"]
+        return offsets if (np.diff(offsets) > 0).all() else np.unique(offsets)
+
+    @cached_property
+    def commits(self) -> tuple[Commit, ...]:
+        """The commits of the partition, as members tell of them."""
+        return tuple(commit for commit in self.tables.commits if commit.tp == self.tp)
+
+    @cached_property
+    def accepted(self) -> tuple[Array, Array, Array]:
+        """The accepted commits of the partition: offsets, and between which moments each was appended."""
+        mine = [a for a in self.tables.accepted if a.tp == self.tp]
+        at_ns = np.array([a.at_ns for a in mine], np.int64)
+        blur_ns = np.array([a.uncertainty_ns for a in mine], np.int64)
+        return np.array([a.offset for a in mine], np.int64), at_ns - blur_ns, at_ns + blur_ns
+
+    def interval_of(self, who: int, number: int) -> Interval | None:
+        """The assignment interval that rows name."""
+        return self.tables.interval.get((self.rows.names[who], self.tp, number))
+
+    def declared(self, by_ns: Array) -> tuple[Array, Callable[[int], str]]:
+        """For each moment the code of the excuse by a declared act that began before it, and what codes say."""
+        acts = [act for act in self.tables.acts if act.tp in (-1, self.tp)]
+        codes = np.full(len(by_ns), -1, np.int64)
+        for number, act in reversed(list(enumerate(acts))):
+            codes[act.begin_ns <= by_ns] = number
+        return codes, lambda code: f"declared act: {acts[code].what}" if code >= 0 else ""
+
+    def first_and_last(self, who: int, number: int) -> tuple[int, int]:
+        """Of a whole stream, also where this task has only a part: its first ``delivered_ns``, its greatest poll."""
+        rows = self.rows
+        if self.tp in self.judged.cut:
+            rows = self._whole[rows.names[who]]
+            mine = np.flatnonzero(rows.interval == number)
+        else:
+            mine = np.flatnonzero((rows.who == who) & (rows.interval == number))
+        return int(rows.delivered_ns[mine[0]]), int(rows.poll[mine].max())
+
+    @cached_property
+    def _whole(self) -> dict[str, Rows]:
+        names = ("offset", "interval", "poll", "ord", "delivered_ns")
+        files = self.files.read(self.task.whole(), "delivered", names)
+        return {name: concatenate([(name, part)]) for name, part in files}
+
+    @property
+    def _whole_log(self) -> Columns:
+        return _joined([part for _, part in self.files.read(self.task.whole(), "log", ["offset"])], ["offset"])
+
+    def sends(self) -> Iterator[Columns]:
+        """All sends of the partition, of whatever outcome and offset."""
+        for folder in SENT:
+            for _, columns in self.files.read(self.task.whole(), folder, PRODUCED):
+                yield columns
+
+
+def _acknowledged(columns: Columns, task: Task) -> Columns:
+    wanted = (columns["outcome"] == Sent.OK) & (columns["offset"] >= task.low) & (columns["offset"] < task.high)
+    return columns if wanted.all() else {name: column[wanted] for name, column in columns.items()}
+
+
+def _joined(parts: list[Columns], names: list[str]) -> Columns:
+    if len(parts) == 1:
+        return parts[0]
+    return {name: np.concatenate([part[name] for part in parts] or [np.empty(0, np.int64)]) for name in names}

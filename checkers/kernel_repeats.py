@@ -1,0 +1,141 @@
+"""Kernel rules about records that come again in another assignment interval, or for ever."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.checkers.kernel_part import Part
+from fencepost.checkers.kernel_rows import Rows
+from fencepost.checkers.rows import FOREVER, Interval
+from fencepost.checkers.sightings import people
+from fencepost.checkers.tallies import Label
+
+Array = NDArray[Any]
+
+
+def repeats(part: Part) -> None:
+    """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again."""
+    rows = _in_turn(part, part.rows.finished & (part.finishes > 1)[part.at])
+    if not len(rows):
+        return
+    pairs = np.flatnonzero(np.diff(rows.offset) == 0)
+    other = (np.diff(rows.who) != 0) | (np.diff(rows.interval) != 0)
+    former, later = rows.take(pairs[other[pairs]]), rows.take(pairs[other[pairs]] + 1)
+    below = _least_start(part, later) > later.offset
+    act, says = part.declared(later.delivered_ns)
+
+    def below_commit(later_who: int, former_who: int, act: int) -> Label:
+        return Label(people(rows.names[later_who], rows.names[former_who]), "", says(act))
+
+    _put(part, "redelivery-below-commit", [later.who, former.who, act], below_commit, later, below)
+    reasons = {
+        stream: _reason(part, *stream)
+        for stream in set(zip(former.who.tolist(), former.interval.tolist(), strict=True))
+    }
+
+    def again(former_who: int, interval: int, later_who: int) -> Label:
+        members = people(rows.names[former_who], rows.names[later_who])
+        return Label(members, "", reasons[former_who, interval][1])
+
+    kinds = [reasons[stream][0] for stream in zip(former.who.tolist(), former.interval.tolist(), strict=True)]
+    for kind in ("redelivery", "avoidable-redelivery"):
+        which = ~below & np.array([k == kind for k in kinds], bool)
+        _put(part, kind, [former.who, former.interval, later.who], again, later, which)
+
+
+def _in_turn(part: Part, which: Array) -> Rows:
+    """Rows in the order of (offset, delivered_ns, incarnation, ord)."""
+    index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
+    rows = part.rows
+    return rows.take(index[np.lexsort((rows.delivered_ns[index], rows.offset[index]))])
+
+
+def _put(part: Part, kind: str, codes: list[Array], label: Any, later: Rows, which: Array) -> None:
+    times = later.done_ns[which]
+    some = [code[which] for code in codes]
+    part.tallies.put_many(kind, part.tp, some, label, first=later.offset[which], from_ns=times, to_ns=times)
+
+
+def _least_start(part: Part, later: Rows) -> Array:
+    """The least offset that the owner of each row may have been told to start from (-1: none)."""
+    between = part.tables.committed_between
+    least = np.empty(len(later), np.int64)
+    known = np.zeros(len(later), bool)
+    for who, number in set(zip(later.who.tolist(), later.interval.tolist(), strict=True)):
+        interval = part.interval_of(who, number)
+        if interval is not None:
+            mine = (later.who == who) & (later.interval == number)
+            known |= mine
+            first_ns, _ = part.first_and_last(who, number)
+            least[mine] = min(between(part.tp, interval.assigned_begin_ns, first_ns))
+    for index in np.flatnonzero(~known):
+        at_ns = int(later.delivered_ns[index])
+        least[index] = min(between(part.tp, at_ns, at_ns))
+    return least
+
+
+def _reason(part: Part, who: int, number: int) -> tuple[str, str]:
+    """The kind of a redelivery after this interval, and why its owner could not commit all that it had finished."""
+    interval = part.interval_of(who, number)
+    excuse = _excuse(part, interval) if interval else ""
+    return "avoidable-redelivery" if interval and interval.how and not excuse else "redelivery", excuse
+
+
+def _excuse(part: Part, interval: Interval) -> str:
+    if interval.how in ("died", "lost"):
+        return "former owner died" if interval.how == "died" else "former owner lost it"
+    given_up_ns = interval.given_up_end_ns or FOREVER
+    if part.tables.removed(interval, given_up_ns):
+        return "former owner was removed"
+    if interval.how not in ("revoked", "closed"):
+        return ""
+    own = [c for c in part.commits if c.incarnation == interval.incarnation]
+    own = [c for c in own if interval.assigned_begin_ns <= c.begin_ns <= given_up_ns]
+    last = max(own, key=lambda c: c.begin_ns, default=None)
+    if last is None or last.outcome == "ok":
+        return ""
+    return "final commit was refused" if last.outcome == "fail" else "final commit was not answered"
+
+
+def redelivery_loop(part: Part) -> None:
+    """``redelivery-loop``: too many deliveries of one offset, or several while nothing above it is accepted."""
+    bounds = part.judged.bounds
+    often = part.deliveries > min(2, bounds.loop_deliveries)
+    if not often.any():
+        return
+    rows = _in_turn(part, often[part.at])
+    begin = np.flatnonzero(np.diff(rows.offset, prepend=-2))
+    end = np.append(begin[1:], len(rows)) - 1
+    count, first, last = end - begin + 1, rows.delivered_ns[begin], rows.delivered_ns[end]
+    looping = count > bounds.loop_deliveries
+    standing = ~looping & (count >= 3) & (last - first > bounds.loop_ns)
+    for index in np.flatnonzero(standing):
+        times = int(first[index]), int(last[index])
+        standing[index] = not _moved(part, int(rows.offset[begin[index]]), *times) and not _faulty(part, *times)
+    chosen = looping | standing
+    part.tallies.put_many(
+        "redelivery-loop",
+        part.tp,
+        [rows.who[end][chosen], looping[chosen]],
+        lambda who, looping: Label((rows.names[who],), "count" if looping else "standing"),
+        first=rows.offset[begin][chosen],
+        from_ns=first[chosen],
+        to_ns=last[chosen],
+    )
+
+
+def _moved(part: Part, offset: int, first_ns: int, last_ns: int) -> bool:
+    offsets, earliest, latest = part.accepted
+    return bool(((offsets > offset) & (earliest <= last_ns) & (latest >= first_ns)).any())
+
+
+def _faulty(part: Part, first_ns: int, last_ns: int) -> bool:
+    since = first_ns - part.judged.bounds.loop_ns
+    for step in part.tables.steps:
+        over_ns = (step.healed_ns or FOREVER) if step.heals else step.begun_ns
+        if step.begun_ns and step.begun_ns <= last_ns and since <= over_ns:
+            return True
+    return False

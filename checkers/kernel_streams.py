@@ -1,0 +1,99 @@
+"""Kernel rules about the order of deliveries inside one incarnation: rewind, poll-skip, history-incomplete."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.checkers.kernel_part import Part
+from fencepost.checkers.kernel_rows import Rows, Stream
+from fencepost.checkers.tallies import Label
+
+Array = NDArray[Any]
+
+
+def streams(part: Part) -> None:
+    """``rewind`` and ``poll-skip``: delivered not above, or not right after, what its interval delivered before."""
+    rows = part.rows.by_interval
+    steps = np.diff(rows.offset)
+    for stream in rows.streams:
+        if stream.interval < 0:
+            continue
+        odd = np.flatnonzero(steps[stream.begin : stream.end - 1] != 1)
+        if len(odd):
+            _stream(part, rows, stream)
+
+
+def _stream(part: Part, rows: Rows, stream: Stream) -> None:
+    offset = rows.offset[stream.begin : stream.end]
+    delivered_ns = rows.delivered_ns[stream.begin : stream.end]
+    highest = np.maximum.accumulate(offset)[:-1]  # before each row but the first
+    back = 1 + np.flatnonzero(offset[1:] <= highest)
+    ahead = 1 + np.flatnonzero(offset[1:] > highest + 1)
+    if len(ahead):
+        low = np.searchsorted(part.seen, highest[ahead - 1], side="right")
+        high = np.searchsorted(part.seen, offset[ahead], side="left")
+        jumped = high > low
+        ahead, low, high = ahead[jumped], low[jumped], high[jumped]
+        times = delivered_ns[ahead - 1], delivered_ns[ahead]
+        _put(part, rows, stream, "poll-skip", times, part.seen[low], part.seen[high - 1], high - low)
+    times = delivered_ns[back], delivered_ns[back]
+    _put(part, rows, stream, "rewind", times, offset[back], offset[back], np.ones(len(back), np.int64))
+
+
+def _put(
+    part: Part,
+    rows: Rows,
+    stream: Stream,
+    kind: str,
+    times: tuple[Array, Array],
+    first: Array,
+    last: Array,
+    count: Array,
+) -> None:
+    act, says = part.declared(times[1])
+    name = rows.names[stream.who]
+    part.tallies.put_many(
+        kind,
+        part.tp,
+        [times[1] >= _sought_ns(part, stream), act],
+        lambda sought, act: Label((name,), "seek" if sought else "", says(act)),
+        first=first,
+        last=last,
+        from_ns=times[0],
+        to_ns=times[1],
+        count=count,
+    )
+
+
+def _sought_ns(part: Part, stream: Stream) -> int:
+    """When the program first began to seek in this interval; far away when it never did."""
+    interval = part.interval_of(stream.who, stream.interval)
+    since = interval.assigned_begin_ns if interval else 0
+    name = part.rows.names[stream.who]
+    seeks = (s.begin_ns for s in part.tables.seeks if (s.incarnation, s.tp) == (name, part.tp))
+    return min((begin for begin in seeks if begin >= since), default=np.iinfo(np.int64).max)
+
+
+def history_incomplete(part: Part) -> None:
+    """``history-incomplete``: the counter ``ord`` of an incarnation has a hole, or a number twice."""
+    rows = part.rows
+    new = np.diff(rows.who, prepend=-1) != 0
+    missing = np.diff(rows.ord, prepend=-1) - 1
+    missing[new] = rows.ord[new]
+    odd = np.flatnonzero(missing)
+    if not len(odd):
+        return
+    before = np.where(new[odd], 0, rows.delivered_ns[odd - 1])
+    part.tallies.put_many(
+        "history-incomplete",
+        part.tp,
+        [rows.who[odd], missing[odd] > 0],
+        lambda who, hole: Label((rows.names[who],), "hole" if hole else "twice"),
+        first=rows.offset[odd],
+        from_ns=before,
+        to_ns=rows.delivered_ns[odd],
+        count=np.maximum(missing[odd], 1),
+    )

@@ -1,0 +1,175 @@
+"""Finds the anomalies of a run on Spark: the same set as the oracle, at any size.
+
+The driver reads footers and small tables and cuts tasks; Spark performs them (``kernel``), adds up what they found,
+and sweeps the ownership table, in one job. Only where parts of a cut partition cannot be judged alone is there another.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.ranges import WIDTH, Group, Task, cut, read_groups
+from fencepost.checkers.rows import Bounds, Facts, Interval
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables import Tables
+from fencepost.model import Anomaly
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from fencepost.checkers.kernel_part import Judged
+    from fencepost.checkers.session import Spark
+    from fencepost.checkers.tallies import Tallies
+
+FOLDERS = ("delivered", "produced", "log")
+LATEST = ("latest", "largest", "end")
+COUNTED = ("acknowledged", "visible", "judged", "delivered", "begun", "finished")
+REMOTE_CORES = 16
+BUNDLES_EACH = 2  # for a core
+BUNDLE_ROWS = 12_000_000
+TASK_ROWS = 20_000  # what a task costs besides its rows
+Perform = Callable[["Judged", Sequence[Task], bool], "Tallies"]
+
+
+def finder(spark: Spark) -> Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]:
+    """``find`` on one session, as ``fencepost.checkers.judge`` wants it."""
+    return lambda run, tables, bounds: find(run, tables, bounds, spark)
+
+
+def find(run: Path, tables: Tables, bounds: Bounds, spark: Spark, width: int = WIDTH) -> tuple[list[Anomaly], Facts]:
+    """Every anomaly in the history of ``run``, sorted, and how much was judged.
+
+    Args:
+        spark: a started session handle; waited for here.
+        width: partitions of more records are cut.
+
+    Raises:
+        WaitTimeout, ProvisionError: there is no Spark.
+    """
+    session = spark.get()
+    history = (run / "history").resolve()
+    return _find(history, tables, bounds, width, lambda *work: _on_spark(session, history, *work))
+
+
+def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> tuple[list[Anomaly], Facts]:
+    """The same in this process, without Spark: for tests, and to compare with."""
+    from fencepost.checkers.kernel import perform
+    from fencepost.checkers.tallies import Label, Numbers
+
+    history = run / "history"
+
+    def here(judged: Judged, tasks: Sequence[Task], owned: bool) -> Tallies:
+        tallies = perform(history, judged, tasks)
+        for one, other in combinations(range(len(tables.intervals)), 2) if owned else ():
+            both = tables.intervals[one].certain.common(tables.intervals[other].certain)
+            if _differ(tables.intervals[one], tables.intervals[other]) and both.length_ns > 0:
+                tallies.put("#pair", tables.intervals[one].tp, Label(cause=f"{one} {other}"), Numbers(1, -1, -1, *both))
+        return tallies
+
+    return _find(history, tables, bounds, width, here)
+
+
+def _differ(one: Interval, other: Interval) -> bool:
+    return one.tp == other.tp and one.incarnation != other.incarnation
+
+
+def _find(history: Path, tables: Tables, bounds: Bounds, width: int, perform: Perform) -> tuple[list[Anomaly], Facts]:
+    from fencepost.checkers.kernel_part import Judged
+    from fencepost.checkers.seams import settle
+    from fencepost.checkers.tallies import Label
+
+    groups: list[Group] = []
+    broken: list[str] = []
+    for folder in FOLDERS:
+        found, unreadable = read_groups(history, folder)
+        groups += found
+        broken += [f"history/{folder}/{name} cannot be read" for name in unreadable]
+    tasks = cut(groups, tables.partitions, width)
+    parts = frozenset(task.tp for task in tasks if task.rules == "offsets")
+    judged = Judged(tables, bounds, _starts(tables, groups), parts)
+    tallies = perform(judged, tasks, True)
+    again = settle(tallies, groups)
+    if again:
+        for (kind, tp, *label), numbers in perform(judged, again, False).items():
+            tallies.put(kind, tp, Label(*label), numbers)
+    tallies.put_sightings(list(_assignment_overlaps(tables, tallies)))
+    return tallies.anomalies(tables.partitions), _facts(tallies, broken)
+
+
+def _starts(tables: Tables, groups: Sequence[Group]) -> Mapping[int, int]:
+    """Where the group starts in each partition: the log's start, or the first delivery where its policy is latest."""
+    group = tables.asked.get("group") or {}
+    starts = {tp: partition.log_start for tp, partition in tables.partitions.items()}
+    if (group.get("config") or {}).get("auto.offset.reset") not in LATEST:
+        return starts
+    lowest = dict.fromkeys({*starts, *(group.tp for group in groups)}, (1 << 63) - 1)
+    for one in groups:
+        if one.folder == "delivered":
+            lowest[one.tp] = min(lowest[one.tp], one.low)
+    return lowest
+
+
+def _assignment_overlaps(tables: Tables, tallies: Tallies) -> Iterator[Sighting]:
+    """``assignment-overlap``: who of each pair was removed, and who comes first, see the oracle."""
+    for (kind, tp, _, cause, _), numbers in tallies.items():
+        if kind == "#pair":
+            pair = [tables.intervals[int(n)] for n in cause.split()]
+            both = (numbers.from_ns, numbers.to_ns)
+            removed = {i.incarnation: i.how == "lost" or bool(tables.removed(i, both[1])) for i in pair}
+            pair.sort(key=lambda i: (not removed[i.incarnation], i.assigned_end_ns, i.incarnation))
+            excuse = "zombie" if any(removed.values()) else ""
+            yield Sighting("assignment-overlap", tp, people(*(i.incarnation for i in pair)), "", excuse, -1, *both)
+
+
+def _facts(tallies: Tallies, broken: Sequence[str]) -> Facts:
+    from fencepost.checkers.kernel import RULES
+
+    numbers = {kind: n for (kind, *_), n in tallies.items() if kind.startswith("#")}
+    counts = {name: numbers[f"#{name}"].count for name in COUNTED if f"#{name}" in numbers}
+    failed = {kind: broken[0] for rules in RULES.values() for kinds in rules.values() for kind in kinds if broken}
+    failed |= {kind: cause for (name, _, kinds, cause, _) in tallies if name == "#failed" for kind in kinds}
+    delivered = numbers.get("#delivered")
+    times = {"first_ns": delivered.from_ns, "last_ns": delivered.to_ns} if delivered else {}
+    return Facts(**counts, **times, failed=failed)
+
+
+def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task], owned: bool) -> Tallies:
+    """Perform tasks as one Spark job; ``owned``: sweep the ownership table in the same job."""
+    from fencepost.checkers import frames
+
+    found = frames.judged(session, history, judged, _bundles(tasks, _cores(session)))
+    if owned:
+        found = found.unionByName(frames.overlapping(frames.ownership(session, judged.tables.intervals)))
+    return frames.tallies_of(frames.added_up(found))
+
+
+def _cores(session: SparkSession) -> int:
+    try:
+        return session.sparkContext.defaultParallelism
+    except Exception:  # a Connect client has no context and cannot know
+        return REMOTE_CORES
+
+
+def _bundles(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
+    """Tasks that go to one worker in one turn: few enough for small runs, small enough for large ones."""
+    rows = sum(task.rows + TASK_ROWS for task in tasks)
+    count = max(1, min(len(tasks), max(BUNDLES_EACH * cores, rows // BUNDLE_ROWS)))
+    bundles: list[list[Task]] = [[] for _ in range(count)]
+    load = [0] * count
+    for task in tasks:  # the largest first, each to whoever has least
+        least = load.index(min(load))
+        bundles[least].append(task)
+        load[least] += task.rows + TASK_ROWS
+    return bundles
+
+
+def warm_up(session: SparkSession) -> None:
+    """Judge a history of nothing: classes are loaded and the workers run."""
+    from fencepost.checkers.kernel_part import Judged
+
+    nowhere = Path()
+    tasks = [Task(tp, 0, 0) for tp in range(BUNDLES_EACH * _cores(session))]
+    _on_spark(session, nowhere, Judged(Tables(nowhere), Bounds(), {}), tasks, True)
