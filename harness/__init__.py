@@ -2,7 +2,7 @@
 
 What a test or a scenario needs is here and imports nothing but the standard library. The rest lives in
 
-* ``fencepost.faults``, ``fencepost.workloads``, ``fencepost.checkers`` and ``fencepost.targets``: the parts of a scenario;
+* ``fencepost.faults``, ``.workloads``, ``.checkers`` and ``.targets``: the parts of a scenario;
 * ``fencepost.runner`` (performs a scenario, leaves a run folder) and ``fencepost.judging`` (judges a run folder);
 * ``fencepost.clusters``, ``.network``, ``.evidence``, ``.reports``: their machinery;
 * ``fencepost_member``: the members' side, which runs without this package.
