@@ -12,6 +12,7 @@
       delivered/<incarnation>.parquet        DELIVERED_COLUMNS, row groups never mix partitions
       produced/<writer>.parquet              PRODUCED_COLUMNS of acknowledged records, likewise
       produced/<writer>.unacked.parquet      the same for fail and info: no offset is known (-1)
+      seal.json                  what the seal found: per raw file its records, torn records, sentences about damage
       log/audit.parquet                      LOG_COLUMNS, what each partition really holds, likewise
       coordinator/requests.jsonl             what the brokers logged of the group's requests
       coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group
@@ -76,7 +77,7 @@ class EventKind(StrEnum):
 EVENT_COLUMNS: dict[str, str] = {
     "kind": "string",
     "actor": "string",
-    "id": "int64",  # numbers the events of one actor; an event written at its begin and again at its end has one id
+    "id": "int64",  # numbers the events of one actor; begin and end share it; negative: the harness wrote it about that actor
     "begin_ns": "int64",
     "end_ns": "int64",  # 0: it never ended
     "topic": "string",  # null where the event has no partition

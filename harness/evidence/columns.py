@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.evidence.segment_reader import Records
+from fencepost.evidence.segment_reader import Records, take
 from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, PRODUCED_COLUMNS, Sent, State
 from fencepost_member.segments import FAILED
 
@@ -67,7 +67,7 @@ def delivered(partitions: Iterable[Records]) -> Iterator[Columns]:
 
 def produced(partitions: Iterable[Records], *, acked: bool) -> Iterator[Columns]:
     """Produced records as columns: those that were acknowledged, or the others, of which no offset is known."""
-    for rows in _pieces(rows[_is_acked(rows) == acked] for rows in partitions):
+    for rows in _pieces(take(rows, _is_acked(rows) == acked) for rows in partitions):
         columns = _columns(rows, PRODUCED_COLUMNS)
         if acked:
             columns["outcome"] = np.full(len(rows), Sent.OK, dtype=np.int8)

@@ -79,7 +79,7 @@ def read_segment(path: Path) -> Segment:
         damage.append(f"{torn} records at its end were begun and not committed; a killed thread leaves one at most")
     records, holes = mapped[:end], end - int(committed[:end].sum())
     if holes:
-        records = records[committed[:end]]
+        records = take(records, committed[:end])
         damage.append(f"{holes} records in its midst are not committed")
     return Segment(path, header, records, torn, tuple(damage))
 
@@ -105,9 +105,15 @@ def by_partition(segments: Sequence[Segment], order: str) -> Iterator[Records]:
         for number, chosen in zip(numbers.tolist(), np.split(places, starts)[1:], strict=True):
             parts[number].append((segment, chosen))
     for number in sorted(parts):
-        rows = np.concatenate([_copy(segment, chosen) for segment, chosen in parts.pop(number)])
+        rows = _gathered(parts.pop(number))
         key = rows[order]
-        yield rows if (key[1:] > key[:-1]).all() else rows[np.argsort(key, kind="stable")]
+        yield rows if (key[1:] > key[:-1]).all() else take(rows, np.argsort(key, kind="stable"))
+
+
+def take(rows: Records, places: NDArray[Any]) -> Records:
+    """``rows[places]``, copied as blocks of bytes: numpy would go field by field, twenty times slower."""
+    taken: Records = _blocks(rows)[places].view(rows.dtype)
+    return taken
 
 
 def _dtype(layout: Layout) -> np.dtype[np.void]:
@@ -117,9 +123,15 @@ def _dtype(layout: Layout) -> np.dtype[np.void]:
     )
 
 
-def _copy(segment: Segment, chosen: NDArray[np.intp]) -> Records:
-    rows: Records = segment.records[chosen]
-    rows["thread"] = segment.header.thread
+def _blocks(rows: Records) -> Records:
+    return rows.view(np.dtype((np.void, rows.dtype.itemsize)))
+
+
+def _gathered(parts: Sequence[tuple[Segment, NDArray[np.intp]]]) -> Records:
+    """Copies of the chosen records of several segments, with their thread."""
+    blocks = np.concatenate([_blocks(segment.records)[chosen] for segment, chosen in parts])
+    rows: Records = blocks.view(parts[0][0].records.dtype)
+    rows["thread"] = np.repeat([segment.header.thread for segment, _ in parts], [len(chosen) for _, chosen in parts])
     return rows
 
 
