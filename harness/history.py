@@ -77,7 +77,7 @@ class EventKind(StrEnum):
 EVENT_COLUMNS: dict[str, str] = {
     "kind": "string",
     "actor": "string",
-    "id": "int64",  # numbers the events of one actor; begin and end share it; negative: the harness wrote it about that actor
+    "id": "int64",  # numbers the events of one actor; begin and end share it; negative: told by the harness about it
     "begin_ns": "int64",
     "end_ns": "int64",  # 0: it never ended
     "topic": "string",  # null where the event has no partition
