@@ -63,7 +63,7 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
     for event in events:
         kind, actor, detail = event["kind"], event["actor"], event["detail"]
         own = kind in MEMBER_EVENTS
-        if actor in writers or not own and kind not in (EventKind.LAUNCHED, EventKind.ENDED):
+        if actor in writers or (not own and kind not in (EventKind.LAUNCHED, EventKind.ENDED)):
             continue
         life = found.get(actor) or Life(actor, _member_number(actor))
         if kind in (EventKind.STARTED, EventKind.LAUNCHED):

@@ -57,9 +57,7 @@ class EventKind(StrEnum):
     ASSIGNED = "assigned"  # a callback: one row per partition, begin and end of the callback, interval number in detail
     REVOKED = "revoked"
     LOST = "lost"
-    COMMIT = (
-        "commit"  # offset = next to read; outcome, error; detail: mode (sync, async, auto, on-revoke, on-close)
-    )
+    COMMIT = "commit"  # offset = next to read; outcome, error; detail: mode (sync, auto, on-revoke, on-close)
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned

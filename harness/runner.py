@@ -149,11 +149,12 @@ class _Run:
         )
 
     def _until_warm(self, group: groups.Group) -> None:
-        """Every partition has exactly one owner, and records are processed."""
+        """Every partition has exactly one owner, every member that can have one has, and records are processed."""
+        busy = min(len(group.members), max(map(len, self._topics.values())))
 
         def warm() -> bool:
-            owned = sum(len(m.owned) for m in group.members)
-            return owned == sum(map(len, self._topics.values())) and group.progress().processed > 0
+            owned = [len(m.owned) for m in group.members if m.owned]
+            return sum(owned) == len(self._numbers) and len(owned) >= busy and group.progress().processed > 0
 
         self._await(warm, WARM_UP_S, "the group to be stable and to consume")
 

@@ -1,4 +1,4 @@
-"""A correct group under plans drawn from many seeds: whatever happens to it, no violation. Any alarm is the checkers'."""
+"""A correct group under plans drawn from many seeds is never accused: an alarm would be the checkers' own defect."""
 
 from __future__ import annotations
 
