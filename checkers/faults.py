@@ -77,13 +77,15 @@ def reached(tables: Tables, step: Step) -> bool:
 
 
 def _fenced(tables: Tables, step: Step, incarnation: str) -> bool:
-    """Told that it lost a partition, or gone from the coordinator's records while it was hit or owned a partition."""
+    """Told that it lost a partition, or gone from the coordinator's records: while it was hit or owned a partition, or
+    before it was assigned one again (under another member id; who leaves by itself does not come back)."""
     own = [i for i in tables.intervals if i.incarnation == incarnation]
     if any(i.how == "lost" and i.given_up_begin_ns >= step.begun_ns for i in own):
         return True
     gone = [g for g in tables.gone if g.incarnation == incarnation and g.at_ns + g.uncertainty_ns >= step.begun_ns]
     held = any(g.at_ns <= (step.undone_ns or FOREVER) for g in gone)
-    return held or any(tables.removed(i, i.given_up_begin_ns if i.how else FOREVER) in gone for i in own)
+    back = any(i.assigned_begin_ns >= g.at_ns - g.uncertainty_ns for i in own for g in gone)
+    return held or back or any(tables.removed(i, i.given_up_begin_ns if i.how else FOREVER) in gone for i in own)
 
 
 def rows(tables: Tables) -> tuple[dict[str, Any], ...]:

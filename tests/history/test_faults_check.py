@@ -43,6 +43,18 @@ def left(at: float) -> Callable[[HistoryBuilder, MemberTeller], None]:
     return tell
 
 
+def idle_and_back(gone: float | None) -> Callable[[HistoryBuilder, MemberTeller], None]:
+    """Owns nothing when it is hit; is gone from the records only after it woke, and comes back at 12.5 s."""
+
+    def tell(h: HistoryBuilder, a: MemberTeller) -> None:
+        a.revoked(2)
+        if gone:
+            a.evicted(gone)
+        a.assigned(12.5)
+
+    return tell
+
+
 def test_a_fault_that_is_proven_and_healed_is_valid(tmp_path: Path) -> None:
     check = told(tmp_path, paused())
     assert (check.validity, check.facts_judged) == (Validity.VALID, 1)
@@ -94,8 +106,19 @@ def test_a_step_that_found_no_target_matters_only_when_required(
         ([evicted(9)], Validity.VALID),
         ([evicted(12.5)], Validity.VALID),
         ([left(20)], Validity.UNKNOWN),
+        ([idle_and_back(12.3)], Validity.VALID),
+        ([idle_and_back(None)], Validity.UNKNOWN),
     ],
-    ids=["nothing", "lost", "lost before", "removed", "removed after it woke, still owning", "left by itself later"],
+    ids=[
+        "nothing",
+        "lost",
+        "lost before",
+        "removed",
+        "removed after it woke, still owning",
+        "left by itself later",
+        "idle, removed, back",
+        "idle, never removed",
+    ],
 )
 def test_a_member_is_fenced_when_it_lost_or_was_removed(
     tmp_path: Path, stories: list[Callable[[HistoryBuilder, MemberTeller], None]], expected: Validity
