@@ -195,12 +195,13 @@ def pytest_runtest_makereport(
         item.stash[_FAILED] = True
         if runs:
             report.sections.append(("chaos", section(item, runs)))
-    if runs and report.when == "teardown" and item.config.cache:
-        kept = item.config.cache.get(KEPT_SEEDS, {})
+    cache = getattr(item.config, "cache", None)  # absent under -p no:cacheprovider
+    if runs and report.when == "teardown" and cache:
+        kept = cache.get(KEPT_SEEDS, {})
         kept.pop(item.nodeid, None)
         if item.stash.get(_FAILED, False):
             kept[item.nodeid] = runs[-1].seed
-        item.config.cache.set(KEPT_SEEDS, kept)
+        cache.set(KEPT_SEEDS, kept)
     return report
 
 
@@ -209,8 +210,9 @@ def seed_of(item: pytest.Item) -> int:
     option = item.config.getoption("--chaos-seed")
     if option is not None:
         return int(option)
-    if item.config.getoption("lf", False) and item.config.cache:
-        kept = item.config.cache.get(KEPT_SEEDS, {}).get(item.nodeid)
+    cache = getattr(item.config, "cache", None)
+    if cache and item.config.getoption("lf", False):
+        kept = cache.get(KEPT_SEEDS, {}).get(item.nodeid)
         if kept is not None:
             return int(kept)
     return int.from_bytes(hashlib.sha256(item.nodeid.encode()).digest()[:4], "big") >> 1
