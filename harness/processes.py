@@ -147,7 +147,7 @@ def sweep(parent: Path) -> list[Path]:
     An owner holds a lock on its directory as long as it lives, so a directory that can be locked has none.
     """
     swept = []
-    for home in parent.glob(f"{PREFIX}*/"):
+    for home in parent.glob(f"{PREFIX}{'[0-9a-f]' * 16}/"):  # nobody else gives a folder such a name
         try:
             lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:

@@ -32,6 +32,8 @@ KAFKA_VERSION = "4.3.1"
 TOXIPROXY_VERSION = "2.12.0"
 JAVA_MINIMUM = 17
 FETCH_S = 900.0
+# The line of a failed fetch that tells why, among the many that do not.
+TELLING = re.compile(r"unknown host|unresolved|unreachable|could not|cannot|refused|denied|no space|timed out", re.I)
 # A binding of log4j is needed, without one the brokers log nothing; its version is the one Kafka's tools depend on.
 ARTIFACTS = (
     ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
@@ -186,7 +188,13 @@ def _build_toxiproxy(into: Path, progress: Progress) -> None:
         )
     progress(f"building Toxiproxy {TOXIPROXY_VERSION} with Go (once)")
     package = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{TOXIPROXY_VERSION}"
-    _run([go, "install", package], into.parent, {"GOBIN": str(into), "CGO_ENABLED": "0"})
+    try:
+        _run([go, "install", package], into.parent, {"GOBIN": str(into), "CGO_ENABLED": "0"})
+    except ProvisionError as error:
+        raise ProvisionError(
+            f"Toxiproxy {TOXIPROXY_VERSION} could not be built. {error} Is there a network? "
+            "Otherwise put a toxiproxy-server on the PATH"
+        ) from error
     (into / "server").rename(into / "toxiproxy-server")
 
 
@@ -197,8 +205,9 @@ def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
         with Owner.open() as owner:
             log = owner.directory / "log"
             code = wait_ended(owner.spawn(argv, log=log, env=env, cwd=cwd), FETCH_S)
-            last = " | ".join(log.read_text(errors="replace").strip().splitlines()[-6:])
+            lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
     except (ClusterError, WaitTimeout) as error:
         raise ProvisionError(f"{name} did not finish: {error}") from error
     if code:
-        raise ProvisionError(f"{name} ended with exit code {code}: {last}.")
+        told = next((line for line in lines if TELLING.search(line)), lines[-1] if lines else "it said nothing")
+        raise ProvisionError(f"{name} ended with exit code {code}: {told[:300]}.")

@@ -135,13 +135,14 @@ def test_what_an_owner_and_its_reaper_left_when_both_died_is_swept_by_the_next_o
 
 
 def test_an_owner_that_lives_is_not_swept(tmp_path: Path) -> None:
+    (tmp_path / "fencepost-notes").mkdir()  # a folder of the user's own
     with Owner.open(tmp_path) as owner:
         sleeper = owner.spawn(["sleep", "60"], log=owner.directory / "log")
         assert sweep(tmp_path) == []
         assert sleeper.poll() is None
         assert owner.directory.is_dir()
     assert sleeper.poll() == -signal.SIGKILL
-    assert not owner.directory.exists()
+    assert [path.name for path in tmp_path.iterdir()] == ["fencepost-notes"]
 
 
 def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
