@@ -2,7 +2,8 @@
 
 An ``Owner`` has a token, which every process it starts carries in its environment, and a temporary directory. When
 it is closed, or when the harness dies in any way whatsoever, its reaper kills the processes and removes the
-directory. Directories whose owner and reaper both died (a power cut) are swept by the next owner.
+directory. Directories whose owner and reaper both died (a power cut) are swept by the next owner. A program that
+wipes its environment is found only by its living owner.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -127,6 +129,7 @@ class Owner:
         left = reaper.clean_up(self.token, self.directory) if self.directory.exists() else []
         for child in self._children:
             if child.pid not in left:
+                send(child, signal.SIGKILL)  # it lives on only when it wiped its environment
                 child.wait()
         os.close(self._lock)
         if left:
@@ -178,8 +181,9 @@ def wait_ended(process: psutil.Popen, within_s: float) -> int:
 
 def send(process: psutil.Popen, number: int) -> None:
     """Send a signal; nothing happens when the process has ended."""
-    if process.poll() is None:
-        process.send_signal(signal.Signals(number))
+    with suppress(psutil.NoSuchProcess):
+        if process.poll() is None:
+            process.send_signal(signal.Signals(number))
 
 
 def _locked_directory(parent: Path, token: str) -> tuple[Path, int]:
@@ -201,6 +205,8 @@ def _start_reaper(token: str, home: Path) -> tuple[int, subprocess.Popen[bytes]]
             [sys.executable, "-P", str(Path(reaper.__file__)), token, str(home)],
             stdin=theirs,
             stdout=subprocess.PIPE,
+            # Where we are owned ourselves, our owner's reaper must leave ours alive.
+            env={name: value for name, value in os.environ.items() if name != reaper.TOKEN_VARIABLE},
             cwd="/",
             start_new_session=True,
         )

@@ -153,3 +153,22 @@ def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
         family[0].suspend()
         shell.suspend()
     assert not [child for child in family if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
+
+
+def test_the_processes_of_an_owner_within_an_owner_go_too(tmp_path: Path) -> None:
+    nested = (
+        "from fencepost.processes import Owner; o = Owner.open(); o.spawn(['sleep', '62'], log=o.directory / 'log');"
+    )
+    with Owner.open(tmp_path) as owner:
+        inner = owner.spawn([sys.executable, "-c", nested + "import signal; signal.pause()"], log=tmp_path / "log")
+        sleeper = eventually(
+            lambda: next((c for c in inner.children() if c.name() == "sleep"), None), 10, "a grandchild"
+        )
+    eventually(lambda: not sleeper.is_running(), 10, "the inner reaper to kill what the inner owner left")
+
+
+def test_a_program_that_wipes_its_environment_ends_with_its_owner(tmp_path: Path) -> None:
+    with Owner.open(tmp_path) as owner:
+        wiped = owner.spawn(["env", "-i", "sleep", "63"], log=owner.directory / "log")
+        eventually(lambda: wiped.name() == "sleep", 5, "the program to run")
+    assert wiped.poll() == -signal.SIGKILL
