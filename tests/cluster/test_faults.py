@@ -239,7 +239,9 @@ def test_a_black_hole_may_be_between_one_member_and_one_broker(world: World, inj
     assert [(link["slot"], link["broker"]) for link in proven.data["streams"]["upstream"]] == [(1, 2)]
 
 
-def test_links_to_a_dead_broker_prove_nothing_and_are_told(world: World, inject: Inject) -> None:
+def test_links_to_a_dead_broker_prove_nothing_and_are_told(
+    world: World, inject: Inject, monkeypatch: pytest.MonkeyPatch
+) -> None:
     kill = inject(Kill(), world, BROKER)
     assert kill.proven().took_effect
     hole = inject(BlackHole(), world, MEMBER)
@@ -247,6 +249,7 @@ def test_links_to_a_dead_broker_prove_nothing_and_are_told(world: World, inject:
     alone = inject(BlackHole(), world, BROKER)
     assert proven.took_effect, proven.what
     assert proven.data["not_judged"] == [[1, 3]]
+    monkeypatch.setattr("fencepost.faults.black_hole.PROOF_S", SHORT_S)
     nothing = alone.proven()
     assert not nothing.took_effect
     assert "no broker of these links runs" in nothing.what
@@ -302,7 +305,8 @@ def test_a_signal_that_was_not_sent_is_no_fault(
 def test_an_end_of_another_kind_is_not_the_fault(
     world: World, inject: Inject, fault: Fault, heard: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("fencepost.faults.bounce.STOP_S", 5.0)
+    monkeypatch.setattr("fencepost.faults.bounce.STOP_S", 2.0)
+    monkeypatch.setattr("fencepost.faults.kill.PROOF_S", 2.0)
     injection = inject(fault, deaf(world, lambda number: heard), MEMBER)
     evidence = injection.proven()
     injection.undo()
