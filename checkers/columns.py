@@ -55,7 +55,7 @@ class Files:
 
 def _numpy(column: pa.ChunkedArray) -> Array:
     """Null is -1, as everywhere in a history."""
-    return (column.fill_null(-1) if column.null_count else column).to_numpy()
+    return np.asarray((column.fill_null(-1) if column.null_count else column).to_numpy())
 
 
 def _within(offsets: Array, task: Task) -> Array | None:

@@ -114,7 +114,7 @@ def judged(session: SparkSession, history: Path, what: Judged, bundles: Sequence
 
     What goes to the workers are names of files and the small tables, and only tallies come back.
     """
-    from pyspark.sql.functions import arrow_udf, inline
+    from pyspark.sql.functions import arrow_udf, inline  # type: ignore[attr-defined]  # missing in its stubs
 
     def perform(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         for batch in batches:

@@ -86,7 +86,7 @@ class Jvm:
         streams = {"stdout": self._log, "stderr": self._log, "cwd": str(self._work)}
         with _environment(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP=self._address(), PYSPARK_SUBMIT_ARGS=None):
             try:
-                self._gateway = launch_gateway(conf, popen_kwargs=streams)
+                self._gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
                 context = SparkContext(conf=conf, gateway=self._gateway)
             except Exception as error:
                 self._log.seek(0)

@@ -36,7 +36,8 @@ def processing_overlap(part: Part) -> None:
             label = Label((span.incarnation,), str(span.interval))
             part.tallies.put("#span", part.tp, label, Numbers(from_ns=span.begin_ns, to_ns=span.end_ns))
         return
-    windows = part.task.argument if part.task.rules == "overlap" else meetings(spans)
+    given = part.task.argument if part.task.rules == "overlap" else meetings(spans)
+    windows = () if isinstance(given, str) else given
     if windows:
         chosen = np.zeros(len(rows), bool)
         for begin_ns, end_ns in windows:
@@ -104,10 +105,10 @@ def _pieces(part: Part, rows: Rows) -> _Pieces:
             whole[row] = False
             cut += [(row, *piece) for piece in _minus(Window(begin_ns, done_ns), pauses)]
     index = np.flatnonzero(whole)
-    row, begin, end = (np.array([piece[n] for piece in cut], np.int64) for n in range(3))
+    rest, begin, end = (np.array([piece[n] for piece in cut], np.int64) for n in range(3))
     return _Pieces(
         rows,
-        np.concatenate([index, row]),
+        np.concatenate([index, rest]),
         np.concatenate([rows.begin_ns[index], begin]),
         np.concatenate([rows.done_ns[index], end]),
         frozen,

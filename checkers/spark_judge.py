@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fencepost.checkers.ranges import WIDTH, Group, Task, cut, read_groups
 from fencepost.checkers.rows import Bounds, Facts, Interval
@@ -93,8 +93,8 @@ def _find(history: Path, tables: Tables, bounds: Bounds, width: int, perform: Pe
     tallies = perform(judged, tasks, True)
     again = settle(tallies, groups)
     if again:
-        for (kind, tp, *label), numbers in perform(judged, again, False).items():
-            tallies.put(kind, tp, Label(*label), numbers)
+        for (kind, tp, members, cause, excuse), numbers in perform(judged, again, False).items():
+            tallies.put(kind, tp, Label(members, cause, excuse), numbers)
     tallies.put_sightings(list(_assignment_overlaps(tables, tallies)))
     return tallies.anomalies(tables.partitions), _facts(tallies, broken)
 
@@ -128,12 +128,12 @@ def _facts(tallies: Tallies, broken: Sequence[str]) -> Facts:
     from fencepost.checkers.kernel import RULES
 
     numbers = {kind: n for (kind, *_), n in tallies.items() if kind.startswith("#")}
-    counts = {name: numbers[f"#{name}"].count for name in COUNTED if f"#{name}" in numbers}
+    counts: dict[str, Any] = {name: numbers[f"#{name}"].count for name in COUNTED if f"#{name}" in numbers}
     failed = {kind: broken[0] for rules in RULES.values() for kinds in rules.values() for kind in kinds if broken}
     failed |= {kind: cause for (name, _, kinds, cause, _) in tallies if name == "#failed" for kind in kinds}
     delivered = numbers.get("#delivered")
-    times = {"first_ns": delivered.from_ns, "last_ns": delivered.to_ns} if delivered else {}
-    return Facts(**counts, **times, failed=failed)
+    first_ns, last_ns = (delivered.from_ns, delivered.to_ns) if delivered else (0, 0)
+    return Facts(**counts, first_ns=first_ns, last_ns=last_ns, failed=failed)
 
 
 def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task], owned: bool) -> Tallies:

@@ -31,7 +31,7 @@ class Label(NamedTuple):
 class Numbers(NamedTuple):
     """What adds up: the sum of counts, the extremes of offsets (-1: none) and times (0: none)."""
 
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # hides tuple.count, which nobody wants of numbers
     first: int = -1
     last: int = -1
     from_ns: int = 0
