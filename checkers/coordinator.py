@@ -75,9 +75,10 @@ def assignments(
         if kind == "classic-group":
             members = [] if deleted else list(line.get("members") or ())
             has = {m["member_id"]: _tps(m.get("assignment"), numbers) for m in members}
-            for member_id in [m for m in ledger.has if m not in has]:
+            left = [m for m in ledger.has if m not in has]
+            ledger.change({**dict.fromkeys(left, frozenset()), **has}, line)
+            for member_id in left:
                 ledger.remove(member_id, line)
-            ledger.change(has, line)
         elif kind == "current" and not deleted:
             pending = line.get("pending_revocation", line.get("pending"))
             ledger.change({line["member_id"]: _tps(line.get("assigned"), numbers) | _tps(pending, numbers)}, line)

@@ -96,11 +96,11 @@ class MemberTeller:
         self.held.add(tp)
         self._event("assigned", at, at + took, tp=tp, generation=generation)
 
-    def revoked(self, at: float, tp: int = 0, *, took: float = STEP_S, told: bool = True) -> None:
-        """The revoked callback; ``told``: the coordinator's record that nobody has the partition, 10 ms after it."""
+    def revoked(self, at: float, tp: int = 0, *, took: float | None = STEP_S, told: bool = True) -> None:
+        """The revoked callback (took None: it never returned); ``told``: 10 ms later nobody has the partition."""
         self.held.discard(tp)
-        self._event("revoked", at, at + took, tp=tp)
-        if told:
+        self._event("revoked", at, None if took is None else at + took, tp=tp)
+        if told and took is not None:
             self.history.takes(self, tp, at + took + 0.01)
 
     def lost(self, at: float, tp: int = 0, *, took: float = STEP_S) -> None:

@@ -512,6 +512,92 @@ def a_hole_in_the_counters(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     return [("history-incomplete", "hole", "", (A,), 6, 6, 2)] if wrong else []
 
 
+@case
+def a_write_that_another_record_replaced(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    rest(two(h)[0], 6)
+    if wrong:
+        h.log[7] = h.log[7]._replace(seq=99)
+        return [("lost-write", "", "", ("producer-0",), 7, 7, 1)]
+    return []
+
+
+@case
+def a_record_passed_first_by_a_refused_commit(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """The one to blame is who went past it, not who was refused."""
+    a, b = two(h)
+    a.commit(7, 3.2, outcome="fail", error="ILLEGAL_GENERATION")
+    a.lost(4)
+    b.assigned(5)
+    rest(b, 7 if wrong else 6)
+    lost = ("redelivery", "", "former owner lost it", (A, B), 4, 5, 2)
+    return [("unseen", "skipped", "", (B,), 6, 6, 1)] if wrong else [lost]
+
+
+@case
+def a_long_wait_between_deliveries_that_led_somewhere(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.phases = {}
+    a, _ = two(h)
+    for n, at in enumerate((100, 120, 131)):
+        a.intervals[0] = n + 1
+        a.deliver(6, at)
+    a.commit(6 if wrong else 7, 125)
+    told = [("redelivery-loop", "standing", "", (A,), 6, 6, 1)]
+    return told if wrong else [("unseen", "committed-unprocessed", "", (A,), 6, 6, 1)]
+
+
+@case
+def a_record_begun_before_the_last_of_its_key_was_done(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """At the very moment of the finish is in order."""
+    a, _ = two(h)
+    rows = a.process(range(6, 10), 15, each=0.01)
+    rows[0].end(15.03)
+    rows[3].begin(15.029 if wrong else 15.03).end(15.04)
+    a.commit(10, 16)
+    a.close(39)
+    return [("key-order", "", "", (A,), 9, 9, 1)] if wrong else []
+
+
+@case
+def a_zombie_that_was_told_revoked(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Its own callbacks do not say that it was removed; the coordinator's records do."""
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.evicted(9)
+    b.assigned(10)
+    a.revoked(12 if wrong else 9.9, told=False)
+    rest(b, 6)
+    return [("assignment-overlap", "", "zombie", (A, B), -1, -1, 1)] if wrong else []
+
+
+@case
+def an_eviction_long_ago_that_excuses_nothing_now(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.evicted(5)
+    a.lost(5.5)
+    a.assigned(6)
+    b.assigned(10, told=False)
+    a.revoked(11 if wrong else 9.9)
+    if not wrong:
+        h.gives(b, 0, 9.95)
+    else:
+        h.gives(b, 0, 11.1)
+    rest(b, 6)
+    return [("assignment-overlap", "", "", (A, B), -1, -1, 1)] if wrong else []
+
+
+@case
+def a_death_inside_the_revoked_callback(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.revoked(4, took=None if wrong else 0.001)
+    a.die(4.1)
+    a.evicted(9)
+    b.assigned(10)
+    rest(b, 4)
+    clean = [("avoidable-redelivery", "", "", (A, B), 4, 5, 2)]
+    return [("redelivery", "", "former owner died", (A, B), 4, 5, 2)] if wrong else clean
+
+
 def test_every_kind_of_the_oracle_has_a_case(tmp_path: Path) -> None:
     shown = {told[0] for n, story in enumerate(CASES) for told in story(HistoryBuilder(tmp_path / str(n)), True)}
     assert shown == {kind for kinds in oracle.rules().values() for kind in kinds}
