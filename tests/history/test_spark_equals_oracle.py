@@ -1,0 +1,72 @@
+"""Spark finds what the oracle finds, to the value: in hand-written histories, in random lives, and in very odd ones.
+
+Each history is judged four times: by the oracle, by the kernel in this process, by the kernel with every partition cut
+into ranges of a few records, and on Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from fencepost.checkers import oracle, spark_judge
+from fencepost.checkers.rows import NS, Bounds, Facts
+from fencepost.checkers.session import Spark
+from fencepost.checkers.tables import load
+from fencepost.model import Anomaly
+from history import odd_histories, random_histories
+from history.builder import HistoryBuilder
+from history.test_kinds import CASES
+
+pytestmark = pytest.mark.spark
+STRICT = Bounds(stuck_ns=5 * NS, loop_deliveries=3, loop_ns=2 * NS)
+NARROW = 3  # records of a range
+EACH = 10  # histories of a test
+LIVES, ODD = 40, 40
+
+
+@pytest.fixture(scope="module")
+def spark() -> Iterator[Spark]:
+    session = Spark.start()
+    yield session
+    session.stop()
+
+
+@pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
+@pytest.mark.parametrize("wrong", [True, False], ids=["wrong", "near-miss"])
+def test_hand_written_histories(tmp_path: Path, spark: Spark, wrong: bool, classic: bool) -> None:
+    for number, story in enumerate(CASES):
+        if number % 2 == classic:  # each story in one of the two protocols
+            h = HistoryBuilder(tmp_path / story.__name__, classic=classic)
+            story(h, wrong)
+            agree(h.seal(), Bounds(), spark)
+
+
+@pytest.mark.parametrize("first", range(0, LIVES, EACH))
+def test_random_lives(tmp_path: Path, spark: Spark, first: int) -> None:
+    for seed in range(first, first + EACH):
+        agree(random_histories.wild(tmp_path, seed), STRICT, spark)
+
+
+@pytest.mark.parametrize("first", range(0, ODD, EACH))
+def test_odd_histories(tmp_path: Path, spark: Spark, first: int) -> None:
+    for seed in range(first, first + EACH):
+        agree(odd_histories.tell(tmp_path, seed), STRICT, spark, cut_on_spark=seed % EACH == 0)
+
+
+def agree(run: Path, bounds: Bounds, spark: Spark, *, cut_on_spark: bool = False) -> None:
+    tables = load(run)
+    expected = judged(oracle.judge(run, tables, bounds))
+    assert judged(spark_judge.find_here(run, tables, bounds)) == expected
+    assert judged(spark_judge.find_here(run, tables, bounds, NARROW)) == expected
+    assert judged(spark_judge.find(run, tables, bounds, spark)) == expected
+    if cut_on_spark:
+        assert judged(spark_judge.find(run, tables, bounds, spark, NARROW)) == expected
+
+
+def judged(found: tuple[list[Anomaly], Facts]) -> tuple[list[Anomaly], Facts]:
+    anomalies, facts = found
+    assert not facts.failed
+    return anomalies, facts
