@@ -51,8 +51,10 @@ class Member:
         self._adapter.subscribe(sorted(self._config.topics))
         self._events.note("started", detail=self._introduction())
         batch = self._config.loop.batch
-        while not self._stop.is_set() and not self._fatal:
+        while not self._stop.is_set():
             work = self._deliver(self._adapter.poll(batch, POLL_S))
+            if self._fatal:
+                break
             if self._policy.admit(work):
                 self._process(self._bug.arrange(work))
             self._policy.between()
@@ -64,13 +66,8 @@ class Member:
         return self._fatal
 
     def _deliver(self, records: List[Record]) -> Work:
-        delivered, intervals, tp_numbers, poll = (
-            self._lane.delivered,
-            self._ownership.intervals,
-            self._numbers,
-            self._polls,
-        )
-        self._polls += 1
+        delivered, intervals, tp_numbers = self._lane.delivered, self._ownership.intervals, self._numbers
+        poll, self._polls = self._polls, self._polls + 1
         work: Work = []
         for position, (topic, partition, offset, key, value) in enumerate(records):
             tp = (topic, partition)

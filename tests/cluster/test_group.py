@@ -15,10 +15,9 @@ import pytest
 from fencepost import group as groups
 from fencepost import scenario
 from fencepost.clock import eventually
-from fencepost.clusters import local
+from fencepost.clusters.local import LocalCluster
 from fencepost.errors import MemberError
 from fencepost.evidence.segment_reader import read_segments
-from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition
 from fencepost.processes import Owner
 from fencepost.workloads import PollLoop
@@ -34,22 +33,6 @@ _NUMBERS = itertools.count()
 PROTOCOLS = ("eager", "cooperative", "consumer")
 
 
-@pytest.fixture(scope="module")
-def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
-    with Owner.open(tmp_path_factory.mktemp("owner")) as owner:
-        yield owner
-
-
-@pytest.fixture(scope="module")
-def cluster(owner: Owner) -> Iterator[local.LocalCluster]:
-    times = scenario.Scenario(
-        name="times", topics=(scenario.Topic("t"),), group=group_spec("consumer"), workload=PollLoop()
-    ).cluster_spec()
-    running = local.start(ClusterSpec(slots=5, broker_config=times.broker_config), owner)
-    yield running
-    running.stop()
-
-
 def group_spec(protocol: str, members: int = 4, **more: Any) -> scenario.Group:
     config = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 500, **more.pop("config", {})}
     return scenario.Group(protocol=protocol, members=members, config=config, **more)
@@ -58,7 +41,7 @@ def group_spec(protocol: str, members: int = 4, **more: Any) -> scenario.Group:
 class Run:
     """A group on a topic of its own, and everything that it left in its run folder."""
 
-    def __init__(self, cluster: local.LocalCluster, owner: Owner, folder: Path, name: str) -> None:
+    def __init__(self, cluster: LocalCluster, owner: Owner, folder: Path, name: str) -> None:
         self.cluster, self.name, self.topic = cluster, name, f"orders-{name}"
         self.history = folder / "history"
         events = EventLog(self.history / "events" / "harness.jsonl", "harness")
@@ -141,11 +124,11 @@ def offsets_by_partition(records: np.ndarray) -> dict[int, set[int]]:
 
 
 @pytest.fixture
-def run(cluster: local.LocalCluster, owner: Owner, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
+def run(cluster: LocalCluster, session_owner: Owner, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
     name = (
         "".join(c if c.isalnum() else "-" for c in request.node.name.removeprefix("test_"))[:30] + f"-{next(_NUMBERS)}"
     )
-    running = Run(cluster, owner, tmp_path, name)
+    running = Run(cluster, session_owner, tmp_path, name)
     yield running
     running.group.kill()
 
@@ -279,3 +262,27 @@ def test_a_member_with_a_setting_that_the_client_refuses_does_not_start_and_says
     with pytest.raises(MemberError, match=r"(?s)exit code 2.*refuses the client settings.*no\.such\.setting"):
         group.members[0].start()
     assert [e["detail"]["how"] for e in run.events("ended")] == ["crashed"]
+
+
+def test_a_static_member_that_was_replaced_tells_a_fatal_error_and_ends(run: Run) -> None:
+    group = run.make(group_spec("eager", members=1, static=True), PollLoop())
+    original = group.members[0]
+    original.start()
+    run.all_owned_by(0)
+    replacement = {
+        "topics": run.topics,
+        "group": run.name,
+        "bootstrap": run.cluster.bootstrap(1),
+        "protocol": "eager",
+        "client_config": group_spec("eager").client_config(),
+        "instance_id": f"{run.name}-member-0",
+    }
+    twin = groups.MemberProcess(run.home, 1, 1, replacement)
+    twin.start()
+    assert original.wait_ended(30) == 3
+    group.refresh()
+    assert original.life is not None
+    assert original.life.live.fatal == "FENCED_INSTANCE_ID"
+    assert not original.life.live.closed
+    twin.signal(signal.SIGTERM)
+    assert twin.wait_ended(10) == 0

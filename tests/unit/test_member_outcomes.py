@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from fencepost import outcomes
-from fencepost_member.adapters.confluent_kafka import client_settings, error_name, generation_of
+from fencepost_member.adapters.confluent_kafka import cause, client_settings, error_name, generation_of
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 
 # Every code that librdkafka has a name for.
@@ -53,6 +53,13 @@ def test_the_adapter_gives_kafkas_names_and_marks_its_own():
     assert error_name(KafkaError(KafkaError._TRANSPORT)) == "NETWORK_EXCEPTION"
     assert error_name(KafkaError(KafkaError._QUEUE_FULL)) == "LOCAL_QUEUE_FULL"
     assert not any(error_name(KafkaError(code)).startswith("_") for code in CODES)
+
+
+def test_a_fatal_error_is_named_by_its_cause():
+    words = "Fatal error: Broker: Static consumer fenced by other consumer with same group.instance.id: and more"
+    assert cause(KafkaError(KafkaError._FATAL, words)) == "FENCED_INSTANCE_ID"
+    assert cause(KafkaError(KafkaError._FATAL, "who knows")) == "LOCAL_FATAL"
+    assert cause(KafkaError(KafkaError.UNKNOWN_MEMBER_ID)) == "UNKNOWN_MEMBER_ID"
 
 
 def test_the_generation_is_read_from_the_group_metadata_and_from_nothing_else():

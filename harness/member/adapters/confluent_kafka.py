@@ -43,6 +43,14 @@ def error_name(error: Optional[client.KafkaError]) -> str:
     return KAFKA_NAMES.get(name) or ("LOCAL" + name if name.startswith("_") else name)
 
 
+def cause(error: client.KafkaError) -> str:
+    """Kafka's name of what made a client give up. A consumer is told no code but "fatal", and the cause in words."""
+    if error.code() != client.KafkaError._FATAL:
+        return error_name(error)
+    meant = (candidate for candidate in map(client.KafkaError, range(1, 200)) if candidate.str() in error.str())
+    return error_name(max(meant, key=lambda candidate: len(candidate.str()), default=error))
+
+
 def generation_of(metadata: bytes) -> int:
     """The generation or member epoch in librdkafka's serialised group metadata; -1 where the form is unknown."""
     magic = b"CGMDv2:"
@@ -172,7 +180,8 @@ class ConfluentKafka:
         self._listener.committed(offsets, {(p.topic, p.partition): error_name(p.error) or whole for p in done})
 
     def _error(self, error: client.KafkaError) -> None:
-        self._listener.error(error_name(error), error.str(), error.fatal())
+        fatal = error.fatal() or error.code() == client.KafkaError._FATAL
+        self._listener.error(cause(error) if fatal else error_name(error), error.str(), fatal)
 
     def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:
         """``call``, whose failure is reported instead of ending the poll that it happened in."""
