@@ -45,7 +45,7 @@ class Files:
     def _columns(self, folder: str, name: str, groups: Sequence[int], names: Sequence[str]) -> Columns:
         file = self._open.get((folder, name))
         if file is None:
-            file = self._open[folder, name] = pq.ParquetFile(self._path(folder, name), memory_map=True)
+            file = self._open[folder, name] = pq.ParquetFile(self._path(folder, name))
         table = file.read_row_groups(list(groups), columns=list(names), use_threads=False)
         return {key: _numpy(table[key]) for key in names}
 

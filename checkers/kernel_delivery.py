@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.columns import Columns
 from fencepost.checkers.kernel_part import Part
 from fencepost.checkers.rows import FOREVER
 from fencepost.checkers.sightings import people
@@ -22,7 +23,7 @@ def facts(part: Part) -> None:
     rows = part.rows
     domain = slice(part.places.below(part.start), part.places.below(part.stop))
     counts = {
-        "#acknowledged": len(part.sent["offset"]),
+        "#acknowledged": sum(len(sent["offset"]) for sent in part.sent),
         "#visible": len(part.log["offset"]),
         "#judged": int(np.count_nonzero(part.visible[domain])),
         "#begun": int(np.count_nonzero(rows.begin_ns > 0)),
@@ -36,33 +37,36 @@ def facts(part: Part) -> None:
 
 def lost_write(part: Part) -> None:
     """``lost-write``: an acknowledged send that the log does not hold."""
-    sent = part.sent
-    at = part.places.at(sent["offset"])
-    there = part.visible[at] & (part.logged("writer")[at] == sent["writer"]) & (part.logged("seq")[at] == sent["seq"])
-    lost = np.flatnonzero(~there)
-    if not len(lost):
+    lost = [np.flatnonzero(~_in_log(part, part.places.at(sent["offset"]), sent)) for sent in part.sent]
+    if not any(map(len, lost)):
         return
-    excuse = part.tables.act_on(part.tp, FOREVER)
-    excuse = f"declared act: {excuse}" if excuse else ""
-    writer, offset, acked = (sent[name][lost] for name in ("writer", "offset", "acked_ns"))
-    part.tallies.put_many(
-        "lost-write",
-        part.tp,
-        [writer],
-        lambda writer: Label((f"producer-{writer}",), "", excuse),
-        first=offset,
-        from_ns=acked,
-        to_ns=acked,
-    )
+    act = part.tables.act_on(part.tp, FOREVER)
+    excuse = f"declared act: {act}" if act else ""
+    for sent, which in zip(part.acknowledged("writer", "acked_ns"), lost, strict=True):
+        acked_ns = sent["acked_ns"][which]
+        part.tallies.put_many(
+            "lost-write",
+            part.tp,
+            [sent["writer"][which]],
+            lambda writer: Label((f"producer-{writer}",), "", excuse),
+            first=sent["offset"][which],
+            from_ns=acked_ns,
+            to_ns=acked_ns,
+        )
+
+
+def _in_log(part: Part, at: Array, columns: Columns) -> Array:
+    """Whether the log has, in each of these places, a record with the values of ``columns`` (but the offset)."""
+    there = part.visible[at]
+    for name in {"key", "writer", "seq"} & columns.keys():
+        there &= part.logged(name)[at] == columns[name]
+    return there
 
 
 def phantom(part: Part) -> None:
     """``phantom``: a row that is neither in the log at its offset nor among the sends."""
-    rows, at = part.rows, part.at
-    there = part.visible[at]
-    for name in ("key", "writer", "seq"):
-        there = there & (part.logged(name)[at] == getattr(rows, name))
-    strange = np.flatnonzero(~there)
+    rows = part.rows
+    strange = np.flatnonzero(~_in_log(part, part.at, {"key": rows.key, "writer": rows.writer, "seq": rows.seq}))
     if not len(strange):
         return
     strange = strange[~_among_sends(part, strange)]
@@ -105,7 +109,7 @@ def unseen(part: Part) -> None:
     last = np.zeros(len(missed), bool)
     for stream in {(int(w), int(i)) for w, i in zip(who, interval, strict=True) if i >= 0}:
         mine = np.flatnonzero((who == stream[0]) & (interval == stream[1]))
-        last[mine] = rows.poll[holder[mine]] == part.first_and_last(*stream)[1]
+        last[mine] = part.polls(holder[mine]) == part.last_poll(*stream)
     act = part.tables.act_on(part.tp, FOREVER)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int) -> Label:

@@ -19,44 +19,47 @@ def key_order(part: Part) -> None:
 
     A task that has only some offsets of its partition tells the times of its edges, see ``seams``.
     """
-    begun, finished = _first(part, part.rows.begin_ns, part.rows.begin_ns > 0), _first_finish(part)
-    begin_ns, finish_ns = _times(part.rows.begin_ns, begun), _times(part.rows.done_ns, finished)
-    if part.task.rules == "offsets" and len(part.rows):
-        first = int(min(begin_ns[begun >= 0], default=0))
-        label = Label(cause=_range(part))
-        part.tallies.put("#edge", part.tp, label, Numbers(from_ns=first, to_ns=int(finish_ns.max())))
+    rows = part.rows
+    begin_ns = _earliest(part, rows.begin_ns, rows.begin_ns > 0)
+    finish_ns = _earliest(part, rows.done_ns, rows.finished)
+    if part.task.rules == "offsets" and len(rows):
+        first = int(min(begin_ns[begin_ns > 0], default=0))
+        part.tallies.put("#edge", part.tp, Label(cause=_range(part)), Numbers(1, -1, -1, first, int(finish_ns.max())))
     if len(begin_ns) < 2:
         return
     early = (begin_ns[1:] < np.maximum.accumulate(finish_ns)[:-1]) & (begin_ns[1:] > 0)
     if early.any():
-        _exact(part, 1 + np.flatnonzero(early), begun, finished)
+        _exact(part, 1 + np.flatnonzero(early))
+
+
+def _earliest(part: Part, times: Array, which: Array) -> Array:
+    """For each place the smallest time among its rows; 0 when there is none."""
+    at, times = (part.at, times) if which.all() else (part.at[which], times[which])
+    found = np.zeros(len(part.places), np.int64)
+    found[at] = times
+    again = np.flatnonzero((part.deliveries > 1)[at])
+    found[at[again]] = np.iinfo(np.int64).max
+    np.minimum.at(found, at[again], times[again])
+    return found
 
 
 def _first(part: Part, times: Array, which: Array) -> Array:
     """For each place its row with the smallest (time, incarnation); -1 when there is none."""
+    index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
+    index = index[np.argsort(times[index], kind="stable")][::-1]
     first = np.full(len(part.places), -1)
-    index = np.arange(len(times)) if which.all() else np.flatnonzero(which)
-    at = part.at[index]
-    first[at] = index
-    again = index[part.deliveries[at] > 1]
-    again = again[np.lexsort((again, times[again]))][::-1]  # ``again`` is in the order of (incarnation, ord)
-    first[part.at[again]] = again  # the last one of a place stays: the smallest
+    first[part.at[index]] = index  # the last one of a place stays: the smallest
     return first
 
 
-def _first_finish(part: Part) -> Array:
-    return _first(part, part.rows.done_ns, part.rows.finished)
-
-
 def _times(times: Array, index: Array) -> Array:
-    if not len(times):
-        return np.zeros(len(index), np.int64)
     return np.where(index >= 0, times[index], 0)
 
 
-def _exact(part: Part, early: Array, begun: Array, finished: Array) -> None:
+def _exact(part: Part, early: Array) -> None:
     """Look at the keys of the places ``early`` one by one (all at once): a running maximum within each key."""
     rows = part.rows
+    begun, finished = _first(part, rows.begin_ns, rows.begin_ns > 0), _first(part, rows.done_ns, rows.finished)
     delivered = _first(part, rows.delivered_ns, np.ones(len(rows), bool))
     places = np.flatnonzero(delivered >= 0)
     keys = rows.key[delivered[places]]

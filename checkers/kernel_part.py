@@ -20,9 +20,8 @@ from fencepost.history import Sent
 
 Array = NDArray[Any]
 LOG = ["offset", "key", "writer", "seq"]
-PRODUCED = [*LOG, "acked_ns", "outcome"]
-DELIVERED = [*LOG, "interval", "poll", "ord", "delivered_ns", "begin_ns", "done_ns", "state"]
-SENT = ("produced", "unacked")
+DELIVERED = [*LOG, "interval", "ord", "delivered_ns", "begin_ns", "done_ns", "state"]
+PRODUCED = ("produced", "unacked")  # the folders of sends
 NEEDED = {  # columns of delivered records by what a task's rules look at; all by default
     "streams": ["offset", "interval", "ord", "delivered_ns"],
     "overlap": ["offset", "interval", "ord", "begin_ns", "done_ns"],
@@ -58,10 +57,19 @@ class Part:
         return concatenate(self.files.read(self.task, "delivered", names))
 
     @cached_property
-    def sent(self) -> Columns:
-        """The acknowledged sends."""
-        parts = [part for folder in SENT for _, part in self.files.read(self.task, folder, PRODUCED)]
-        return _joined([_acknowledged(part, self.task) for part in parts], PRODUCED)
+    def sent(self) -> list[Columns]:
+        """The acknowledged sends, file by file."""
+        return list(self.acknowledged("writer", "seq"))
+
+    def acknowledged(self, *names: str) -> Iterator[Columns]:
+        """Columns of the acknowledged sends, file by file, always in the same order; ``offset`` is one of them."""
+        low, high = self.task.low, self.task.high
+        for folder in PRODUCED:
+            for _, columns in self.files.read(self.task, folder, ["offset", "outcome", *names]):
+                wanted = columns["outcome"] == Sent.OK
+                if folder == "unacked":
+                    wanted &= (columns["offset"] >= low) & (columns["offset"] < high)
+                yield columns if wanted.all() else {name: column[wanted] for name, column in columns.items()}
 
     @cached_property
     def log(self) -> Columns:
@@ -91,7 +99,7 @@ class Part:
     @cached_property
     def places(self) -> Places:
         """The places of all offsets that occur."""
-        return Places([self.log["offset"], self.sent["offset"], self.rows.offset])
+        return Places([self.log["offset"], self.rows.offset, *(sent["offset"] for sent in self.sent)])
 
     @cached_property
     def at(self) -> Array:
@@ -168,18 +176,33 @@ class Part:
             codes[act.begin_ns <= by_ns] = number
         return codes, lambda code: f"declared act: {acts[code].what}" if code >= 0 else ""
 
-    def first_and_last(self, who: int, number: int) -> tuple[int, int]:
-        """Of a whole stream, also where this task has only a part: its first ``delivered_ns``, its greatest poll."""
-        rows = self.rows
+    def first_delivered_ns(self, who: int, number: int) -> int:
+        """When the first record of a whole stream was delivered, of which this task may have only a part."""
         if self.tp in self.judged.cut:
-            rows = self._whole[rows.names[who]]
-            mine = np.flatnonzero(rows.interval == number)
-        else:
-            mine = np.flatnonzero((rows.who == who) & (rows.interval == number))
-        return int(rows.delivered_ns[mine[0]]), int(rows.poll[mine].max())
+            rows = self._polls[self.rows.names[who]]
+            return int(rows.delivered_ns[np.argmax(rows.interval == number)])
+        rows = self.rows
+        return int(rows.delivered_ns[np.argmax((rows.interval == number) & (rows.who == who))])
+
+    def last_poll(self, who: int, number: int) -> int:
+        """The greatest poll of a whole stream."""
+        rows = self._polls[self.rows.names[who]]
+        return int(rows.poll[rows.interval == number].max())
+
+    def polls(self, index: Array) -> Array:
+        """The polls of some rows. Few rules ask, so that column is not read before."""
+        rows, polls = self.rows.take(index), np.zeros(len(index), np.int64)
+        for who in np.unique(rows.who).tolist():
+            whole, mine = self._polls[rows.names[who]], np.flatnonzero(rows.who == who)
+            found = np.searchsorted(whole.ord, rows.ord[mine])
+            while (other := whole.offset[found] != rows.offset[mine]).any():  # a damaged history has an ord twice
+                found[other] += 1
+            polls[mine] = whole.poll[found]
+        return polls
 
     @cached_property
-    def _whole(self) -> dict[str, Rows]:
+    def _polls(self) -> dict[str, Rows]:
+        """The rows of the whole partition by incarnation, with the columns that tell of polls only."""
         names = ("offset", "interval", "poll", "ord", "delivered_ns")
         files = self.files.read(self.task.whole(), "delivered", names)
         return {name: concatenate([(name, part)]) for name, part in files}
@@ -190,14 +213,9 @@ class Part:
 
     def sends(self) -> Iterator[Columns]:
         """All sends of the partition, of whatever outcome and offset."""
-        for folder in SENT:
-            for _, columns in self.files.read(self.task.whole(), folder, PRODUCED):
+        for folder in PRODUCED:
+            for _, columns in self.files.read(self.task.whole(), folder, LOG):
                 yield columns
-
-
-def _acknowledged(columns: Columns, task: Task) -> Columns:
-    wanted = (columns["outcome"] == Sent.OK) & (columns["offset"] >= task.low) & (columns["offset"] < task.high)
-    return columns if wanted.all() else {name: column[wanted] for name, column in columns.items()}
 
 
 def _joined(parts: list[Columns], names: list[str]) -> Columns:

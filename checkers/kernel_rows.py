@@ -58,11 +58,16 @@ class Rows:
         return np.asarray((self.state == State.DONE) | (self.state == State.PARKED))
 
     @cached_property
+    def bounds(self) -> list[int]:
+        """Where the rows of each incarnation begin, and where the last ones end."""
+        return np.searchsorted(self.who, np.arange(len(self.names) + 1)).tolist()
+
+    @cached_property
     def streams(self) -> tuple[Stream, ...]:
         """The streams of ``by_interval``, rows without an interval number (-1) included."""
         rows = self.by_interval
-        change = (np.diff(rows.who) != 0) | (np.diff(rows.interval) != 0)
-        edges = [0, *(np.flatnonzero(change) + 1).tolist(), len(rows)] if len(rows) else [0]
+        change = 1 + np.flatnonzero(rows.interval[1:] != rows.interval[:-1])
+        edges = sorted({*self.bounds, *change.tolist()})
         return tuple(
             Stream(int(rows.who[begin]), int(rows.interval[begin]), begin, end) for begin, end in pairwise(edges)
         )
@@ -70,8 +75,10 @@ class Rows:
     @cached_property
     def by_interval(self) -> Rows:
         """The rows in the order of (incarnation, interval, ord): themselves, unless a history is very odd."""
-        falls = (np.diff(self.interval) < 0) & (np.diff(self.who) == 0)
-        return self.take(np.lexsort((self.ord, self.interval, self.who))) if falls.any() else self
+        falls = 1 + np.flatnonzero(self.interval[1:] < self.interval[:-1])
+        return (
+            self.take(np.lexsort((self.ord, self.interval, self.who))) if {*falls.tolist()} - {*self.bounds} else self
+        )
 
 
 def concatenate(parts: Iterable[tuple[str, Columns]]) -> Rows:

@@ -80,13 +80,14 @@ def _sought_ns(part: Part, stream: Stream) -> int:
 def history_incomplete(part: Part) -> None:
     """``history-incomplete``: the counter ``ord`` of an incarnation has a hole, or a number twice."""
     rows = part.rows
-    new = np.diff(rows.who, prepend=-1) != 0
     missing = np.diff(rows.ord, prepend=-1) - 1
-    missing[new] = rows.ord[new]
+    first = np.array(rows.bounds[:-1], np.int64)
+    first = first[first < len(rows)]
+    missing[first] = rows.ord[first]
     odd = np.flatnonzero(missing)
     if not len(odd):
         return
-    before = np.where(new[odd], 0, rows.delivered_ns[odd - 1])
+    before = np.where(np.isin(odd, first), 0, rows.delivered_ns[odd - 1])
     part.tallies.put_many(
         "history-incomplete",
         part.tp,

@@ -51,7 +51,8 @@ def _gap(part: Part, begin_ns: int, end_ns: int) -> None:
 def _acknowledged_ns(part: Part) -> Array:
     """When each place was acknowledged, -1: never."""
     acked_ns = np.full(len(part.places), -1)
-    acked_ns[part.places.at(part.sent["offset"])] = part.sent["acked_ns"]
+    for sent in part.acknowledged("acked_ns"):
+        acked_ns[part.places.at(sent["offset"])] = sent["acked_ns"]
     return acked_ns
 
 
