@@ -18,7 +18,8 @@ from fencepost.evidence.wire import assignment, error_name, named_partitions, to
 from fencepost.interfaces import BrokerEvidence
 
 FILE = "coordinator/requests.jsonl"
-_MARK = "Completed request:"
+# 13 digits of wall-clock time. The last one counts: a line torn by a kill is gone on with by the next life.
+_HEAD = re.compile(r"(\d{13}) Completed request:")
 _SLOT = re.compile(r"SLOT(\d+)")
 # Facts that have a field of their own, and blobs that only the client library can read.
 _TRIMMED = frozenset(
@@ -72,11 +73,12 @@ def parse(line: str, timeline: Timeline, group: str, topics: Mapping[str, str]) 
     Raises:
         ValueError, KeyError, TypeError: the line is damaged.
     """
-    stamp, mark, body = line.partition(_MARK)
-    if not mark:
+    heads = list(_HEAD.finditer(line))
+    if not heads:
         if line.strip():
-            raise ValueError(f"expected a line with {_MARK!r}, but found {line[:80]!r}")
+            raise ValueError(f"expected a time and 'Completed request:', but found {line[:80]!r}")
         return None
+    body = line[heads[-1].end() :]
     if json.dumps(group) not in body:
         return None  # cheap, and most lines of a busy broker end here
     entry = json.loads(body)
@@ -84,7 +86,7 @@ def parse(line: str, timeline: Timeline, group: str, topics: Mapping[str, str]) 
     if group not in _groups(request):
         return None
     head, total_ms = entry["requestHeader"], float(entry["totalTimeMs"])
-    end_ns = timeline.at_ns(int(stamp))
+    end_ns = timeline.at_ns(int(heads[-1][1]))
     slot = _SLOT.fullmatch(entry["listener"])
     return {
         "listener": entry["listener"],

@@ -109,5 +109,11 @@ def test_a_collection_is_in_the_order_of_begins_and_counts_torn_lines(tmp_path: 
 
 
 def test_a_line_without_its_time_is_damaged() -> None:
-    with pytest.raises(ValueError, match="invalid literal"):
+    with pytest.raises(ValueError, match="expected a time"):
         requests.parse(LINES[0].split(" ", 1)[1], TIMELINE, "gclassic", TOPICS)
+
+
+def test_a_line_that_a_new_life_wrote_behind_a_torn_one_is_read() -> None:
+    for torn in (LINES[1][:40], LINES[1][:-200], LINES[1][:6]):
+        found = requests.parse(torn + LINES[2], TIMELINE, "gclassic", TOPICS)
+        assert found == requests.parse(LINES[2], TIMELINE, "gclassic", TOPICS)
