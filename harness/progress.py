@@ -94,6 +94,8 @@ def changes(before: Progress | None, now: Progress) -> list[str]:
     lines = []
     if before is None or before.phase != now.phase:
         lines.append(f"phase {now.phase}")
+    if now.note and (before is None or before.note != now.note):
+        lines.append(now.note)
     known = {fault[0]: fault[3] for fault in before.faults} if before else {}
     for step, name, target, state, evidence in now.faults:
         if state != known.get(step, "pending"):
@@ -105,6 +107,8 @@ def changes(before: Progress | None, now: Progress) -> list[str]:
 def picture(progress: Progress) -> RenderableType:
     """Phase, counts, members and faults, one under the other."""
     head = Text.assemble((f"{progress.phase:<10}", "bold cyan"), f" {progress.elapsed_s:6.1f} s   ", counts(progress))
+    if progress.note:
+        head.append(f"   {progress.note}", "dim")
     return Group(head, _members(progress), _faults(progress))
 
 

@@ -11,7 +11,7 @@ import shlex
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from fencepost import codec
@@ -44,7 +44,8 @@ STOP_S = 30.0
 class Progress:
     """The run at one moment, for people who watch. Counts are records.
 
-    ``members`` holds (name, alive, owned partitions); ``faults`` holds (step, fault, target, state, evidence).
+    ``members`` holds (name, alive, owned partitions); ``faults`` holds (step, fault, target, state, evidence); ``note``
+    says what is being waited for, where that may take long.
     """
 
     phase: str
@@ -55,6 +56,7 @@ class Progress:
     lag: int = 0
     members: tuple[tuple[str, bool, int], ...] = ()
     faults: tuple[tuple[int, str, str, str, str], ...] = ()
+    note: str = ""
 
 
 def _group_name(scenario: Scenario, seed: int) -> str:
@@ -116,8 +118,9 @@ class _Run:
         with ExitStack() as stack:
             with self._phase("provision"):
                 witness = host.start(self._owner, self._folder.history)
-                cluster = start(self._scenario.cluster_spec(), self._owner)
+                cluster = start(self._scenario.cluster_spec(), self._owner, self._say)
                 stack.callback(cluster.stop)
+                stack.callback(cluster.evidence.collect_logs, self._folder.logs)
                 cluster.admin.create_topics(self._scenario.topics)
             group = self._group = self._make_group(cluster)
             stack.callback(group.kill)
@@ -136,7 +139,6 @@ class _Run:
             with self._phase("audit"):
                 self._audit(cluster)
             with self._phase("seal"):
-                cluster.evidence.collect_logs(self._folder.logs)
                 witness.stop()
         seal(self._folder.path, self._numbers)
 
@@ -219,6 +221,9 @@ class _Run:
             return probe()
 
         eventually(watched, within_s, describe, state=lambda: str(self._progress()), every_s=0.1)
+
+    def _say(self, note: str) -> None:
+        self._observe(replace(self._progress(), note=note))
 
     def _tell(self) -> None:
         if self._group is not None:

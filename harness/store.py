@@ -29,6 +29,7 @@ class RunFolder:
     def create(cls, runs: Path, scenario: str, seed: int) -> RunFolder:
         """A new folder ``<scenario>-<seed>-<start time>`` under ``runs``; never one that exists already."""
         name = re.sub(r"[^A-Za-z0-9_.]+", "-", scenario).strip("-.")[:60] or "run"
+        runs = runs.absolute()  # processes with other working directories write here
         stem = f"{name}-{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
         for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
             path = runs / f"{stem}{suffix}"
