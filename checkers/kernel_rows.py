@@ -60,7 +60,7 @@ class Rows:
     @cached_property
     def bounds(self) -> list[int]:
         """Where the rows of each incarnation begin, and where the last ones end."""
-        return np.searchsorted(self.who, np.arange(len(self.names) + 1)).tolist()
+        return [int(n) for n in np.searchsorted(self.who, np.arange(len(self.names) + 1))]
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:

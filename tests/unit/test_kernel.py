@@ -1,0 +1,182 @@
+"""The parts of the kernel, each against the same thing said plainly."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import numpy as np
+import pytest
+from history.builder import HistoryBuilder
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.checkers import kernel, spark_judge
+from fencepost.checkers.kernel_rows import Places, Rows, concatenate
+from fencepost.checkers.kernel_times import Span, _meet, _Pieces, meetings
+from fencepost.checkers.ranges import FIRST, LAST, Group, cut
+from fencepost.checkers.rows import Bounds, Partition
+from fencepost.checkers.seams import settle
+from fencepost.checkers.sightings import Sighting, gather
+from fencepost.checkers.tables import load
+from fencepost.checkers.tallies import Label, Numbers, Tallies
+from fencepost.model import TopicPartition
+
+PARTITIONS = {0: Partition(0, TopicPartition("orders", 0))}
+SIGHTINGS = st.lists(
+    st.builds(
+        Sighting,
+        kind=st.just("rewind"),
+        tp=st.just(0),
+        members=st.sampled_from([("a",), ("b",), ("a", "b")]),
+        cause=st.sampled_from(["", "seek"]),
+        offset=st.integers(0, 5),
+        from_ns=st.integers(0, 3),
+        to_ns=st.integers(0, 3),
+        count=st.integers(1, 3),
+    ),
+    max_size=30,
+)
+
+
+@given(SIGHTINGS, st.integers(0, 30))
+def test_tallies_add_up_to_what_the_sightings_add_up_to(sightings: list[Sighting], half: int) -> None:
+    tallies = Tallies()
+    tallies.put_sightings(sightings[:half])
+    rest = sightings[half:]
+    names = [("a",), ("b",), ("a", "b")]
+    tallies.put_many(
+        "rewind",
+        0,
+        [np.array([names.index(s.members) for s in rest]), np.array([s.cause == "seek" for s in rest])],
+        lambda members, seek: Label(names[members], "seek" if seek else ""),
+        first=np.array([s.offset for s in rest]),
+        from_ns=np.array([s.from_ns for s in rest]),
+        to_ns=np.array([s.to_ns for s in rest]),
+        count=np.array([s.count for s in rest]),
+    )
+    assert tallies.anomalies(PARTITIONS) == gather(sightings, PARTITIONS)
+
+
+@given(st.lists(st.integers(0, 60) | st.integers(10**12, 10**12 + 60), max_size=40), st.integers(-1, 70))
+def test_places_are_the_ranks_of_offsets_in_order(offsets: list[int], bound: int) -> None:
+    column = np.array(offsets, np.int64)
+    places = Places([column, np.empty(0, np.int64)])
+    at = places.at(column)
+    assert places.offsets(at).tolist() == offsets
+    assert [bool(place < places.below(bound)) for place in at] == [offset < bound for offset in offsets]
+    assert len(places) <= 20_000  # sparse offsets take no room
+
+
+def test_rows_come_in_the_order_of_incarnation_and_ord() -> None:
+    parts = [(name, {"ord": np.array([2, 0, 1]), "offset": np.array([7, 5, 6])}) for name in ("b", "a")]
+    rows = concatenate(parts)
+    assert rows.names == ("a", "b")
+    assert rows.offset.tolist() == [5, 6, 7] * 2
+    assert rows.key.tolist() == [0] * 6
+
+
+def test_streams_are_told_apart_by_incarnation_and_interval() -> None:
+    columns = {"ord": np.arange(4), "offset": np.arange(4), "interval": np.array([0, 1, 0, 1])}
+    rows = concatenate([("a", columns), ("b", columns)])
+    found = [(rows.names[s.who], s.interval, rows.by_interval.ord[s.begin : s.end].tolist()) for s in rows.streams]
+    assert found == [("a", 0, [0, 2]), ("a", 1, [1, 3]), ("b", 0, [0, 2]), ("b", 1, [1, 3])]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_pieces_that_meet_are_found_whatever_their_lengths(seed: int) -> None:
+    rng = random.Random(seed)
+    one, two = (_some_pieces(rng) for _ in range(2))
+    found = sorted(zip(*(found.tolist() for found in _meet(one, two)), strict=True))
+    assert found == [
+        (a, b)
+        for a in range(len(one.begin_ns))
+        for b in range(len(two.begin_ns))
+        if one.begin_ns[a] < two.end_ns[b] and two.begin_ns[b] < one.end_ns[a]
+    ]
+
+
+def _some_pieces(rng: random.Random) -> _Pieces:
+    begin = np.sort(np.array([rng.randrange(100) for _ in range(25)]))
+    end = begin + np.array([rng.choice([1, 2, 5, 80]) for _ in range(25)])
+    nothing: Rows = concatenate([])
+    return _Pieces(nothing, np.arange(25), begin, end, np.zeros(25, bool))
+
+
+def test_spans_of_one_incarnation_never_meet() -> None:
+    assert meetings([Span(0, 10, "a"), Span(5, 20, "a")]) == ()
+    assert meetings([Span(0, 10, "a"), Span(10, 20, "b")]) == ()
+    assert meetings([Span(0, 10, "a"), Span(2, 4, "b"), Span(3, 20, "b"), Span(30, 40, "a")]) == ((2, 10),)
+
+
+def groups_of(*rows: int) -> list[Group]:
+    """The log of partition 0 in row groups of so many rows, and all of them delivered."""
+    ends = np.cumsum(rows).tolist()
+    log = [Group("log", "audit.parquet", n, 0, end - rows[n], end - 1, rows[n]) for n, end in enumerate(ends)]
+    unacked = Group("unacked", "p.unacked.parquet", 0, 0, -1, -1, 4)
+    return [*log, Group("delivered", "member-0.1.parquet", 0, 0, 0, ends[-1] - 1, ends[-1]), unacked]
+
+
+@pytest.mark.parametrize(
+    ("rows", "edges"),
+    [((10,), []), ((10, 10), []), ((10, 10, 10), [20]), ((50,), [16, 33]), ((), []), ((19, 5), [19])],
+)
+def test_a_large_partition_is_cut_at_row_groups_where_that_fits(rows: tuple[int, ...], edges: list[int]) -> None:
+    tasks = sorted((t.low, t.high) for t in cut(groups_of(*rows) if rows else [], [0], 20) if t.rules != "streams")
+    tasks = [task for task in tasks if task != (FIRST, LAST)] or [(FIRST, LAST)]
+    assert tasks == list(zip([FIRST, *edges], [*edges, LAST], strict=True))
+
+
+def test_every_range_gets_the_sends_without_an_offset_and_only_its_own_row_groups() -> None:
+    tasks = [task for task in cut(groups_of(10, 10, 10), [0], 10) if task.rules == "offsets"]
+    assert {task.low: task.of("log") for task in tasks} == {
+        FIRST: [("audit.parquet", (0,))],
+        10: [("audit.parquet", (1,))],
+        20: [("audit.parquet", (2,))],
+    }
+    assert all(task.of("unacked") and task.of("delivered") for task in tasks)
+
+
+def edges_of(*ranges: tuple[int, int, int]) -> Tallies:
+    """Ranges of ten offsets with the times of their first begin and last finish."""
+    tallies = Tallies()
+    for low, begun, finished in ranges:
+        cause = f"{low} {low + 10}"
+        tallies.put("#edge", 0, Label(cause=cause), Numbers(1, -1, -1, begun, finished))
+        tallies.put("#key-order", 0, Label(("a",), "", cause), Numbers(1, low, low, begun, finished))
+    return tallies
+
+
+def test_ranges_that_follow_one_another_in_time_are_not_judged_again() -> None:
+    tallies = edges_of((0, 1, 5), (10, 5, 9), (20, 9, 12))
+    assert settle(tallies, groups_of(30)) == []
+    assert tallies["key-order", 0, ("a",), "", ""] == Numbers(3, 0, 20, 1, 12)
+
+
+def test_ranges_that_cross_in_time_are_judged_again_together_with_all_between() -> None:
+    tallies = edges_of((0, 1, 5), (10, 5, 30), (20, 31, 32), (30, 29, 40), (40, 41, 50))
+    again = settle(tallies, groups_of(50))
+    assert [(task.rules, task.low, task.high) for task in again] == [("keys", 10, 40)]
+    assert tallies["key-order", 0, ("a",), "", ""].count == 2  # of the first and the last range
+
+
+def test_work_that_meets_in_time_is_judged_again() -> None:
+    tallies = Tallies()
+    tallies.put("#span", 0, Label(("a",), "0"), Numbers(from_ns=1, to_ns=10))
+    tallies.put("#span", 0, Label(("b",), "0"), Numbers(from_ns=8, to_ns=20))
+    again = settle(tallies, groups_of(50))
+    assert [(task.rules, task.argument) for task in again] == [("overlap", ((8, 10),))]
+
+
+def test_a_rule_that_crashes_fails_its_kinds_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(part: object) -> None:
+        raise RuntimeError("planted")
+
+    h = HistoryBuilder(tmp_path)
+    h.write(3)
+    del h.log[1]
+    monkeypatch.setitem(kernel.RULES, "all", {**kernel.OFFSETS, broken: ("rewind",)})
+    run = h.seal()
+    found, facts = spark_judge.find_here(run, load(run), Bounds())
+    assert facts.failed == {"rewind": "the rule broken failed: RuntimeError: planted"}
+    assert "lost-write" in {anomaly.kind for anomaly in found}
