@@ -6,7 +6,7 @@ request of our own through each link makes sure that there is something to count
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
@@ -22,7 +22,8 @@ from fencepost.interfaces import Evidence, Injection, Target, World
 
 PROOF_S = 4.0
 HEALED_S = 5.0
-ANSWERS_S = 0.5  # how long a hole in both directions waits for the answers that it will swallow
+ANSWERS_S = 1.0  # how long a hole in both directions waits for the answers that it will swallow
+LEAK_S = 0.25  # a busy proxy may still let out what it held when it was cut; counting begins anew behind that
 SETTLED_S = 0.15  # a proxy forwards within a millisecond or so; what has not come out by then is gone
 RETRY_S = 0.5
 # direction -> the streams that vanish, in the order in which they are cut.
@@ -76,8 +77,10 @@ class _Hole:
     def __init__(self, world: World, links: Sequence[Link], streams: Sequence[str]) -> None:
         self._world, self._all, self._streams = world, tuple(dict.fromkeys(links)), streams
         self._placed: list[tuple[Link, str]] = []
-        self._before: dict[str, Snapshot] = {}  # stream -> counters when it was cut
-        self._probes: list[Probe] = []
+        self._before: dict[str, Snapshot] = {}  # stream -> counters when it was cut, or let out its last bytes
+        self._since_ns: dict[str, int] = {}  # stream -> when that was
+        self._probes: dict[str, list[Probe]] = {}
+        self._leaks: dict[str, str] = {}  # stream -> what came out before counting began anew
         self._seen_ns = 0  # since when all bytes went in and none came out
 
     def cut(self) -> None:
@@ -86,8 +89,7 @@ class _Hole:
             for link in self._all:
                 name = self._world.cluster.links.add_toxic(*link, "timeout", stream, {"timeout": 0})
                 self._placed.append((link, name))
-            self._before[stream] = sockets.snapshot()
-            self._probes += [Probe(self._world.cluster.links.endpoint(*link)) for link in self._judged()]
+            self._count_anew(stream)
             if stream != self._streams[-1]:
                 self._await_answers()
 
@@ -128,11 +130,27 @@ class _Hole:
         links, before = self._world.cluster.links, self._before[stream]
         return {k: sockets.passed(before, now, links.endpoint(*k), links.upstream(*k)) for k in self._judged()}
 
+    def _count_anew(self, stream: str) -> None:
+        """From now on everything that goes in must vanish; probes of our own see to it that something does."""
+        for probe in self._probes.get(stream, ()):
+            probe.close()
+        self._before[stream], self._since_ns[stream] = sockets.snapshot(), now_ns()
+        self._probes[stream] = [Probe(self._world.cluster.links.endpoint(*link)) for link in self._judged()]
+
+    def _leaked(self, stream: str, passed: Mapping[Link, Passed]) -> bool:
+        """Whether bytes came out; then, after a moment, counting begins anew (a hole that is none leaks for ever)."""
+        leaks = [_name(k) for k, p in passed.items() if (p.up_out if stream == "upstream" else p.down_out)]
+        if leaks and now_ns() - self._since_ns[stream] > LEAK_S * NS:
+            self._leaks[stream] = f"{stream} bytes came out at first: {leaks[0]}"
+            self._count_anew(stream)
+        return bool(leaks)
+
     def _await_answers(self) -> None:
         """Until a broker's answer vanished on every link; if it does not, the proof will miss it."""
 
         def vanished() -> bool:
-            return all(p.down_in for p in self._passed("downstream", sockets.snapshot()).values())
+            passed = self._passed("downstream", sockets.snapshot())
+            return not self._leaked("downstream", passed) and all(p.down_in for p in passed.values())
 
         try:
             eventually(vanished, ANSWERS_S, "the brokers' answers to vanish", every_s=0.005)
@@ -152,10 +170,13 @@ class _Hole:
         missing = [
             f"{_name(k)}: {why}" for s, links in passed.items() for k, p in links.items() if (why := _missing(s, p))
         ]
-        answered = [f"{probe.endpoint[0]}:{probe.endpoint[1]} answered" for probe in self._probes if probe.answered()]
+        probes = [probe for of_stream in self._probes.values() for probe in of_stream]
+        answered = [f"{probe.endpoint[0]}:{probe.endpoint[1]} answered" for probe in probes if probe.answered()]
+        for stream, per_link in passed.items():
+            self._leaked(stream, per_link)
         if missing or answered or not any(passed.values()):
             self._seen_ns = 0
-            reason = "; ".join((missing + answered)[:3]) or "no broker of these links runs"
+            reason = "; ".join((missing + answered)[:3] + list(self._leaks.values())) or "no broker of these links runs"
             return Sight(reason, data=data)
         self._seen_ns = self._seen_ns or now_ns()
         settling = now_ns() - self._seen_ns < SETTLED_S * NS
@@ -175,9 +196,9 @@ class _Hole:
         return Sight(missing, f"a request through each of {len(judged)} links was answered", data)
 
     def _hang_up(self) -> None:
-        for probe in self._probes:
+        for probe in (probe for of_stream in self._probes.values() for probe in of_stream):
             probe.close()
-        self._probes = []
+        self._probes = {}
 
 
 def _missing(stream: str, passed: Passed) -> str:
