@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -118,7 +119,7 @@ def test_the_verdict_is_the_exit_code(
     left, out, _ = shell("run", "demo", "--seed", "7")
     assert left == code
     assert validity.upper() in out
-    assert "fencepost report runs/demo-7-" in out
+    assert re.search(r"fencepost report /.*/runs/demo-7-", out)
     assert (stage.SENTENCE in out) == (validity is V.INVALID)
 
 
@@ -146,7 +147,7 @@ def test_without_a_check_nothing_is_judged_and_spark_stays_away(shell: Shell, mo
     code, out, _ = shell("run", "demo", "--no-check", "--runs", "there")
     assert code == 0
     assert acted.sparks == 0
-    assert "history: there/demo-" in out
+    assert re.search(r"history: /.*/there/demo-", out)
 
 
 def test_settings_reach_the_scenario(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
