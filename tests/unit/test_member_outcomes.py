@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from fencepost import outcomes
-from fencepost_member.adapters.confluent_kafka import cause, client_settings, error_name, generation_of
+from fencepost_member.adapters.confluent_kafka import cause, client_settings, connect, error_name, generation_of
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 
 # Every code that librdkafka has a name for.
@@ -94,3 +94,9 @@ def test_only_the_automatic_policy_lets_the_client_commit_and_never_what_was_not
 def test_a_client_setting_that_contradicts_the_group_or_its_loop_is_refused(name):
     with pytest.raises(ConfigError, match=f"found the client setting {name}"):
         client_settings(config(client_config={name: "x"}))
+
+
+def test_a_client_that_is_closed_has_no_identity_and_says_so_without_failing():
+    adapter = connect(config(), None)
+    adapter.close()
+    assert adapter.identity() == ("", -1)

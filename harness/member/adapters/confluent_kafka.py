@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from contextlib import suppress
 from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
 
 import confluent_kafka as client
@@ -140,8 +141,11 @@ class ConfluentKafka:
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
-        metadata = self._consumer.consumer_group_metadata()
-        return self._consumer.memberid() or "", generation_of(metadata if isinstance(metadata, bytes) else b"")
+        member_id, metadata = "", None
+        with suppress(RuntimeError):  # a client that is just closing knows one, or none, of the two
+            member_id = self._consumer.memberid() or ""
+            metadata = self._consumer.consumer_group_metadata()
+        return member_id, generation_of(metadata if isinstance(metadata, bytes) else b"")
 
     def close(self) -> None:
         """See ``Adapter``."""
