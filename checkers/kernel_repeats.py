@@ -21,6 +21,7 @@ def repeats(part: Part) -> None:
     rows = _in_turn(part, part.rows.finished & (part.finishes > 1)[part.at])
     if not len(rows):
         return
+    rows = rows.take(np.lexsort((_since_ns(part, rows), rows.offset)))
     pairs = np.flatnonzero(np.diff(rows.offset) == 0)
     other = (np.diff(rows.who) != 0) | (np.diff(rows.interval) != 0)
     former, later = rows.take(pairs[other[pairs]]), rows.take(pairs[other[pairs]] + 1)
@@ -51,6 +52,16 @@ def _in_turn(part: Part, which: Array) -> Rows:
     index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
     rows = part.rows
     return rows.take(index[np.lexsort((rows.delivered_ns[index], rows.offset[index]))])
+
+
+def _since_ns(part: Part, rows: Rows) -> Array:
+    """When the interval of each row was assigned; without an interval, when the row was delivered."""
+    since_ns = rows.delivered_ns.copy()
+    for who, number in set(zip(rows.who.tolist(), rows.interval.tolist(), strict=True)):
+        interval = part.interval_of(who, number)
+        if interval is not None:
+            since_ns[(rows.who == who) & (rows.interval == number)] = interval.assigned_begin_ns
+    return since_ns
 
 
 def _put(part: Part, kind: str, codes: list[Array], label: Any, later: Rows, which: Array) -> None:

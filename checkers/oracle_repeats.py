@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -17,8 +18,10 @@ if TYPE_CHECKING:
 def repeats(history: History) -> Iterator[Sighting]:
     """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again.
 
-    The finished rows of one offset are taken in the order of their deliveries. Each after the first is *later*; the one
-    just before it is *former*. The same incarnation and interval number: nothing here (see ``rewind``). Otherwise:
+    The finished rows of one offset are taken in the order of their owners: by assigned_begin_ns of their intervals
+    (without an interval: delivered_ns), then by delivered_ns, incarnation, ord. (Not by delivery: the poll of a zombie
+    returns when it wakes.) Each after the first is *later*; the one just before it is *former*. The same incarnation
+    and interval number: nothing here (see ``rewind``). Otherwise:
 
     * ``redelivery-below-commit``: every offset that somebody may have fetched (``Tables.committed_between``) from the
       begin of later's assigned callback to the first delivery in later's interval is above this record (without an
@@ -33,10 +36,15 @@ def repeats(history: History) -> Iterator[Sighting]:
     times: done_ns of later.
     """
     for (tp, offset), _ in sorted(history.of_offset.items()):
-        rows = history.finished(tp, offset)
+        rows = sorted(history.finished(tp, offset), key=partial(_since_ns, history))
         for former, later in pairwise(rows):
             if (former.incarnation, former.interval) != (later.incarnation, later.interval):
                 yield _repeat(history, former, later)
+
+
+def _since_ns(history: History, row: Delivered) -> int:
+    interval = history.interval(row)
+    return interval.assigned_begin_ns if interval else row.delivered_ns
 
 
 def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:

@@ -165,7 +165,7 @@ def _unseen(t: _Telling) -> str:
 def _twice(t: _Telling) -> str:
     if t.who == t.other:
         return f"{t.records} {t.were} finished by {t.who} in one assignment and again in a later one ({t.span})"
-    return f"{t.records} {t.were} finished by {t.who} and, delivered later, by {t.other} ({t.span})"
+    return f"{t.records} {t.were} finished by {t.who} and again by {t.other}, the later owner ({t.span})"
 
 
 def _redelivery(t: _Telling) -> str:

@@ -188,11 +188,17 @@ class _Group:
         if len(self.crew) < 2:
             return
         member = self.crew.pop(self.rng.randrange(len(self.crew)))
-        rows, until = self.begin_batch(member), self.t + SESSION_S + self.rng.uniform(0.5, 5.0)
+        until = self.t + SESSION_S + self.rng.uniform(0.5, 5.0)
+        rows = self.begin_batch(member) if self.rng.random() < 0.7 else self.poll_on_waking(member, until)
         member.pause(self.t, until, step=self.steps)
         self.steps += 1
         self.asleep.append((until, member, rows))
         self.evict(member, self.t + SESSION_S)
+
+    def poll_on_waking(self, member: MemberTeller, until: float) -> list[Row]:
+        """It is frozen inside a poll, which returns what was fetched before."""
+        tps = self.owned_by(member)
+        return member.poll(self.log(tps[0])[: self.rng.randint(1, 6)], until + 0.004, tps[0]) if tps else []
 
     def wake(self, until: float, member: MemberTeller, rows: list[Row]) -> None:
         """It goes on with what it has in hand, and then hears that it lost its partitions."""

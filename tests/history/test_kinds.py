@@ -598,6 +598,28 @@ def a_death_inside_the_revoked_callback(h: HistoryBuilder, wrong: bool) -> Itera
     return [("redelivery", "", "former owner died", (A, B), 4, 5, 2)] if wrong else clean
 
 
+@case
+def a_zombie_whose_poll_returns_when_it_wakes(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """The former owner is who was assigned the partition before, not who was given the record before."""
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.pause(4, 12)
+    a.evicted(10)
+    b.assigned(10.5)
+    rest(b, 6, at=11)
+    a.process([6, 7], 12.01) if wrong else a.poll([6, 7], 12.01)
+    a.lost(12.6)
+    a.close(38)
+    zombie = ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1)
+    if not wrong:
+        return [zombie]
+    return [
+        zombie,
+        ("redelivery", "", "former owner lost it", (A, B), 6, 7, 2),
+        ("stale-backlog", "", "", (A, B), 6, 7, 2),
+    ]
+
+
 def test_every_kind_of_the_oracle_has_a_case(tmp_path: Path) -> None:
     shown = {told[0] for n, story in enumerate(CASES) for told in story(HistoryBuilder(tmp_path / str(n)), True)}
     assert shown == {kind for kinds in oracle.rules().values() for kind in kinds}
