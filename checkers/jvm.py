@@ -16,6 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fencepost.checkers import class_archive
+from fencepost.checkers.class_archive import Archive
 from fencepost.errors import ProvisionError
 
 if TYPE_CHECKING:
@@ -67,7 +69,7 @@ class Jvm:
         self._work = Path(tempfile.mkdtemp(prefix="spark-of-fencepost-"))
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - has no name, so nothing is left of it, whatever happens
         self._gateway: Any = None
-        self._archiving = False
+        self._archive = Archive()
 
     def session(self) -> SparkSession:
         """Start everything.
@@ -116,12 +118,11 @@ class Jvm:
                 SparkContext._gateway = SparkContext._jvm = None
             if process.stdin is not None:
                 process.stdin.close()
-            if self._archiving and warm:
+            if self._archive.claim is not None and warm:
                 _let_go(process)
             else:
-                if self._archiving:
-                    process.kill()
-                _wait_or_kill(process)
+                _wait_or_kill(process, at_once=self._archive.claim is not None)
+                self._archive.give_up()
         shutil.rmtree(self._work, ignore_errors=True)
         self._log.close()
 
@@ -142,19 +143,18 @@ class Jvm:
     def _java_options(self) -> list[str]:
         import pyspark
 
-        from fencepost.checkers import class_archive
         from fencepost.clusters import cache, provision
 
         jars = Path(pyspark.__file__).parent / "jars"
         home = cache.directory() / "spark-classes"
-        archive, self._archiving = class_archive.options(home, provision.java().description, pyspark.__version__, jars)
+        self._archive = class_archive.of(home, provision.java().description, pyspark.__version__, jars)
         return [
             "-XX:+UseSerialGC",
             "-XX:TieredStopAtLevel=1",
             "-XX:-UsePerfData",
             f"-Djava.io.tmpdir={self._work}",
             f"-Dlog4j2.configurationFile=file:{self._work}/log4j2.properties",
-            *archive,
+            *self._archive.options,
         ]
 
 
@@ -164,9 +164,9 @@ def _let_go(process: subprocess.Popen[bytes]) -> None:
     process.returncode = 0
 
 
-def _wait_or_kill(process: subprocess.Popen[bytes]) -> None:
+def _wait_or_kill(process: subprocess.Popen[bytes], *, at_once: bool) -> None:
     try:
-        process.wait(END_S)
+        process.wait(0 if at_once else END_S)
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait(END_S)

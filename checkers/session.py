@@ -25,6 +25,7 @@ class Spark:
     def __init__(self) -> None:
         self._settled = threading.Event()
         self._unwanted = threading.Event()
+        self._awaited = threading.Event()
         self._session: SparkSession | None = None
         self._warm = False
         self._error: BaseException | None = None
@@ -60,13 +61,14 @@ class Spark:
             WaitTimeout: it did not start within ``within_s``.
             ProvisionError: it cannot be started; says why.
         """
+        self._awaited.set()
         if not self._settled.wait(within_s):
             raise WaitTimeout(
                 f"waited {within_s:g} s for the Spark session, which did not start. "
                 "The machine is very busy or short of memory: look at its load, then judge the run folder again."
             )
         if self._session is None:
-            raise ProvisionError(f"Spark did not start: {self._error}") from self._error
+            raise ProvisionError(f"Spark did not start: {self._error or 'it was stopped before'}") from self._error
         return self._session
 
     def stop(self) -> None:
@@ -74,6 +76,8 @@ class Spark:
         self._unwanted.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(END_S)
+            if self._thread.is_alive():
+                return  # it sees that nobody wants the session, and ends it
         self._end()
 
     def _run(self, master: str, remote: str | None, warm_up: Callable[[SparkSession], object]) -> None:
@@ -81,15 +85,16 @@ class Spark:
             self._session = _connect(remote) if remote else self._launch(master)
         except Exception as error:
             self._error = error
-            self._end()
         finally:
             self._settled.set()
-        if self._session is not None and not self._unwanted.is_set():
+        if self._session is not None and not self._unwanted.is_set() and not self._awaited.is_set():
             try:
                 warm_up(self._session)
                 self._warm = True
             except Exception:  # the real call will say what is wrong
                 _LOG.debug("the warm-up of Spark failed", exc_info=True)
+        if self._session is None or self._unwanted.is_set():
+            self._end()
 
     def _launch(self, master: str) -> SparkSession:
         from pyspark import SparkContext
@@ -105,7 +110,7 @@ class Spark:
         session, self._session = self._session, None
         jvm, self._jvm = self._jvm, None
         if jvm is not None:
-            jvm.end(session, warm=self._warm)
+            jvm.end(session, warm=self._warm or self._awaited.is_set())
 
 
 def _connect(address: str) -> SparkSession:

@@ -9,10 +9,12 @@ from pathlib import Path
 import psutil
 import pytest
 
+from fencepost.checkers import class_archive
 from fencepost.checkers.session import Spark
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError, WaitTimeout
 
+JAVA, JARS = ("openjdk 17", "4.3.0"), Path(__file__).parent
 HOLDER = """
 import sys
 from fencepost.checkers.session import Spark
@@ -42,6 +44,30 @@ def test_without_java_the_error_says_what_to_install(monkeypatch, tmp_path):
         provision.java.cache_clear()
 
 
+def test_one_session_makes_the_class_archive_and_the_next_ones_use_it(tmp_path, monkeypatch):
+    first = class_archive.of(tmp_path / "home", *JAVA, JARS)
+    assert [option.split("=")[0] for option in first.options] == ["-XX:ArchiveClassesAtExit", "-Xlog:disable"]
+    assert class_archive.of(tmp_path / "home", *JAVA, JARS).options == ()  # it is being made
+    made = Path(first.options[0].partition("=")[2])
+    made.write_bytes(b"classes")
+    made.chmod(0o444)
+    assert class_archive.of(tmp_path / "home", *JAVA, JARS).options == ()  # perhaps it is still being written
+    monkeypatch.setattr(class_archive, "SETTLED_S", -1)
+    archive = Path(class_archive.of(tmp_path / "home", *JAVA, JARS).options[0].partition("=")[2])
+    assert archive.read_bytes() == b"classes"
+    assert class_archive.of(tmp_path / "home", "another java", "4.3.0", JARS).claim
+
+
+def test_a_session_that_made_no_archive_leaves_it_to_the_next(tmp_path):
+    class_archive.of(tmp_path, *JAVA, JARS).give_up()
+    assert class_archive.of(tmp_path, *JAVA, JARS).claim
+
+
+def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path):
+    (tmp_path / "file").touch()
+    assert class_archive.of(tmp_path / "file" / "home", *JAVA, JARS).options == ()
+
+
 @pytest.mark.spark
 def test_the_jvm_and_its_files_go_when_the_process_is_killed():
     holder = subprocess.Popen([sys.executable, "-c", HOLDER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -55,3 +81,23 @@ def test_the_jvm_and_its_files_go_when_the_process_is_killed():
         holder.communicate()
     eventually(lambda: not any(p.is_running() for p in processes), 30, "the JVM to end", state=lambda: str(processes))
     eventually(lambda: not work.exists(), 10, "its files to go")
+
+
+@pytest.mark.spark
+def test_a_session_that_nobody_wants_any_more_ends_before_it_is_there():
+    spark = Spark.start()
+    spark.stop()
+    children = psutil.Process().children(recursive=True)
+    assert not [child for child in children if "java" in child.name()]
+    with pytest.raises(ProvisionError):
+        spark.get(within_s=0.1)
+
+
+@pytest.mark.spark
+def test_a_second_session_of_a_process_starts_like_the_first():
+    for _ in range(2):
+        spark = Spark.start(warm_up=lambda session: None)
+        try:
+            assert spark.get().range(3).count() == 3
+        finally:
+            spark.stop()
