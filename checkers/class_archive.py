@@ -1,8 +1,8 @@
 """Java's class-data archive for Spark: made once per machine, it takes two thirds off the start of a session.
 
 The JVM of the first session records which classes it loaded and writes the archive while it ends (15 s of one core,
-after everybody has got what they waited for). It belongs to one Java, one PySpark and one place of its jars; no other is
-used. A home that cannot be written costs only time.
+after everybody has got what they waited for). It belongs to one Java, one PySpark and one place of its jars. Where the
+cache cannot be written, nothing is made and only time is lost.
 """
 
 from __future__ import annotations
