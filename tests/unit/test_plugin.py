@@ -87,7 +87,7 @@ def test_a_broken_promise_fails_with_one_section_that_says_how_to_repeat_it(
             "*BrokenPromises: unseen: 1,200 × against Delivery*",
             "*- chaos -*",
             f"seed:    {acted.seeds[0]}",
-            f"run:     runs/orders-{acted.seeds[0]}-*",
+            f"run:     */runs/orders-{acted.seeds[0]}-*",
             'unseen: 1,200 × against Delivery("at-least-once")',
             stage.SENTENCE,
             "for example orders-3, offset 42, by member-1.1",
@@ -113,7 +113,7 @@ def test_a_run_that_nobody_judged_fails_at_teardown(pytester: pytest.Pytester, m
     result = pytester.runpytest_inprocess("--chaos")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
-        ["nobody judged runs/orders-*: call must_keep_its_promises()*", "*the run was not judged*"]
+        ["nobody judged */runs/orders-*: call must_keep_its_promises()*", "*the run was not judged*"]
     )
 
 
