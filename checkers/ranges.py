@@ -12,6 +12,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from fencepost.checkers.rows import Damage
+
 WIDTH = 4_000_000  # records of one task: memory is some 150 bytes for each
 UNACKED = ".unacked.parquet"  # these have no offsets: every task of their partition gets all of them
 FIRST, LAST = -(1 << 62), 1 << 62
@@ -65,19 +67,24 @@ class Task:
         return [(file, groups) for name, file, groups in self.parts if name == folder]
 
 
-def read_groups(history: Path, folder: str) -> tuple[list[Group], list[str]]:
-    """The row groups of all files in a folder of the history, and the names of the files that cannot be read."""
+def read_groups(run: Path) -> tuple[list[Group], tuple[Damage, ...]]:
+    """The row groups of all record files, and which files cannot be read."""
     import pyarrow.parquet as pq
 
     found: list[Group] = []
-    broken: list[str] = []
-    for path in sorted((history / folder).glob("*.parquet")):
-        part = "unacked" if path.name.endswith(UNACKED) else folder
-        try:
-            found += list(_groups(part, path.name, pq.read_metadata(path)))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            broken.append(path.name)
-    return found, broken
+    damage: list[Damage] = []
+    for folder in ("delivered", "produced", "log"):
+        paths = sorted((run / "history" / folder).glob("*.parquet"))
+        if not paths:
+            damage.append(Damage(folder, f"history/{folder}", "it holds no Parquet file"))
+        for path in paths:
+            part = "unacked" if path.name.endswith(UNACKED) else folder
+            try:
+                found += list(_groups(part, path.name, pq.read_metadata(path)))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # pyarrow's are these too
+                what = f"it cannot be read: {[*str(error).splitlines(), type(error).__name__][0]}"
+                damage.append(Damage(folder, f"history/{folder}/{path.name}", what))
+    return found, tuple(damage)
 
 
 def _groups(folder: str, file: str, metadata: object) -> Iterator[Group]:

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fencepost.checkers.ranges import WIDTH, Group, Task, cut, read_groups
-from fencepost.checkers.rows import Bounds, Facts, Interval
+from fencepost.checkers.rows import Bounds, Damage, Facts, Interval
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
 from fencepost.model import Anomaly
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from fencepost.checkers.session import Spark
     from fencepost.checkers.tallies import Tallies
 
-FOLDERS = ("delivered", "produced", "log")
 LATEST = ("latest", "largest", "end")
 COUNTED = ("acknowledged", "visible", "judged", "delivered", "begun", "finished")
 REMOTE_CORES = 16
@@ -51,7 +50,7 @@ def find(run: Path, tables: Tables, bounds: Bounds, spark: Spark, width: int = W
     """
     session = spark.get()
     history = (run / "history").resolve()
-    return _find(history, tables, bounds, width, lambda *work: _on_spark(session, history, *work))
+    return _find(run, tables, bounds, width, lambda *work: _on_spark(session, history, *work))
 
 
 def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> tuple[list[Anomaly], Facts]:
@@ -69,24 +68,19 @@ def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> 
                 tallies.put("#pair", tables.intervals[one].tp, Label(cause=f"{one} {other}"), Numbers(1, -1, -1, *both))
         return tallies
 
-    return _find(history, tables, bounds, width, here)
+    return _find(run, tables, bounds, width, here)
 
 
 def _differ(one: Interval, other: Interval) -> bool:
     return one.tp == other.tp and one.incarnation != other.incarnation
 
 
-def _find(history: Path, tables: Tables, bounds: Bounds, width: int, perform: Perform) -> tuple[list[Anomaly], Facts]:
+def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perform) -> tuple[list[Anomaly], Facts]:
     from fencepost.checkers.kernel_part import Judged
     from fencepost.checkers.seams import settle
     from fencepost.checkers.tallies import Label
 
-    groups: list[Group] = []
-    broken: list[str] = []
-    for folder in FOLDERS:
-        found, unreadable = read_groups(history, folder)
-        groups += found
-        broken += [f"history/{folder}/{name} cannot be read" for name in unreadable]
+    groups, damage = read_groups(run)
     tasks = cut(groups, tables.partitions, width)
     parts = frozenset(task.tp for task in tasks if task.rules == "offsets")
     judged = Judged(tables, bounds, _starts(tables, groups), parts)
@@ -96,7 +90,7 @@ def _find(history: Path, tables: Tables, bounds: Bounds, width: int, perform: Pe
         for (kind, tp, members, cause, excuse), numbers in perform(judged, again, False).items():
             tallies.put(kind, tp, Label(members, cause, excuse), numbers)
     tallies.put_sightings(list(_assignment_overlaps(tables, tallies)))
-    return tallies.anomalies(tables.partitions), _facts(tallies, broken)
+    return tallies.anomalies(tables.partitions), _facts(tallies, damage)
 
 
 def _starts(tables: Tables, groups: Sequence[Group]) -> Mapping[int, int]:
@@ -124,16 +118,13 @@ def _assignment_overlaps(tables: Tables, tallies: Tallies) -> Iterator[Sighting]
             yield Sighting("assignment-overlap", tp, people(*(i.incarnation for i in pair)), "", excuse, -1, *both)
 
 
-def _facts(tallies: Tallies, broken: Sequence[str]) -> Facts:
-    from fencepost.checkers.kernel import RULES
-
+def _facts(tallies: Tallies, damage: tuple[Damage, ...]) -> Facts:
     numbers = {kind: n for (kind, *_), n in tallies.items() if kind.startswith("#")}
     counts: dict[str, Any] = {name: numbers[f"#{name}"].count for name in COUNTED if f"#{name}" in numbers}
-    failed = {kind: broken[0] for rules in RULES.values() for kinds in rules.values() for kind in kinds if broken}
-    failed |= {kind: cause for (name, _, kinds, cause, _) in tallies if name == "#failed" for kind in kinds}
+    failed = {kind: cause for (name, _, kinds, cause, _) in tallies if name == "#failed" for kind in kinds}
     delivered = numbers.get("#delivered")
     first_ns, last_ns = (delivered.from_ns, delivered.to_ns) if delivered else (0, 0)
-    return Facts(**counts, first_ns=first_ns, last_ns=last_ns, failed=failed)
+    return Facts(**counts, first_ns=first_ns, last_ns=last_ns, failed=failed, damage=damage)
 
 
 def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task], owned: bool) -> Tallies:

@@ -32,12 +32,20 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     for member in members:
         for row in member.rows:
             _tamper(h, rng, row)
+    rows = [row for member in members for row in member.rows]
+    for _ in range(len(rows) // 4):
+        _tie(rng, rows)
     _tamper_with_log(h, rng)
     return h.seal()
 
 
 def _time(rng: random.Random, low: float = 1.0, high: float = 30.0) -> float:
     return rng.randrange(round(low * 4), round(high * 4)) / 4
+
+
+def _moment(rng: random.Random) -> int:
+    """Likely to be the moment of something else, too; or just around a record of the coordinator."""
+    return ns(rng.randrange(2, 24) / 2 - rng.choice([0.0, 0.0, 0.0, 0.01 - 0.0004, 0.01, 0.01 + 0.0004]))
 
 
 def _write(h: HistoryBuilder, rng: random.Random, tp: int) -> None:
@@ -63,7 +71,9 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
             if rng.random() < 0.1:
                 position = max(0, position + rng.choice([-3, -1, 1, 2]))
             some = offsets[position : position + rng.randrange(0, 6)]
-            member.process(some, at + 0.25, tp, each=rng.choice([0.0, 0.001, 0.5]))
+            rows = member.process(some, at + 0.25, tp, each=rng.choice([0.0, 0.001, 0.5]))
+            if rows and rng.random() < 0.3:
+                rows[-1].end(at + rng.choice([2.0, 5.0]))
             position += len(some)
             at += rng.choice([0.0, 0.25, 1.0, 4.0])
             if some and rng.random() < 0.6:
@@ -91,9 +101,9 @@ def _end(rng: random.Random, member: MemberTeller) -> None:
 
 
 def _surroundings(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller]) -> None:
-    for step in range(rng.randrange(0, 3)):
-        at = _time(rng)
-        if rng.random() < 0.6:
+    for step in range(rng.randrange(0, 6)):
+        at = _time(rng, 1, 12)
+        if rng.random() < 0.8:
             rng.choice(members).pause(at, at + rng.choice([0.25, 1.0, 3.0]), step=step)
         else:
             h.fault("kill", at, None, step=step, healed=False)
@@ -105,10 +115,10 @@ def _surroundings(h: HistoryBuilder, rng: random.Random, members: list[MemberTel
 
 
 def _tamper(h: HistoryBuilder, rng: random.Random, row: Row) -> None:
-    if rng.random() > 0.12:
+    if rng.random() > 0.2:
         return
     offsets = [offset for number, offset in h.content if number == row.tp]
-    what = rng.randrange(12)
+    what = rng.randrange(13)
     if what == 0:
         row.offset = rng.choice([*offsets, max(offsets) + 3, row.offset + 1])
     elif what == 1:
@@ -120,11 +130,11 @@ def _tamper(h: HistoryBuilder, rng: random.Random, row: Row) -> None:
     elif what == 4:
         row.begin_ns, row.done_ns, row.state = 0, 0, State.DELIVERED
     elif what == 5:
-        row.begin_ns = ns(_time(rng))
+        row.begin_ns = _moment(rng)
     elif what == 6:
-        row.done_ns = ns(_time(rng))
+        row.done_ns = _moment(rng)
     elif what == 7:
-        row.delivered_ns = ns(_time(rng))
+        row.delivered_ns = _moment(rng)
     elif what == 8:
         row.interval = rng.choice([-1, 0, 1, 7])
     elif what == 9:
@@ -132,7 +142,19 @@ def _tamper(h: HistoryBuilder, rng: random.Random, row: Row) -> None:
     elif what == 10:
         row.poll = rng.randrange(0, 5)
     else:
-        row.begin_ns, row.done_ns = sorted((ns(_time(rng)), ns(_time(rng))))
+        row.begin_ns, row.done_ns = sorted((_moment(rng), _moment(rng)))
+
+
+def _tie(rng: random.Random, rows: list[Row]) -> None:
+    """Two records of one partition end at the same moment, or all deliveries of one record do not end at all."""
+    one = rng.choice(rows)
+    if rng.random() < 0.5:
+        other = rng.choice([row for row in rows if row.tp == one.tp])
+        one.done_ns = other.done_ns = max(one.done_ns, other.done_ns)
+    else:
+        for row in rows:
+            if (row.tp, row.offset) == (one.tp, one.offset) and row.state != State.DELIVERED:
+                row.done_ns, row.state = 0, State.BEGUN
 
 
 def _tamper_with_log(h: HistoryBuilder, rng: random.Random) -> None:
