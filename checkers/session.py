@@ -100,9 +100,8 @@ class Spark:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
-        active = SparkSession.getActiveSession() if SparkContext._active_spark_context else None
-        if active is not None:
-            return active  # the program around us has one, and a process can have only one
+        if SparkContext._active_spark_context is not None:
+            return SparkSession.builder.getOrCreate()  # the program around us has one: a process can have only one
         self._jvm = Jvm(master)
         return self._jvm.session()
 

@@ -11,6 +11,11 @@ pytest_plugins = ["pytester"]
 MUST_RUN = ("chaos", "cluster", "spark", "browser")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What starts and stops Spark itself goes first: a process has one Spark at a time, and the others share theirs."""
+    items.sort(key=lambda item: item.path.name != "test_spark_session.py")
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield

@@ -6,7 +6,6 @@ into ranges of a few records, and on Spark.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -28,11 +27,10 @@ EACH = 10  # histories of a test
 LIVES, ODD = 40, 40
 
 
-@pytest.fixture(scope="module")
-def spark() -> Iterator[Spark]:
-    session = Spark.start()
-    yield session
-    session.stop()
+@pytest.fixture
+def spark(chaos_spark: Spark) -> Spark:
+    """The one of the whole test run."""
+    return chaos_spark
 
 
 @pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])

@@ -96,7 +96,14 @@ def test_a_client_setting_that_contradicts_the_group_or_its_loop_is_refused(name
         client_settings(config(client_config={name: "x"}))
 
 
+class Deaf:
+    """Hears errors (nobody serves) and does nothing about them."""
+
+    def error(self, *told, **more):
+        pass
+
+
 def test_a_client_that_is_closed_has_no_identity_and_says_so_without_failing():
-    adapter = connect(config(), None)
+    adapter = connect(config(), Deaf())
     adapter.close()
     assert adapter.identity() == ("", -1)
