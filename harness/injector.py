@@ -150,7 +150,7 @@ class Injector:
         try:
             entry.injection.undo()
             evidence = entry.injection.healed()
-        except FencepostError as error:
+        except Exception as error:  # a defect of one fault must not keep the others from being undone
             evidence = Evidence(False, now_ns(), f"could not be undone: {error}")
             _LOG.warning("step %d %s", entry.step.step, evidence.what)
         still_hit = {m for other in self._in_effect for m in other.target.members}

@@ -6,7 +6,6 @@ was started is owned by one ``Owner`` and goes away however the run ends. Nothin
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -59,10 +58,6 @@ class Progress:
     note: str = ""
 
 
-def _group_name(scenario: Scenario, seed: int) -> str:
-    return scenario.group.name or f"{re.sub('[^A-Za-z0-9]+', '-', scenario.name).strip('-') or 'group'}-{seed}"
-
-
 Observer = Callable[[Progress], None]
 
 
@@ -83,7 +78,7 @@ def run(scenario: Scenario, *, seed: int, runs: Path, observe: Observer | None =
             "scenario": scenario.to_json(),
             "seed": seed,
             "backend": backend,
-            "group": _group_name(scenario, seed),
+            "group": scenario.group_name(seed),
             "cluster": asdict(scenario.cluster_spec()),
             "versions": versions(),
             "command": shlex.join(["fencepost", "run", str(folder.path / "scenario.json"), "--seed", str(seed)]),
@@ -104,7 +99,7 @@ class _Run:
         self._began_ns = now_ns()
         self._pairs = [clock_pair()]
         self._phase_name = ""
-        self._name = _group_name(scenario, plan.seed)
+        self._name = scenario.group_name(plan.seed)
         every = [TopicPartition(t.name, p) for t in scenario.topics for p in range(t.partitions)]
         self._numbers = {tp: number for number, tp in enumerate(every)}
         self._topics = {
@@ -115,32 +110,37 @@ class _Run:
 
     def perform(self, start: Callable[..., Cluster]) -> None:
         """All phases; what is in effect when one fails is undone, and the history that is there stays."""
-        with ExitStack() as stack:
-            with self._phase("provision"):
-                witness = host.start(self._owner, self._folder.history)
-                cluster = start(self._scenario.cluster_spec(), self._owner, self._say)
-                stack.callback(cluster.stop)
-                stack.callback(cluster.evidence.collect_logs, self._folder.logs)
-                cluster.admin.create_topics(self._scenario.topics)
-            group = self._group = self._make_group(cluster)
-            stack.callback(group.kill)
-            world = World(cluster, group, self._topics, self._name)
-            injector = self._injector = Injector(self._plan, world, self._events, world.disturbed)
-            with self._phase("warm-up"):
-                group.start()
-                self._until_warm(group)
-            with injector.undone_on_exit():
-                with self._phase("chaos"):
-                    self._chaos(group, injector)
-                with self._phase("heal"):
-                    injector.undo_all()
-            with self._phase("drain"):
-                self._drain(group, cluster)
-            with self._phase("audit"):
-                self._audit(cluster)
-            with self._phase("seal"):
-                witness.stop()
-        seal(self._folder.path, self._numbers)
+        try:
+            with ExitStack() as stack:
+                self._phases(stack, start)
+        finally:
+            seal(self._folder.path, self._numbers)
+
+    def _phases(self, stack: ExitStack, start: Callable[..., Cluster]) -> None:
+        with self._phase("provision"):
+            witness = host.start(self._owner, self._folder.history)
+            cluster = start(self._scenario.cluster_spec(), self._owner, self._say)
+            stack.callback(cluster.stop)
+            stack.callback(cluster.evidence.collect_logs, self._folder.logs)
+            cluster.admin.create_topics(self._scenario.topics)
+        group = self._group = self._make_group(cluster)
+        stack.callback(group.kill)
+        world = World(cluster, group, self._topics, self._name)
+        injector = self._injector = Injector(self._plan, world, self._events, world.disturbed)
+        with self._phase("warm-up"):
+            group.start()
+            self._until_warm(group)
+        with injector.undone_on_exit():
+            with self._phase("chaos"):
+                self._chaos(group, injector)
+            with self._phase("heal"):
+                injector.undo_all()
+        with self._phase("drain"):
+            self._drain(group, cluster)
+        with self._phase("audit"):
+            self._audit(cluster)
+        with self._phase("seal"):
+            witness.stop()
 
     def _make_group(self, cluster: Cluster) -> groups.Group:
         """Members and producers, none started yet."""

@@ -6,6 +6,7 @@ Building one from plain values is strict: an unknown option is an error that lis
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
@@ -121,6 +122,10 @@ class Scenario:
     def judged_by(self) -> tuple[Promise, ...]:
         """The promises of the scenario, or else the workload's."""
         return self.promises or tuple(self.workload.promises())
+
+    def group_name(self, seed: int) -> str:
+        """``group.id``: the group's own name, or one made from the scenario's name and the seed."""
+        return self.group.name or f"{re.sub('[^A-Za-z0-9]+', '-', self.name).strip('-') or 'group'}-{seed}"
 
     def plan(self, seed: int) -> Plan:
         """The schedule with every draw made from ``seed``. Raises PlanError where it cannot do what it says."""

@@ -156,6 +156,8 @@ def check_abilities(plan: Plan, abilities: Collection[str], backend: str) -> Non
 def _times(entry: Entry, rng: random.Random) -> list[float]:
     if entry.at_s < 0:
         raise PlanError(f"a step cannot fire {-entry.at_s:g} s before the group is warm: use a time of 0 or more")
+    if (entry.every_s is None) != (entry.until_s is None):
+        raise PlanError(f"every and until_s belong together, but only one of them is given for {entry.fault}")
     if entry.every_s is None or entry.until_s is None:
         return [entry.at_s]
     if entry.every_s <= 0 or entry.until_s < entry.every_s:

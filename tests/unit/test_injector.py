@@ -9,7 +9,6 @@ from typing import ClassVar
 import pytest
 
 from fencepost.clock import eventually, now_ns
-from fencepost.errors import FaultError
 from fencepost.injector import Injector
 from fencepost.interfaces import Evidence
 from fencepost.model import MemberView, View
@@ -45,7 +44,7 @@ class ScriptedInjection:
     def undo(self):
         self.fault.diary.append(f"{self.fault.name} undone")
         if self.fault.undo_fails:
-            raise FaultError("the proxy is gone")
+            raise RuntimeError("the proxy is gone")
 
     def healed(self):
         return Evidence(True, now_ns(), "gone")

@@ -9,7 +9,7 @@ import pytest
 
 from fencepost.errors import PlanError
 from fencepost.interfaces import Injection, Target, World
-from fencepost.schedule import at, check_abilities, every, make_plan, past_session
+from fencepost.schedule import Entry, at, check_abilities, every, make_plan, past_session
 from fencepost.targets import coordinator, one_member
 
 
@@ -76,6 +76,8 @@ def test_taking_an_entry_away_leaves_the_draws_of_the_entries_before_it():
         (at(5, Moving(), expect="fenced"), "lasts only 0 s"),
         (at(5, Moving(), expect="sunshine"), "known expectations"),
         (every(8, Healing(), one_member(), until_s=4), "fires never"),
+        (Entry(8, Healing(), one_member(), every_s=8), "belong together"),
+        (Entry(8, Healing(), one_member(), until_s=8), "belong together"),
     ],
 )
 def test_a_step_that_cannot_do_what_it_says_is_refused_with_the_reason(entry, sentence):

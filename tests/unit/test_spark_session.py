@@ -79,8 +79,8 @@ def test_the_jvm_and_its_files_go_when_the_process_is_killed():
     finally:
         holder.kill()
         holder.communicate()
-    eventually(lambda: not any(p.is_running() for p in processes), 30, "the JVM to end", state=lambda: str(processes))
-    eventually(lambda: not work.exists(), 10, "its files to go")
+    eventually(lambda: not any(p.is_running() for p in processes), 120, "the JVM to end", state=lambda: str(processes))
+    eventually(lambda: not work.exists(), 60, "its files to go")
 
 
 @pytest.mark.spark
