@@ -140,7 +140,7 @@ class Jvm:
             **local,
             "spark.local.dir": str(work),
             "spark.sql.warehouse.dir": str(work / "warehouse"),
-            "spark.driver.extraJavaOptions": " ".join(self._java_options()),
+            "spark.driver.extraJavaOptions": " ".join(f'"{option}"' for option in self._java_options()),
         }
 
     def _java_options(self) -> list[str]:
