@@ -144,14 +144,13 @@ class _Judging:
         facts, minimum = self.needs.facts(self.tables, self.facts), self.needs.minimum(self.tables)
         violations = [f for f in findings if f.severity == Severity.VIOLATION]
         stalled = [a for a, severity in judged if severity == Severity.NOTE]
-        if stalled:
-            self.doubts.append(
-                f"{stalled[0].kind} was seen while the host itself stood still: look at its load and run again"
-            )
         if self.doubts:
             validity, reason = Validity.UNKNOWN, self.doubts[0]
         elif violations:
             validity, reason = Validity.INVALID, _broken(violations)
+        elif stalled:
+            validity = Validity.UNKNOWN
+            reason = f"{stalled[0].kind} was seen while the host itself stood still: look at its load and run again"
         elif facts < minimum:
             validity = Validity.UNKNOWN
             reason = f"{facts:,} {self.needs.unit} were judged, and {minimum:,} are needed: {self.needs.remedy}"
