@@ -10,13 +10,14 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.jvm import END_S, Jvm
+from fencepost.checkers.jvm import Jvm
 from fencepost.errors import ProvisionError, WaitTimeout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _LOG = logging.getLogger(__name__)
+START_S = 90.0  # a start that nobody wants any more is waited for: PySpark bears no second one beside it
 
 
 class Spark:
@@ -75,7 +76,7 @@ class Spark:
         """End the session and its JVM. May be called twice, also before the session is there."""
         self._unwanted.set()
         if self._thread is not None and self._thread is not threading.current_thread():
-            self._thread.join(END_S)
+            self._thread.join(START_S)
             if self._thread.is_alive():
                 return  # it sees that nobody wants the session, and ends it
         self._end()
@@ -100,7 +101,7 @@ class Spark:
         from pyspark import SparkContext
         from pyspark.sql import SparkSession
 
-        if SparkContext._active_spark_context is not None:
+        if getattr(SparkContext._active_spark_context, "_jsc", None) is not None:
             return SparkSession.builder.getOrCreate()  # the program around us has one: a process can have only one
         self._jvm = Jvm(master)
         return self._jvm.session()
