@@ -33,7 +33,7 @@ from fencepost.versions import versions
 from fencepost.world import World
 from fencepost_member.events import EventLog
 
-BACKENDS = {"local": (local.start, frozenset({"signal", "links", "admin"}))}
+BACKENDS = {"local": (local.start, local.ABILITIES)}
 WARM_UP_S = 60.0
 DRAIN_S = 60.0
 STOP_S = 30.0
