@@ -6,9 +6,6 @@ is needed.
 
 from __future__ import annotations
 
-from fencepost.checkers.delivery import Delivery
-from fencepost.checkers.order import Order
-from fencepost.checkers.ownership import Ownership
-from fencepost.checkers.progress import Progress
+from fencepost.checkers.promises import Delivery, Order, Ownership, Progress
 
 __all__ = ["Delivery", "Order", "Ownership", "Progress"]

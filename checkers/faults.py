@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from fencepost.checkers.rows import FOREVER, NS, Step
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import FOREVER, NS, Step
 from fencepost.model import Check, Finding, Severity, Validity
 
 PROMISE = "every fault happened and was undone"

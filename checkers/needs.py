@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencepost.checkers.rows import Facts
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import Facts
 
 
 @dataclass(frozen=True)

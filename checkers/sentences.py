@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.checkers.rows import FOREVER, NS, Commit, Interval
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import FOREVER, NS, Commit, Interval
 from fencepost.model import Anomaly, TopicPartition
 
 WITNESSES_MAX = 12

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from fencepost.checkers.rows import Partition
+from fencepost.checkers.tables.rows import Partition
 from fencepost.model import Anomaly
 
 

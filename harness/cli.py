@@ -116,7 +116,7 @@ def check(
     spark_remote: Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://...")] = None,
 ) -> None:
     """Judge an old run again."""
-    from fencepost.checkers.session import Spark
+    from fencepost.checkers.spark.session import Spark
     from fencepost.judging import judge
     from fencepost.store import RunFolder
 
@@ -164,7 +164,7 @@ def _complain(sentence: str) -> None:
 
 def _run_once(scenario: Scenario, seed: int, cluster: str, runs: Path, check: bool) -> Verdict | None:
     from fencepost import progress, runner
-    from fencepost.checkers.session import Spark
+    from fencepost.checkers.spark.session import Spark
     from fencepost.judging import judge
 
     out.print(f"{scenario.name}, seed {seed}", style="bold")

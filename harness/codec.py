@@ -15,7 +15,7 @@ from typing import Any
 from fencepost.errors import ScenarioError
 
 # Family -> package whose modules are the members of the family, one public class each.
-FAMILIES = {"fault": "fencepost.faults", "workload": "fencepost.workloads", "promise": "fencepost.checkers"}
+FAMILIES = {"fault": "fencepost.faults", "workload": "fencepost.workloads", "promise": "fencepost.checkers.promises"}
 
 
 def snake(name: str) -> str:

@@ -11,7 +11,7 @@ from fencepost.model import Verdict
 from fencepost.store import RunFolder
 
 if TYPE_CHECKING:
-    from fencepost.checkers.session import Spark
+    from fencepost.checkers.spark.session import Spark
 
 _LOG = logging.getLogger(__name__)
 
@@ -28,13 +28,13 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
         RunFolderError: there is no such run folder.
     """
     from fencepost.checkers import judge as checks
-    from fencepost.checkers import spark_judge
-    from fencepost.checkers.session import Spark
+    from fencepost.checkers.spark.finder import finder
+    from fencepost.checkers.spark.session import Spark
 
     folder = RunFolder.open(run)
     session = spark or Spark.start()
     try:
-        verdict = checks.judge(folder.path, spark_judge.finder(session), only)
+        verdict = checks.judge(folder.path, finder(session), only)
     finally:
         if spark is None:
             session.stop()

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 if TYPE_CHECKING:
-    from fencepost.checkers.session import Spark
+    from fencepost.checkers.spark.session import Spark
     from fencepost.interfaces import Cluster
     from fencepost.model import Verdict
     from fencepost.scenario import Scenario
@@ -110,7 +110,7 @@ def _warnings_of_the_test_aside() -> Iterator[None]:
 @pytest.fixture(scope="session")
 def chaos_spark() -> Iterator[Spark]:
     """The Spark that judges, started in the background once for the whole session."""
-    from fencepost.checkers.session import Spark
+    from fencepost.checkers.spark.session import Spark
 
     spark = Spark.start()
     yield spark

@@ -33,8 +33,8 @@ LAYERS: dict[str, tuple[list[str], list[str]]] = {
 STDLIB_ONLY = [*BASE, "__init__", "plugin", "workloads"]
 # Library -> the only place that imports it.
 PLACES = {
-    "pyspark": "checkers/",
-    "py4j": "checkers/",
+    "pyspark": "checkers/spark/",
+    "py4j": "checkers/spark/",
     "docker": "harness/clusters/docker",
     "testcontainers": "harness/clusters/docker",
     "kafka": "harness/clusters/admin.py",

@@ -103,7 +103,7 @@ BROKEN = [
     ("imports_go_one_way", "harness/clusters/local.py", "import fencepost.runner"),
     ("imports_go_one_way", "harness/store.py", "def f():\n    from fencepost.cli import app"),
     ("imports_go_one_way", "faults/pause.py", "from fencepost.runner import run"),
-    ("imports_go_one_way", "checkers/order.py", "from fencepost.clusters.local import start"),
+    ("imports_go_one_way", "checkers/promises/order.py", "from fencepost.clusters.local import start"),
     ("imports_go_one_way", "harness/reports/html.py", "from fencepost.checkers import judge"),
     ("imports_go_one_way", "harness/member/loop.py", "from fencepost.model import Outcome"),
     ("imports_go_one_way", "harness/store.py", "from .model import Verdict"),

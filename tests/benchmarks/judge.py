@@ -24,11 +24,12 @@ import psutil
 import pyarrow.parquet as pq
 from synthetic import Shape, write
 
-from fencepost.checkers import judge, spark_judge
-from fencepost.checkers.kernel_part import DELIVERED, LOG
-from fencepost.checkers.rows import Bounds
-from fencepost.checkers.session import Spark
+from fencepost.checkers import judge
+from fencepost.checkers.kernel.part import DELIVERED, LOG
+from fencepost.checkers.spark import finder
+from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
+from fencepost.checkers.tables.rows import Bounds
 from fencepost.clock import ticks
 from fencepost.model import Anomaly
 
@@ -48,12 +49,12 @@ def decode(run: Path) -> None:
 
 def on_spark(spark: Spark, run: Path) -> list[Anomaly]:
     """The whole verdict's work: tables, tasks, kernel, sweep."""
-    return spark_judge.find(run, load(run), Bounds(), spark)[0]
+    return finder.find(run, load(run), Bounds(), spark)[0]
 
 
 def in_process(run: Path) -> list[Anomaly]:
     """The same kernel on one core, without Spark."""
-    return spark_judge.find_here(run, load(run), Bounds())[0]
+    return finder.find_here(run, load(run), Bounds())[0]
 
 
 @contextmanager
@@ -118,7 +119,7 @@ def small(runs: Path, spark: Spark, records: int) -> None:
     warm = []
     for _ in range(2 * ROUNDS):
         began = time.perf_counter()
-        verdict = judge.judge(run, spark_judge.finder(spark))
+        verdict = judge.judge(run, finder.finder(spark))
         warm.append(time.perf_counter() - began)
     print(f"{records:,} records: {verdict.validity}")
     print(f"  fencepost check, a new process   {statistics.median(cold):6.2f} s   of {_listed(cold)}")

@@ -25,7 +25,7 @@ from typing import Any
 
 import numpy as np
 
-from fencepost.checkers.records import Delivered, Logged, Produced
+from fencepost.checkers.tables.records import Delivered, Logged, Produced
 from fencepost.evidence import columns
 from fencepost.evidence.seal import seal
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State

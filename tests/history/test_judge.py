@@ -10,8 +10,8 @@ import pytest
 
 from fencepost.checkers import oracle
 from fencepost.checkers.judge import judge
-from fencepost.checkers.rows import Bounds, Facts
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import Bounds, Facts
 from fencepost.errors import ScenarioError
 from fencepost.model import Anomaly, Check, Severity, Validity, Verdict
 from history.builder import HistoryBuilder

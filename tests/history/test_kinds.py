@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import oracle
-from fencepost.checkers.rows import Bounds
 from fencepost.checkers.tables import load
+from fencepost.checkers.tables.rows import Bounds
 from fencepost.history import State
 from history.builder import HistoryBuilder, MemberTeller
 

@@ -11,10 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.checkers import oracle, spark_judge
-from fencepost.checkers.rows import NS, Bounds, Facts
-from fencepost.checkers.session import Spark
+from fencepost.checkers import oracle
+from fencepost.checkers.spark import finder
+from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
+from fencepost.checkers.tables.rows import NS, Bounds, Facts
 from fencepost.model import Anomaly
 from history import odd_histories, random_histories
 from history.builder import HistoryBuilder
@@ -58,11 +59,11 @@ def test_odd_histories(tmp_path: Path, spark: Spark, first: int) -> None:
 def agree(run: Path, bounds: Bounds, spark: Spark, *, cut_on_spark: bool = False) -> None:
     tables = load(run)
     expected = judged(oracle.judge(run, tables, bounds))
-    assert judged(spark_judge.find_here(run, tables, bounds)) == expected
-    assert judged(spark_judge.find_here(run, tables, bounds, NARROW)) == expected
-    assert judged(spark_judge.find(run, tables, bounds, spark)) == expected
+    assert judged(finder.find_here(run, tables, bounds)) == expected
+    assert judged(finder.find_here(run, tables, bounds, NARROW)) == expected
+    assert judged(finder.find(run, tables, bounds, spark)) == expected
     if cut_on_spark:
-        assert judged(spark_judge.find(run, tables, bounds, spark, NARROW)) == expected
+        assert judged(finder.find(run, tables, bounds, spark, NARROW)) == expected
 
 
 def judged(found: tuple[list[Anomaly], Facts]) -> tuple[list[Anomaly], Facts]:

@@ -7,9 +7,8 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers import coordinator
-from fencepost.checkers.rows import FOREVER, Life, Window
-from fencepost.checkers.tables import Tables, load
+from fencepost.checkers.tables import Tables, coordinator, load
+from fencepost.checkers.tables.rows import FOREVER, Life, Window
 from history.builder import BLUR_NS, HistoryBuilder, ns
 
 NUMBERS = {("orders", 0): 0, ("orders", 1): 1}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from fencepost import judging, runner
-from fencepost.checkers.session import Spark
+from fencepost.checkers.spark.session import Spark
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
 from fencepost.runner import Observer, Progress
 from fencepost.scenario import Scenario

@@ -11,15 +11,16 @@ from history.builder import HistoryBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
-from fencepost.checkers import kernel, spark_judge
-from fencepost.checkers.kernel_rows import Places, Rows, concatenate
-from fencepost.checkers.kernel_times import Span, _meet, _Pieces, meetings
-from fencepost.checkers.ranges import FIRST, LAST, Group, cut
-from fencepost.checkers.rows import Bounds, Partition
-from fencepost.checkers.seams import settle
+from fencepost.checkers import kernel
+from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, cut
+from fencepost.checkers.kernel.rows import Places, Rows, concatenate
+from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
+from fencepost.checkers.kernel.times import Span, _meet, _Pieces, meetings
 from fencepost.checkers.sightings import Sighting, gather
+from fencepost.checkers.spark import finder
+from fencepost.checkers.spark.seams import settle
 from fencepost.checkers.tables import load
-from fencepost.checkers.tallies import Label, Numbers, Tallies
+from fencepost.checkers.tables.rows import Bounds, Partition
 from fencepost.model import TopicPartition
 
 PARTITIONS = {0: Partition(0, TopicPartition("orders", 0))}
@@ -177,6 +178,6 @@ def test_a_rule_that_crashes_fails_its_kinds_and_no_others(tmp_path: Path, monke
     del h.log[1]
     monkeypatch.setitem(kernel.RULES, "all", {**kernel.OFFSETS, broken: ("rewind",)})
     run = h.seal()
-    found, facts = spark_judge.find_here(run, load(run), Bounds())
+    found, facts = finder.find_here(run, load(run), Bounds())
     assert facts.failed == {"rewind": "the rule broken failed: RuntimeError: planted"}
     assert "lost-write" in {anomaly.kind for anomaly in found}

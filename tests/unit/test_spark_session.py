@@ -9,15 +9,15 @@ from pathlib import Path
 import psutil
 import pytest
 
-from fencepost.checkers import class_archive
-from fencepost.checkers.session import Spark
+from fencepost.checkers.spark import class_archive
+from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError, WaitTimeout
 
 JAVA, JARS = ("openjdk 17", "4.3.0"), Path(__file__).parent
 HOLDER = """
 import sys
-from fencepost.checkers.session import Spark
+from fencepost.checkers.spark.session import Spark
 spark = Spark.start(warm_up=lambda session: None)
 spark.get()
 print(spark._jvm._work, flush=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
-from fencepost.checkers.rows import Damage
+from fencepost.checkers.tables.rows import Damage
 
 WIDTH = 4_000_000  # records of one task: memory is some 150 bytes for each
 UNACKED = ".unacked.parquet"  # these have no offsets: every task of their partition gets all of them

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.checkers.ranges import Task
+from fencepost.checkers.kernel.ranges import Task
 
 Array = NDArray[Any]
 Columns = dict[str, Array]

@@ -11,18 +11,18 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencepost.checkers.ranges import WIDTH, Group, Task, cut, read_groups
-from fencepost.checkers.rows import Bounds, Damage, Facts, Interval
+from fencepost.checkers.kernel.ranges import WIDTH, Group, Task, cut, read_groups
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import Bounds, Damage, Facts, Interval
 from fencepost.model import Anomaly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from fencepost.checkers.kernel_part import Judged
-    from fencepost.checkers.session import Spark
-    from fencepost.checkers.tallies import Tallies
+    from fencepost.checkers.kernel.part import Judged
+    from fencepost.checkers.kernel.tallies import Tallies
+    from fencepost.checkers.spark.session import Spark
 
 LATEST = ("latest", "largest", "end")
 COUNTED = ("acknowledged", "visible", "judged", "delivered", "begun", "finished")
@@ -56,7 +56,7 @@ def find(run: Path, tables: Tables, bounds: Bounds, spark: Spark, width: int = W
 def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> tuple[list[Anomaly], Facts]:
     """The same in this process, without Spark: for tests, and to compare with."""
     from fencepost.checkers.kernel import perform
-    from fencepost.checkers.tallies import Label, Numbers
+    from fencepost.checkers.kernel.tallies import Label, Numbers
 
     history = run / "history"
 
@@ -76,9 +76,9 @@ def _differ(one: Interval, other: Interval) -> bool:
 
 
 def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perform) -> tuple[list[Anomaly], Facts]:
-    from fencepost.checkers.kernel_part import Judged
-    from fencepost.checkers.seams import settle
-    from fencepost.checkers.tallies import Label
+    from fencepost.checkers.kernel.part import Judged
+    from fencepost.checkers.kernel.tallies import Label
+    from fencepost.checkers.spark.seams import settle
 
     groups, damage = read_groups(run)
     tasks = cut(groups, tables.partitions, width)
@@ -129,7 +129,7 @@ def _facts(tallies: Tallies, damage: tuple[Damage, ...]) -> Facts:
 
 def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task], owned: bool) -> Tallies:
     """Perform tasks as one Spark job; ``owned``: sweep the ownership table in the same job."""
-    from fencepost.checkers import frames
+    from fencepost.checkers.spark import frames
 
     found = frames.judged(session, history, judged, _bundles(tasks, _cores(session)))
     if owned:
@@ -159,7 +159,7 @@ def _bundles(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
 
 def warm_up(session: SparkSession) -> None:
     """Judge a history of nothing: classes are loaded and the workers run."""
-    from fencepost.checkers.kernel_part import Judged
+    from fencepost.checkers.kernel.part import Judged
 
     nowhere = Path()
     tasks = [Task(tp, 0, 0) for tp in range(BUNDLES_EACH * _cores(session))]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.columns import Columns
+from fencepost.checkers.kernel.columns import Columns
 from fencepost.history import State
 
 Array = NDArray[Any]

@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fencepost.checkers import class_archive
-from fencepost.checkers.class_archive import Archive
+from fencepost.checkers.spark import class_archive
+from fencepost.checkers.spark.class_archive import Archive
 from fencepost.errors import ProvisionError
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ SETTINGS = {
     "spark.sql.ansi.enabled": "true",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
     "spark.shuffle.compress": "false",
-    "spark.python.daemon.module": "fencepost.checkers.daemon",
+    "spark.python.daemon.module": "fencepost.checkers.spark.daemon",
     # numpy's arrays come and go: kept by the allocator, they need no new pages from the kernel (a third of all time)
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(8 << 30),

@@ -14,10 +14,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers import coordinator, lives
-from fencepost.checkers.reading import Reader
-from fencepost.checkers.records import Records, load_records
-from fencepost.checkers.rows import (
+from fencepost.checkers.tables import coordinator, lives
+from fencepost.checkers.tables.reading import Reader
+from fencepost.checkers.tables.records import Records, load_records
+from fencepost.checkers.tables.rows import (
     FOREVER,
     Accepted,
     Act,

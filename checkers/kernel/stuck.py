@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel_part import Part
-from fencepost.checkers.rows import Window
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
-from fencepost.checkers.tallies import Label, Numbers
+from fencepost.checkers.tables.rows import Window
 
 Array = NDArray[Any]
 

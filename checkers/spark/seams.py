@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fencepost.checkers.kernel_times import Span, meetings
-from fencepost.checkers.ranges import FIRST, LAST, Group, Task, task
-from fencepost.checkers.tallies import Label, Tallies
+from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, Task, task
+from fencepost.checkers.kernel.tallies import Label, Tallies
+from fencepost.checkers.kernel.times import Span, meetings
 
 
 class Range(NamedTuple):

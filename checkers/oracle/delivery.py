@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.records import Delivered
-from fencepost.checkers.rows import FOREVER, Commit
 from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables.records import Delivered
+from fencepost.checkers.tables.rows import FOREVER, Commit
 from fencepost.history import Sent, State
 
 if TYPE_CHECKING:

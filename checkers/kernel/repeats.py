@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel_part import Part
-from fencepost.checkers.kernel_rows import Rows
-from fencepost.checkers.rows import FOREVER, Interval
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.rows import Rows
+from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.sightings import people
-from fencepost.checkers.tallies import Label
+from fencepost.checkers.tables.rows import FOREVER, Interval
 
 Array = NDArray[Any]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
-from fencepost.checkers.rows import Damage
+from fencepost.checkers.tables.rows import Damage
 
 T = TypeVar("T")
 

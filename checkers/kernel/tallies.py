@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.rows import Partition
 from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.tables.rows import Partition
 from fencepost.model import Anomaly
 
 Array = NDArray[Any]

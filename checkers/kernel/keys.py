@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel_part import Part
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
-from fencepost.checkers.tallies import Label, Numbers
 
 Array = NDArray[Any]
 

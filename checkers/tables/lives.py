@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fencepost.checkers.rows import FOREVER, Commit, Interval, Life, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Window
 from fencepost.history import EventKind
 
 Event = Mapping[str, Any]

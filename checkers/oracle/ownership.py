@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from itertools import combinations, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
-from fencepost.checkers.records import Delivered
-from fencepost.checkers.rows import Interval, Window
 from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables.records import Delivered
+from fencepost.checkers.tables.rows import Interval, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle import History, Rule

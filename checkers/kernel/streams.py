@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel_part import Part
-from fencepost.checkers.kernel_rows import Rows, Stream
-from fencepost.checkers.tallies import Label
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.rows import Rows, Stream
+from fencepost.checkers.kernel.tallies import Label
 
 Array = NDArray[Any]
 

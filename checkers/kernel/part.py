@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.columns import Columns, Files
-from fencepost.checkers.kernel_rows import Places, Rows, concatenate
-from fencepost.checkers.ranges import Task
-from fencepost.checkers.rows import Bounds, Commit, Interval
+from fencepost.checkers.kernel.columns import Columns, Files
+from fencepost.checkers.kernel.ranges import Task
+from fencepost.checkers.kernel.rows import Places, Rows, concatenate
+from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tallies import Tallies
+from fencepost.checkers.tables.rows import Bounds, Commit, Interval
 from fencepost.history import Sent
 
 Array = NDArray[Any]

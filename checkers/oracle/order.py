@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.oracle_repeats import sought
+from fencepost.checkers.oracle.repeats import sought
 from fencepost.checkers.sightings import Sighting, people
 
 if TYPE_CHECKING:

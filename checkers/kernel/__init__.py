@@ -14,39 +14,39 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fencepost.checkers import kernel_delivery, kernel_keys, kernel_repeats, kernel_streams, kernel_stuck, kernel_times
-from fencepost.checkers.columns import Files
-from fencepost.checkers.kernel_part import Judged, Part
-from fencepost.checkers.ranges import Task
-from fencepost.checkers.tallies import Label, Tallies
+from fencepost.checkers.kernel import delivery, keys, repeats, streams, stuck, times
+from fencepost.checkers.kernel.columns import Files
+from fencepost.checkers.kernel.part import Judged, Part
+from fencepost.checkers.kernel.ranges import Task
+from fencepost.checkers.kernel.tallies import Label, Tallies
 
 _LOG = logging.getLogger(__name__)
 Rule = Callable[[Part], None]
 
 OFFSETS: dict[Rule, tuple[str, ...]] = {
-    kernel_delivery.facts: (),
-    kernel_delivery.lost_write: ("lost-write",),
-    kernel_delivery.phantom: ("phantom",),
-    kernel_delivery.unseen: ("unseen",),
-    kernel_delivery.unconsumed: ("unconsumed",),
-    kernel_repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
-    kernel_repeats.redelivery_loop: ("redelivery-loop",),
-    kernel_keys.key_order: ("key-order",),
-    kernel_times.processing_overlap: ("processing-overlap",),
-    kernel_times.stale_work: ("stale-backlog", "processing-after-revocation"),
+    delivery.facts: (),
+    delivery.lost_write: ("lost-write",),
+    delivery.phantom: ("phantom",),
+    delivery.unseen: ("unseen",),
+    delivery.unconsumed: ("unconsumed",),
+    repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
+    repeats.redelivery_loop: ("redelivery-loop",),
+    keys.key_order: ("key-order",),
+    times.processing_overlap: ("processing-overlap",),
+    times.stale_work: ("stale-backlog", "processing-after-revocation"),
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
-    kernel_streams.streams: ("rewind", "poll-skip"),
-    kernel_streams.history_incomplete: ("history-incomplete",),
+    streams.streams: ("rewind", "poll-skip"),
+    streams.history_incomplete: ("history-incomplete",),
 }
-STUCK: dict[Rule, tuple[str, ...]] = {kernel_stuck.stuck_partition: ("stuck-partition",)}
+STUCK: dict[Rule, tuple[str, ...]] = {stuck.stuck_partition: ("stuck-partition",)}
 RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
     "all": {**OFFSETS, **STREAMS, **STUCK},
     "offsets": OFFSETS,
     "streams": STREAMS,
     "stuck": STUCK,
-    "keys": {kernel_keys.key_order: ("key-order",)},
-    "overlap": {kernel_times.processing_overlap: ("processing-overlap",)},
+    "keys": {keys.key_order: ("key-order",)},
+    "overlap": {times.processing_overlap: ("processing-overlap",)},
 }
 
 

@@ -8,11 +8,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel_part import Part
-from fencepost.checkers.kernel_rows import Rows, Stream
-from fencepost.checkers.rows import FOREVER, Interval, Window
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.rows import Rows, Stream
+from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
-from fencepost.checkers.tallies import Label, Numbers
+from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 
 Array = NDArray[Any]
 

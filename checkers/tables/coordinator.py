@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fencepost.checkers.rows import Accepted, Commit, Given, Gone, Life, Round
+from fencepost.checkers.tables.rows import Accepted, Commit, Given, Gone, Life, Round
 
 Line = Mapping[str, Any]
 Numbers = Mapping[tuple[str, int], int]

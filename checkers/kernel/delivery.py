@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.columns import Columns
-from fencepost.checkers.kernel_part import Part
-from fencepost.checkers.rows import FOREVER
+from fencepost.checkers.kernel.columns import Columns
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
-from fencepost.checkers.tallies import Label, Numbers
+from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
 Array = NDArray[Any]

@@ -2,8 +2,8 @@
 
 ``find`` looks at each of ``rules`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
 become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members, offset,
-times and count. The rules are in four modules: ``oracle_delivery`` (records against the log), ``oracle_repeats`` (a
-record again), ``oracle_order`` and ``oracle_ownership`` (who, when).
+times and count. The rules are in four modules: ``delivery`` (records against the log), ``repeats`` (a
+record again), ``order`` and ``ownership`` (who, when).
 
 Words used in the rules:
 
@@ -22,10 +22,10 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fencepost.checkers.records import Delivered, Logged, Produced, Records, load_records
-from fencepost.checkers.rows import Bounds, Facts, Interval
 from fencepost.checkers.sightings import Sighting, gather
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.records import Delivered, Logged, Produced, Records, load_records
+from fencepost.checkers.tables.rows import Bounds, Facts, Interval
 from fencepost.history import Sent, State
 from fencepost.model import Anomaly
 
@@ -110,13 +110,13 @@ Rule = Callable[[History], Iterable[Sighting]]
 
 def rules() -> dict[Rule, tuple[str, ...]]:
     """Every rule with the kinds that it can report."""
-    from fencepost.checkers import oracle_delivery, oracle_order, oracle_ownership, oracle_repeats
+    from fencepost.checkers.oracle import delivery, order, ownership, repeats
 
     return {
-        **oracle_delivery.RULES,
-        **oracle_repeats.RULES,
-        **oracle_order.RULES,
-        **oracle_ownership.RULES,
+        **delivery.RULES,
+        **repeats.RULES,
+        **order.RULES,
+        **ownership.RULES,
     }
 
 

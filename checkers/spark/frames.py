@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from fencepost.checkers import kernel
-from fencepost.checkers.kernel_part import Judged
-from fencepost.checkers.ranges import Task
-from fencepost.checkers.rows import Interval
-from fencepost.checkers.tallies import Label, Numbers, Tallies
+from fencepost.checkers.kernel.part import Judged
+from fencepost.checkers.kernel.ranges import Task
+from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
+from fencepost.checkers.tables.rows import Interval
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

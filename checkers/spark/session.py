@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.jvm import Jvm
+from fencepost.checkers.spark.jvm import Jvm
 from fencepost.errors import ProvisionError, WaitTimeout
 
 if TYPE_CHECKING:
@@ -123,6 +123,6 @@ def _connect(address: str) -> SparkSession:
 
 
 def _judge_something(session: SparkSession) -> None:
-    from fencepost.checkers import spark_judge
+    from fencepost.checkers.spark import finder
 
-    spark_judge.warm_up(session)
+    finder.warm_up(session)

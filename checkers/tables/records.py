@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from fencepost.checkers.reading import Reader
-from fencepost.checkers.rows import Damage
+from fencepost.checkers.tables.reading import Reader
+from fencepost.checkers.tables.rows import Damage
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS
 
 

@@ -7,9 +7,9 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.records import Delivered
-from fencepost.checkers.rows import FOREVER, Interval
 from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables.records import Delivered
+from fencepost.checkers.tables.rows import FOREVER, Interval
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle import History, Rule

@@ -1,0 +1,10 @@
+"""What a scenario may promise of its group, one file each."""
+
+from __future__ import annotations
+
+from fencepost.checkers.promises.delivery import Delivery
+from fencepost.checkers.promises.order import Order
+from fencepost.checkers.promises.ownership import Ownership
+from fencepost.checkers.promises.progress import Progress
+
+__all__ = ["Delivery", "Order", "Ownership", "Progress"]
