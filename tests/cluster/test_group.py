@@ -29,6 +29,7 @@ pytestmark = pytest.mark.cluster
 PARTITIONS = 8
 SESSION_MS = 3000
 NEVER = 1 << 62
+ENOUGH = 500  # records without which a test would tell nothing
 _NUMBERS = itertools.count()
 PROTOCOLS = ("eager", "cooperative", "consumer")
 
@@ -65,6 +66,16 @@ class Run:
 
     def owners(self) -> str:
         return ", ".join(f"{m.actor}: {sorted(tp.partition for tp in m.owned)}" for m in self.group.members)
+
+    def stop_producers(self) -> None:
+        """Let the producers write enough to tell something, however slow the machine is, then stop them."""
+        eventually(
+            lambda: len(self.records(PRODUCED, live=True)) > ENOUGH,
+            60,
+            f"more than {ENOUGH} records to be written",
+            state=lambda: str(len(self.records(PRODUCED, live=True))),
+        )
+        assert self.group.stop_producers(10) == []
 
     def drained(self) -> None:
         acked = self.offsets_acked(live=True)
@@ -151,7 +162,7 @@ def test_partitions_change_hands_without_loss_when_members_come_die_and_leave(ru
     leaver.signal(signal.SIGTERM)
     assert leaver.wait_ended(10) == 0
     run.all_owned_by(2, 3)
-    assert group.stop_producers(10) == []
+    run.stop_producers()
     run.drained()
     assert group.stop_members(10) == []
 
@@ -204,7 +215,7 @@ def must_have_processed_everything(run: Run) -> None:
     sent = run.records(PRODUCED)
     assert (sent["acked_ns"] > 0).all()
     assert (np.bincount(sent["writer"]) == [len(np.unique(sent["seq"]))]).all()
-    assert len(sent) > 500
+    assert len(sent) > ENOUGH
     assert offsets_by_partition(delivered[delivered["done_ns"] > 0]) == acked
     contents = {(int(r["tp"]), int(r["offset"])): (int(r["key"]), int(r["seq"])) for r in sent}
     for r in delivered:
@@ -231,7 +242,7 @@ def test_a_member_that_comes_back_is_a_new_incarnation_and_carries_on(run: Run) 
     group.members[1].start()
     assert group.members[1].actor == "member-1.2"
     run.all_owned_by(0, 1)
-    assert group.stop_producers(10) == []
+    run.stop_producers()
     run.drained()
     assert group.stop_members(10) == []
     must_have_processed_everything(run)
@@ -250,7 +261,7 @@ def test_every_commit_policy_finishes_everything_when_members_come_and_leave_cle
     group.members[0].signal(signal.SIGTERM)
     assert group.members[0].wait_ended(10) == 0
     run.all_owned_by(1)
-    assert group.stop_producers(10) == []
+    run.stop_producers()
     run.drained()
     assert group.stop_members(10) == []
     must_have_processed_everything(run)
