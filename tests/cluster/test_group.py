@@ -228,7 +228,9 @@ def must_have_recorded_commits(run: Run) -> None:
     assert len(by_outcome["ok"]) > 20
     assert all(c["error"] is None and c["end_ns"] > c["begin_ns"] for c in by_outcome["ok"])
     assert all(c["error"] for o in ("fail", "info") for c in by_outcome[o])
-    assert {"sync", "on-revoke"} <= {c["detail"]["mode"] for c in commits}
+    modes = {c["detail"]["mode"] for c in commits}
+    assert "sync" in modes
+    assert modes & {"on-revoke", "on-close"}  # which, depends on what was finished when partitions were given up
     assert len({c["generation"] for c in by_outcome["ok"]}) > 2
 
 
