@@ -35,22 +35,25 @@ def eventually(
     state: Callable[[], str] = lambda: "",
     hint: str = "",
     every_s: float = 0.02,
+    forgive: tuple[type[Exception], ...] = (),
 ) -> T:
     """Call ``probe`` until it returns something true and return that.
 
     Args:
-        probe: returns a true value when the wait is over. What it raises is raised.
+        probe: returns a true value when the wait is over. What it raises is raised, unless it is forgiven.
         within_s: the bound.
         describe: what is awaited, as a noun phrase ("broker 2 to serve").
         state: describes what is there now, for the message; called only when the bound is reached.
         hint: what a reader can do about it.
+        forgive: errors of ``probe`` that mean "not yet", such as the time-out of a call that it makes.
 
     Raises:
-        WaitTimeout: nothing came; says what was awaited, the state now, and the hint.
+        WaitTimeout: nothing came; says what was awaited, the state now, and the hint. Its cause is the forgiven error
+            of the last call of ``probe``; without one, that call saw that it had not come.
     """
     deadline = time.monotonic() + within_s
     while True:
-        value = probe()
+        value, forgiven = _ask(probe, forgive)
         if value:
             return value
         left = deadline - time.monotonic()
@@ -59,10 +62,19 @@ def eventually(
             now = state()
             if now:
                 parts.append(f"state now: {now}")
+            if forgiven:
+                parts.append(f"the last look failed: {forgiven}".removesuffix("."))
             if hint:
                 parts.append(hint)
-            raise WaitTimeout(". ".join(parts) + ".")
+            raise WaitTimeout(". ".join(parts) + ".") from forgiven
         time.sleep(min(every_s, left))
+
+
+def _ask(probe: Callable[[], T | None], forgive: tuple[type[Exception], ...]) -> tuple[T | None, Exception | None]:
+    try:
+        return probe(), None
+    except forgive as error:
+        return None, error
 
 
 def ticks(period_s: float) -> Iterator[int]:

@@ -64,6 +64,10 @@ class MemberProcess:
     def start(self) -> None:
         """Begin a new life and return once its loop runs. No-op when alive."""
         self.launch()
+        self.wait_started()
+
+    def wait_started(self) -> None:
+        """Wait until the loop of the present life runs. Raises MemberError when it ended instead."""
         assert self.life is not None
         self.life.wait_started()
 
@@ -99,7 +103,7 @@ class Group:
             member.launch()
         self.start_producers()
         for member in self.members:
-            member.start()
+            member.wait_started()
 
     def start_producers(self) -> None:
         """Start the producers; returns when all run."""
@@ -117,6 +121,21 @@ class Group:
         for life in self._lives():
             life.live.refresh()
             _ = life.exit_code
+
+    def must_live(self) -> None:
+        """Make sure that everybody who was started lives, as of the last refresh.
+
+        Raises:
+            MemberError: somebody ended; says who, how, and the last lines of the log.
+        """
+        for life in self._lives():
+            if life.exit_code is not None:
+                gave_up = f", because of {life.live.fatal}" if life.live.fatal else ""
+                raise MemberError(f"{life.actor} ended with exit code {life.exit_code}{gave_up}: {life.log_end()}")
+
+    def describe(self) -> str:
+        """What every member owns and which errors its client told, as of the last refresh; for messages."""
+        return "; ".join(_describe(member.life) for member in self.members if member.life)
 
     def progress(self) -> Progress:
         """Records so far."""
@@ -140,6 +159,12 @@ class Group:
 
     def _lives(self) -> list[Life]:
         return [*self.producers, *(member.life for member in self.members if member.life)]
+
+
+def _describe(life: Life) -> str:
+    owned = ", ".join(map(str, sorted(life.live.owned))) or "nothing"
+    errors = ", ".join(f"{name} ({count} times)" for name, count in life.live.errors.most_common())
+    return f"{life.actor} owns {owned}" + (f", and its client reported {errors}" if errors else "")
 
 
 def make(

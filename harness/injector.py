@@ -1,6 +1,7 @@
 """Performs a plan: fires each step at its time, proves it, heals it, and undoes everything on the way out.
 
-The injector never waits for time to pass: the runner asks it, ever again, to do what is due.
+The injector never waits for a step's time to come: the runner asks it, ever again, to do what is due. Nothing that a
+step meets ends the run: what could not be done or proven is in its event.
 """
 
 from __future__ import annotations
@@ -76,7 +77,10 @@ class Injector:
         return not self._agenda
 
     def do_what_is_due(self) -> None:
-        """Fire and heal everything whose time has come; each waits at most for its proof."""
+        """Fire and heal everything whose time has come, one after the other, in the order of their times.
+
+        Each looks at the cluster, injects (or undoes) and waits for the proof; what falls due meanwhile comes late.
+        """
         while self._agenda and self._agenda[0][0] <= self.elapsed_s:
             _, _, action = heapq.heappop(self._agenda)
             action()
@@ -99,16 +103,16 @@ class Injector:
         self._order += 1
         heapq.heappush(self._agenda, (at_s, self._order, action))
 
-    def _fire(self, step: Step) -> None:
-        view = self._world.view()
+    def _fire(self, step: Step, until_s: float | None = None) -> None:
+        """Inject and prove one step; while it has no target it is tried again until ``until_s``, then skipped."""
+        try:
+            view = self._world.view()
+        except FencepostError as error:
+            self._again_or_never(step, until_s, f"the cluster could not be looked at: {error}")
+            return
         target = Target() if step.target is None else step.target.resolve(view, step.pick)
         if target is None:
-            if self.elapsed_s < step.at_s + TARGET_WINDOW_S:
-                self._at(self.elapsed_s + 0.1, lambda: self._fire(step))
-                return
-            reason = f"nothing matched {step.target} for {TARGET_WINDOW_S:g} s"
-            self._mark(step, state="not-applicable", evidence=reason)
-            self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
+            self._again_or_never(step, until_s, f"nothing matched {step.target} for {TARGET_WINDOW_S:g} s")
             return
         hit = "" if step.target is None else str(target)  # a fault that chooses by itself tells it in its evidence
         incarnations = [m.incarnation for m in view.members if m.index in target.members]
@@ -126,7 +130,7 @@ class Injector:
         else:
             self._in_effect.append(_InEffect(step, target, injection, detail))
             self._disturbed.update(target.members)
-            evidence = injection.proven()
+            evidence = _proof(injection)
         self._record(event, detail, evidence)
         self._mark(
             step,
@@ -142,6 +146,16 @@ class Injector:
             else:
                 entry = self._in_effect[-1]
                 self._at(self.elapsed_s + step.heal_after_s, lambda: self._heal(entry))
+
+    def _again_or_never(self, step: Step, until_s: float | None, reason: str) -> None:
+        """``until_s`` is None at the first try: the window begins when there was time to look, however late."""
+        now_s = self.elapsed_s
+        if until_s is None or now_s < until_s:
+            until = now_s + TARGET_WINDOW_S if until_s is None else until_s
+            self._at(now_s + 0.1, lambda: self._fire(step, until))
+            return
+        self._mark(step, state="not-applicable", evidence=reason)
+        self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
 
     def _heal(self, entry: _InEffect) -> None:
         """Undo one fault; a failure is recorded and never keeps the others from being undone."""
@@ -166,6 +180,13 @@ class Injector:
 
     def _mark(self, step: Step, **changes: Any) -> None:
         self.states[step.step] = replace(self.states[step.step], **changes)
+
+
+def _proof(injection: Injection) -> Evidence:
+    try:
+        return injection.proven()
+    except FencepostError as error:  # a witness should not raise; the step stays in effect, and must be healed
+        return Evidence(False, now_ns(), f"could not be proven: {error}")
 
 
 def _describe(step: Step) -> dict[str, Any]:

@@ -98,10 +98,10 @@ class Life:
         def started() -> bool:
             self.live.refresh()
             if self.live.started is None and self.exit_code is not None:
-                raise MemberError(f"{self.actor} ended with exit code {self.exit_code} at its start: {self._log_end()}")
+                raise MemberError(f"{self.actor} ended with exit code {self.exit_code} at its start: {self.log_end()}")
             return self.live.started is not None
 
-        eventually(started, START_S, f"{self.actor} to start", state=self._log_end)
+        eventually(started, START_S, f"{self.actor} to start", state=self.log_end)
 
     def signal(self, number: int) -> None:
         """Send a signal; nothing happens when it has ended."""
@@ -111,11 +111,12 @@ class Life:
 
     def wait_ended(self, within_s: float) -> int:
         """Wait for its end and return its exit code (negative: the signal's number)."""
-        eventually(lambda: self.exit_code is not None, within_s, f"{self.actor} to end", state=self._log_end)
+        eventually(lambda: self.exit_code is not None, within_s, f"{self.actor} to end", state=self.log_end)
         assert self.exit_code is not None
         return self.exit_code
 
-    def _log_end(self) -> str:
+    def log_end(self) -> str:
+        """The last lines of its log, as a clause."""
         try:
             with self.log.open(encoding="utf-8", errors="replace") as lines:
                 return "its log ends with: " + ("".join(deque(lines, 10)).strip() or "nothing")

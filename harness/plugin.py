@@ -90,10 +90,8 @@ class Chaos:
         runs = Path(config.getoption("--chaos-runs"))
         with _warnings_of_the_test_aside():
             from fencepost import runner
-            from fencepost.turns import turn
 
-            with turn():
-                folder = runner.run(scenario, seed=chosen, runs=runs, observe=None, backend=backend)
+            folder = runner.run(scenario, seed=chosen, runs=runs, observe=None, backend=backend)
         run = ChaosRun(folder, chosen, self._spark)
         self._item.stash[_RUNS].append(run)
         return run
@@ -118,13 +116,14 @@ def chaos_spark() -> Iterator[Spark]:
 
 
 @pytest.fixture
-def chaos_cluster() -> Iterator[Cluster]:
+def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster of three brokers with proxies for eight members, for tests that need no scenario."""
     from fencepost.clusters import local
     from fencepost.interfaces import ClusterSpec
     from fencepost.processes import Owner
+    from fencepost.turns import turn
 
-    with Owner.open() as owner:
+    with turn(request.node.nodeid), Owner.open() as owner:
         cluster = local.start(ClusterSpec(), owner)
         yield cluster
         cluster.stop()

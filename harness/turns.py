@@ -1,15 +1,18 @@
 """Runs take turns: a machine has places for as many clusters as its cores and memory carry, whoever starts them.
 
-Without this, tests that run at the same time (pytest-xdist, two jobs of one CI machine) starve each other's brokers,
-and members miss heartbeats for reasons that nobody planned.
+Without this, runs at the same time (two terminals, pytest-xdist, two jobs of one CI machine) starve each other's
+brokers, and members miss heartbeats for reasons that nobody planned. ``runner.run`` takes a turn for every run, and so
+does the fixture ``chaos_cluster``.
 """
 
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import tempfile
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TextIO
@@ -19,6 +22,8 @@ from fencepost.clock import eventually
 CORES_A_RUN = 2
 MEMORY_A_RUN_BYTES = 2_500_000_000
 WAIT_S = 3600.0
+HELD = "FENCEPOST_TURN"  # set in the environment of who holds a place, and so in that of its children
+_LOG = logging.getLogger(__name__)
 
 
 def places() -> int:
@@ -28,24 +33,54 @@ def places() -> int:
 
 
 @contextmanager
-def turn(folder: Path | None = None, within_s: float = WAIT_S) -> Iterator[int]:
-    """Wait for a place and hold it; yields its number. A process that dies gives its place back.
+def turn(
+    what: str, folder: Path | None = None, within_s: float = WAIT_S, tell: Callable[[str], None] = _LOG.warning
+) -> Iterator[None]:
+    """Wait for a place and hold it. A process that dies gives its place back.
+
+    Who holds a place already, or was started by somebody who does, shares that one and never waits.
+
+    Args:
+        what: for whom it is, as those who wait will read it.
+        folder: where the locks are; by default the same for all runs of this user.
+        tell: called with a sentence whenever others hold all places, and again when these change.
 
     Raises:
-        WaitTimeout: the others did not end in time.
+        WaitTimeout: the others did not end in time; names them.
     """
+    if HELD in os.environ:
+        yield
+        return
     home = folder or Path(tempfile.gettempdir()) / f"fencepost-turns-{os.getuid()}"
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
+    told = ""
     with ExitStack() as stack:
-        locks = [stack.enter_context((home / str(n)).open("w")) for n in range(places())]
-        taken = eventually(
-            lambda: next(((n, lock) for n, lock in enumerate(locks) if _try(lock)), None),
+        locks = [stack.enter_context((home / str(n)).open("a+")) for n in range(places())]
+
+        def free() -> TextIO | None:
+            nonlocal told
+            found = next((lock for lock in locks if _try(lock)), None)
+            if found is None and _holders(locks) != told:
+                told = _holders(locks)
+                tell(f"waiting for {told} to end: this machine carries {_so_many(len(locks))} at once")
+            return found
+
+        place = eventually(
+            free,
             within_s,
-            f"one of the machine's {len(locks)} places for a run",
-            hint=f"Other runs hold the locks in {home}",
+            f"one of the machine's places for a run ({len(locks)})",
+            state=lambda: f"held by {_holders(locks)}",
+            hint=f"End what holds them; the locks are in {home}",
             every_s=0.1,
         )
-        yield taken[0]
+        place.truncate(0)
+        place.write(f"{what} (process {os.getpid()}, since {time.strftime('%H:%M:%S')})")
+        place.flush()
+        os.environ[HELD] = str(os.getpid())
+        try:
+            yield
+        finally:
+            del os.environ[HELD]
 
 
 def _try(lock: TextIO) -> bool:
@@ -54,3 +89,15 @@ def _try(lock: TextIO) -> bool:
     except BlockingIOError:
         return False
     return True
+
+
+def _holders(locks: Sequence[TextIO]) -> str:
+    names = []
+    for lock in locks:
+        lock.seek(0)
+        names.append(lock.read() or "a run that has just begun")
+    return " and ".join(names)
+
+
+def _so_many(count: int) -> str:
+    return "one run" if count == 1 else f"{count} runs"

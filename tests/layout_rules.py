@@ -11,10 +11,10 @@ from functools import cached_property
 
 LINES_MAX, FUNCTION_MAX = 250, 70
 
-NOUNS = ["errors", "model", "history", "interfaces", "outcomes", "codec", "schedule", "targets", "scenario"]
+NOUNS = ["errors", "model", "history", "interfaces", "outcomes", "codec", "schedule", "targets", "settings", "scenario"]
 PURE = [*NOUNS, "overrides"]
 BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock
-EFFECTS = ["store", "processes", "turns", "versions", "injector", "group", "live", "lives", "world"]
+EFFECTS = ["store", "processes", "turns", "versions", "injector", "group", "live", "lives", "phases", "world"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.

@@ -8,7 +8,8 @@ from typing import ClassVar
 
 import pytest
 
-from fencepost.clock import eventually, now_ns
+from fencepost.clock import NS, eventually, now_ns
+from fencepost.errors import WaitTimeout
 from fencepost.injector import Injector
 from fencepost.interfaces import Evidence
 from fencepost.model import MemberView, View
@@ -23,7 +24,7 @@ class Scripted:
 
     name: str
     diary: list[str] = field(default_factory=list, compare=False)
-    proves: bool = True
+    proves: bool | Exception = True
     undo_fails: bool = False
     needs: ClassVar[frozenset[str]] = frozenset()
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
@@ -39,6 +40,8 @@ class ScriptedInjection:
     fault: Scripted
 
     def proven(self):
+        if isinstance(self.fault.proves, Exception):
+            raise self.fault.proves
         return Evidence(self.fault.proves, now_ns(), "seen" if self.fault.proves else "nothing was seen")
 
     def undo(self):
@@ -51,12 +54,16 @@ class ScriptedInjection:
 
 
 class Group:
-    """A world of three members, of which the last is dead."""
+    """A world of three members, of which the last is dead; the first ``unseen`` looks at it fail."""
 
     def __init__(self):
         self.disturbed = set()
+        self.unseen = 0
 
     def view(self):
+        if self.unseen:
+            self.unseen -= 1
+            raise WaitTimeout("no broker answered")
         members = tuple(MemberView(n, n, f"member-{n}.1", n < 2, n in self.disturbed) for n in range(3))
         return View(members, (1, 2, 3), {}, 1, "g")
 
@@ -145,3 +152,52 @@ def test_a_step_whose_target_never_comes_is_not_applicable_and_says_so(perform, 
     assert fault.diary == []
     assert [(e["kind"], e["detail"]["step"]) for e in events()] == [("skipped", 0)]
     assert injector.states[0].state == "not-applicable"
+
+
+def test_a_step_waits_for_a_cluster_that_cannot_be_looked_at(perform):
+    fault = Scripted("pause")
+    injector, group, _ = perform(at(0, fault, member(1), heal_after=0))
+    group.unseen = 2
+    until_finished(injector)
+    assert fault.diary == ["pause hits member-1", "pause undone"]
+    assert injector.states[0].state == "healed"
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """Moved by hand, in seconds."""
+    moved = [0.0]
+    monkeypatch.setattr("fencepost.injector.now_ns", lambda: int(moved[0] * NS))
+    return moved
+
+
+def test_a_step_is_skipped_with_the_reason_when_the_cluster_stays_unseen_and_the_others_go_on(perform, clock):
+    unlucky, lucky = Scripted("first"), Scripted("second")
+    injector, group, events = perform(at(0, unlucky, member(0)), at(60, lucky, member(1)))
+    group.unseen = 2
+    for clock[0] in (0, 30, 60):
+        injector.do_what_is_due()
+    (skipped,) = (e["detail"] for e in events() if e["kind"] == "skipped")
+    assert (skipped["step"], skipped["reason"]) == (0, "the cluster could not be looked at: no broker answered")
+    assert (unlucky.diary, lucky.diary) == ([], ["second hits member-1"])
+
+
+def test_a_step_that_comes_late_has_its_whole_window_to_find_a_target(perform, clock):
+    fault = Scripted("pause")
+    injector, group, _ = perform(at(1, fault, member(0)))
+    group.unseen = 1
+    clock[0] = 60  # others took so long
+    injector.do_what_is_due()
+    assert injector.states[0].state == "pending"
+    clock[0] = 61
+    injector.do_what_is_due()
+    assert fault.diary == ["pause hits member-0"]
+
+
+def test_a_witness_that_fails_leaves_the_step_unproven_and_it_is_healed_all_the_same(perform):
+    fault = Scripted("pause", proves=WaitTimeout("no broker answered"))
+    injector, _, events = perform(at(0, fault, member(0), heal_after=0))
+    until_finished(injector)
+    assert fault.diary == ["pause hits member-0", "pause undone"]
+    assert [(e["kind"], e["outcome"]) for e in events()] == [("fault", "info"), ("healed", "ok")]
+    assert events()[0]["detail"]["evidence"]["what"] == "could not be proven: no broker answered"

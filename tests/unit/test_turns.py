@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -9,19 +12,80 @@ import pytest
 from fencepost import turns
 from fencepost.errors import WaitTimeout
 
+HOLDER = """
+import sys
+from pathlib import Path
+from fencepost import turns
+turns.places = lambda: 2
+with turns.turn(sys.argv[2], Path(sys.argv[1]), within_s=0):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture(autouse=True)
+def nobody_above_holds_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(turns.HELD, raising=False)
+
+
+def holder(folder: Path, what: str) -> subprocess.Popen[str]:
+    """Another process that holds a place in ``folder`` until its input ends."""
+    argv = [sys.executable, "-c", HOLDER, str(folder), what]
+    process = subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "held\n"
+    return process
+
 
 def test_a_machine_has_at_least_one_place() -> None:
     assert turns.places() >= 1
 
 
-def test_a_full_machine_lets_nobody_in_and_a_free_place_is_taken(
+def test_a_full_machine_lets_nobody_in_and_says_who_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "places", lambda: 2)
+    told: list[str] = []
+    with holder(tmp_path, "demo, seed 7") as first, holder(tmp_path, "another") as second:
+        who = rf"demo, seed 7 \(process {first.pid}, since [\d:]+\) and another \(process {second.pid}, since [\d:]+\)"
+        with (
+            pytest.raises(WaitTimeout, match=f"held by {who}"),
+            turns.turn("mine", tmp_path, within_s=0, tell=told.append),
+        ):
+            pass
+        assert len(told) == 1, "it is said once, not at every look"
+        assert "this machine carries 2 runs at once" in told[0]
+        second.communicate()
+        with turns.turn("mine", tmp_path, within_s=0, tell=told.append):
+            assert len(told) == 1, "who need not wait hears nothing"
+        first.communicate()
+
+
+def test_a_place_is_given_back_when_the_run_fails_and_when_its_process_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(turns, "places", lambda: 2)
-    with turns.turn(tmp_path) as first:
-        with turns.turn(tmp_path) as second:
-            assert {first, second} == {0, 1}
-            with pytest.raises(WaitTimeout, match="2 places"), turns.turn(tmp_path, within_s=0):
-                pass
-        with turns.turn(tmp_path, within_s=0) as again:
-            assert again == second
+
+    def fails() -> None:
+        with turns.turn("mine", tmp_path, within_s=0):
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        fails()
+    assert turns.HELD not in os.environ
+    with holder(tmp_path, "lives on") as other:
+        with holder(tmp_path, "killed") as killed:
+            killed.kill()
+            killed.communicate()
+        with turns.turn("mine", tmp_path, within_s=0):
+            pass
+        other.communicate()
+
+
+def test_who_holds_a_place_shares_it_with_what_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(turns, "places", lambda: 2)
+    with holder(tmp_path, "another") as another, turns.turn("outer", tmp_path, within_s=0):
+        with turns.turn("inner", tmp_path, within_s=0):
+            pass
+        assert turns.HELD in os.environ, "the inner one does not give the outer one's place back"
+        with holder(tmp_path, "a child") as child:
+            child.communicate()
+        another.communicate()
