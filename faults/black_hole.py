@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
+from fencepost import codec
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError, FencepostError, ScenarioError, WaitTimeout
 from fencepost.evidence import sockets
@@ -19,6 +20,7 @@ from fencepost.evidence.sockets import Passed, Snapshot
 from fencepost.evidence.wire import PROBE
 from fencepost.evidence.witness import Sight, witness
 from fencepost.interfaces import Evidence, Injection, Target, World
+from fencepost.model import Inventory
 
 PROOF_S = 4.0
 HEALED_S = 5.0
@@ -48,8 +50,13 @@ class BlackHole:
     heals: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
+        codec.settle(self)
         if self.direction not in STREAMS:
             raise ScenarioError(f"found direction {self.direction!r}, use one of {', '.join(STREAMS)}")
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return next(filter(None, map(inventory.lacks_broker, self.brokers)), "")
 
     def inject(self, world: World, target: Target) -> Injection:
         """Cut the links of the targeted members, or of all members to the targeted brokers.

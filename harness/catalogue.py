@@ -10,11 +10,13 @@ from pathlib import Path
 from fencepost.errors import ScenarioError
 from fencepost.scenario import Scenario
 
+READERS = {".toml": tomllib.loads, ".json": json.loads}
 BUILT_IN = Path(__file__).parent / "scenarios"
 
 
 def load(source: str | Path) -> Scenario:
-    """A scenario from a ``.toml`` or ``.json`` file, a ``.py`` file that defines ``SCENARIO``, or a built-in name.
+    """A scenario from a file or a built-in name. Files are ``.toml``, ``.json`` (a run's ``scenario.json``, too), and
+    ``.py``, which defines ``SCENARIO``.
 
     Raises:
         ScenarioError: says what is wrong with the source and what exists.
@@ -26,14 +28,12 @@ def load(source: str | Path) -> Scenario:
             raise ScenarioError(f"there is no built-in scenario {str(source)!r}; known are {', '.join(built_in())}")
     if not path.is_file():
         raise ScenarioError(f"there is no file {path}")
-    try:
-        if path.suffix == ".toml":
-            return Scenario.from_json(tomllib.loads(path.read_text(encoding="utf-8")))
-        if path.suffix == ".json":
-            data = json.loads(path.read_text(encoding="utf-8"))
-            return Scenario.from_json(data.get("scenario", data))
-    except (ValueError, UnicodeDecodeError) as error:
-        raise ScenarioError(f"{path} cannot be read: {error}") from error
+    if path.suffix in READERS:
+        try:
+            data = READERS[path.suffix](path.read_text(encoding="utf-8"))
+        except (OSError, ValueError, RecursionError) as error:
+            raise ScenarioError(f"{path} cannot be read: {error}") from error
+        return Scenario.from_json(data.get("scenario", data) if isinstance(data, dict) else data)
     if path.suffix != ".py":
         raise ScenarioError(f"{path}: a scenario is a .toml, .json or .py file, or the name of a built-in one")
     try:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
-from fencepost.model import TopicPartition, View
+from fencepost.model import Inventory, TopicPartition, View
 
 if TYPE_CHECKING:
     from fencepost.scenario import Topic
@@ -18,14 +18,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What proves that a fault took effect, or that it is gone.
-
-    Attributes:
-        took_effect: whether the proof was found within its bound.
-        at_ns: the earliest moment at which the effect is proven.
-        what: one sentence for the report ("process 4711 in state T").
-        data: the raw numbers behind the sentence.
-    """
+    """What proves that a fault took effect, or that it is gone: whether the proof was found within its bound, the
+    earliest moment that it proves, one sentence for the report ("process 4711 in state T"), the numbers behind it."""
 
     took_effect: bool
     at_ns: int
@@ -108,13 +102,11 @@ class BrokerEvidence(Protocol):
     """What the brokers themselves recorded, read from their files (also after the cluster was stopped by the run)."""
 
     def request_log(self, broker: int) -> Iterator[str]:
-        """The lines of this broker's request log, all its lives in order: ``<wall clock, ms> Completed request:{json}``
-        (log4j2 pattern ``%d{UNIX_MILLIS} %m%n``; the JSON itself holds no time)."""
+        """The lines of its request log, all its lives in order: ``<wall clock, ms> Completed request:{json}``."""
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
-        """The lines that Kafka's own dump tool prints of one partition of ``__consumer_offsets`` or
-        ``__cluster_metadata``, decoded and with the records' metadata (offset, time, ends of transactions), from a
-        replica that has all of it. Brokers must be up or cleanly stopped."""
+        """What Kafka's own dump tool prints of one partition of ``__consumer_offsets`` or ``__cluster_metadata``,
+        decoded, from a replica that has all of it. Brokers must be up or cleanly stopped."""
 
     def collect_logs(self, into: Path) -> None:
         """Copy the text logs of every process of the cluster (brokers, controller, proxy) into a folder."""
@@ -148,11 +140,8 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """What a cluster is started with; computed from the scenario.
-
-    ``brokers``: how many, ids 1..brokers; ``slots``: how many members can be behind proxies at once; ``*_config``:
-    Kafka settings on top of the harness's own.
-    """
+    """What a cluster is started with, computed from the scenario: broker ids 1 .. ``brokers``, ``slots`` for members
+    behind proxies, Kafka settings on top of the harness's own."""
 
     brokers: int = 3
     slots: int = 8
@@ -203,6 +192,7 @@ class Injection(Protocol):
         """Wait (bounded) for the proof that the effect is gone, after ``undo``."""
 
 
+@runtime_checkable
 class Fault(Protocol):
     """A mechanism: a frozen dataclass whose fields are its options.
 
@@ -218,6 +208,7 @@ class Fault(Protocol):
         """Begin the fault on ``target`` and return at once; the effect is proven by the injection."""
 
 
+@runtime_checkable
 class Selector(Protocol):
     """Chooses what a step hits; a frozen dataclass. ``pick`` in [0, 1) was drawn from the seed."""
 
@@ -227,6 +218,7 @@ class Selector(Protocol):
         """What is hit now; None: nothing matches at the moment."""
 
 
+@runtime_checkable
 class Promise(Protocol):
     """What the user claims of the group; a frozen dataclass. ``kinds``: anomaly kind to ``safety`` or ``liveness``."""
 
@@ -236,6 +228,7 @@ class Promise(Protocol):
         """``violation``, ``permitted`` or ``note`` for an anomaly of one of its kinds."""
 
 
+@runtime_checkable
 class Workload(Protocol):
     """What producers write and what a member does with a record (the spec half; the loop is on the member's side)."""
 
@@ -247,3 +240,11 @@ class Workload(Protocol):
 
     def promises(self) -> Collection[Promise]:
         """What such a group may be expected to keep, when the scenario says nothing else."""
+
+
+@runtime_checkable
+class Names(Protocol):
+    """A fault, selector or workload whose options name members, brokers or partitions: asked before anything starts."""
+
+    def lacking(self, inventory: Inventory) -> str:
+        """A sentence about the first of them that the scenario does not have; empty: it has all."""

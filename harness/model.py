@@ -78,6 +78,30 @@ class View:
     group: str
 
 
+@dataclass(frozen=True)
+class Inventory:
+    """What a scenario has: members 0 .. members-1, brokers 1 .. brokers, and topics with their partition counts."""
+
+    members: int
+    brokers: int
+    topics: Mapping[str, int]
+
+    def lacks_member(self, index: int) -> str:
+        """A sentence when there is no such member; else empty."""
+        return "" if 0 <= index < self.members else f"there is no member {index}; there are 0 to {self.members - 1}"
+
+    def lacks_broker(self, broker: int) -> str:
+        """A sentence when there is no such broker; else empty."""
+        return "" if 1 <= broker <= self.brokers else f"there is no broker {broker}; there are 1 to {self.brokers}"
+
+    def lacks_partition(self, tp: TopicPartition) -> str:
+        """A sentence when there is no such topic or partition; else empty."""
+        if tp.topic not in self.topics:
+            return f"there is no topic {tp.topic!r}; there are {', '.join(self.topics)}"
+        count = self.topics[tp.topic]
+        return "" if tp.partition < count else f"there is no partition {tp}; {tp.topic} has 0 to {count - 1}"
+
+
 @dataclass(frozen=True, order=True)
 class Anomaly:
     """Something that was seen in a history, before any promise is consulted.

@@ -47,7 +47,8 @@ def _put(place: Any, path: str, value: Any, whole: str) -> None:
     if not rest:
         place[key] = value
     elif name.endswith("config"):
-        place[key] = {**(place.get(key) or {}), rest: value}
+        inner = place.get(key)
+        place[key] = {**(inner if isinstance(inner, dict) else {}), rest: value}
     elif isinstance(place, Mapping) and name not in place:
         raise ScenarioError(f"--set {whole}: there is no {name!r}; there are {', '.join(place)}")
     else:
@@ -57,5 +58,5 @@ def _put(place: Any, path: str, value: Any, whole: str) -> None:
 def _value(text: str) -> Any:
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text

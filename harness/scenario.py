@@ -11,12 +11,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fencepost import codec, schedule, targets
+from fencepost import codec, settings
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import ClusterSpec, Promise, Workload
-from fencepost.schedule import Entry, PastSession, Plan, make_plan
+from fencepost.interfaces import ClusterSpec, Names, Promise, Workload
+from fencepost.model import Inventory
+from fencepost.schedule import Entry, PastSession, Plan, check_fits, make_plan
+from fencepost.settings import HEARTBEAT, PROTOCOLS, SESSION
 
-PROTOCOLS = ("eager", "cooperative", "consumer")
+Setting = str | int | float | bool  # a value of Kafka's settings
 
 
 @dataclass(frozen=True)
@@ -26,9 +28,11 @@ class Topic:
     name: str
     partitions: int = 12
     replication_factor: int = 3
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Setting] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        codec.settle(self)
+        settings.check_topic(self.name)
         if self.partitions < 1 or self.replication_factor < 1:
             raise ScenarioError(f"topic {self.name!r} needs at least one partition and one replica")
 
@@ -51,31 +55,35 @@ class Group:
     members: int = 3
     client: str = "confluent-kafka"
     protocol: str = "cooperative"
-    config: Mapping[str, Any] = field(default_factory=dict)
+    config: Mapping[str, Setting] = field(default_factory=dict)
     static: bool = False
     name: str = ""
 
     def __post_init__(self) -> None:
+        codec.settle(self)
         if self.protocol not in PROTOCOLS:
             raise ScenarioError(f"protocol {self.protocol!r} is unknown; known are {', '.join(PROTOCOLS)}")
         if self.members < 1:
             raise ScenarioError("a group needs at least one member")
         if self.client != "confluent-kafka":
             raise ScenarioError(f"client {self.client!r} is unknown; known is confluent-kafka")
+        settings.check_client(self.config, self.protocol)
+        if self.heartbeat_interval_ms >= self.session_timeout_ms:
+            raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
 
     @property
     def session_timeout_ms(self) -> int:
         """Kafka's default is 45,000."""
-        return int(self.config.get("session.timeout.ms", 45_000))
+        return int(self.config.get(SESSION, 45_000))
 
     @property
     def heartbeat_interval_ms(self) -> int:
         """Kafka's default is 3,000."""
-        return int(self.config.get("heartbeat.interval.ms", min(3_000, self.session_timeout_ms // 4)))
+        return int(self.config.get(HEARTBEAT, min(3_000, self.session_timeout_ms // 4)))
 
     def client_config(self) -> dict[str, Any]:
         """The settings for the client, times of the group protocol included where they are the client's to choose."""
-        own = {"session.timeout.ms": self.session_timeout_ms, "heartbeat.interval.ms": self.heartbeat_interval_ms}
+        own = {SESSION: self.session_timeout_ms, HEARTBEAT: self.heartbeat_interval_ms}
         if self.protocol == "consumer":
             return {k: v for k, v in self.config.items() if k not in own}
         return {**self.config, **own}
@@ -99,25 +107,31 @@ class Scenario:
     schedule: tuple[Entry, ...] = ()
     promises: tuple[Promise, ...] = ()
     brokers: int = 3
-    broker_config: Mapping[str, Any] = field(default_factory=dict)
+    broker_config: Mapping[str, Setting] = field(default_factory=dict)
     chaos_s: float = 120.0
     min_records: int = 1000
 
     def __post_init__(self) -> None:
-        for name in ("topics", "schedule", "promises"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+        codec.settle(self)
         if not self.name.strip():
             raise ScenarioError("a scenario needs a name")
         if not self.topics:
             raise ScenarioError(f"scenario {self.name!r} needs at least one topic")
-        if len({t.name for t in self.topics}) < len(self.topics):
-            raise ScenarioError(f"scenario {self.name!r} names a topic twice")
+        if self.chaos_s <= 0 or self.min_records < 0:
+            raise ScenarioError(f"scenario {self.name!r} needs chaos_s above 0, and min_records of 0 or more")
+        settings.check_topics([topic.name for topic in self.topics])
         for topic in self.topics:
             if topic.replication_factor > self.brokers:
                 wanted = topic.replication_factor
                 raise ScenarioError(
                     f"topic {topic.name!r} wants {wanted} replicas, but there are {self.brokers} brokers"
                 )
+        if isinstance(self.workload, Names) and (lacking := self.workload.lacking(self.inventory())):
+            raise ScenarioError(f"the workload: {lacking}")
+
+    def inventory(self) -> Inventory:
+        """What steps of the schedule and the workload may name."""
+        return Inventory(self.group.members, self.brokers, {t.name: t.partitions for t in self.topics})
 
     def judged_by(self) -> tuple[Promise, ...]:
         """The promises of the scenario, or else the workload's."""
@@ -129,7 +143,9 @@ class Scenario:
 
     def plan(self, seed: int) -> Plan:
         """The schedule with every draw made from ``seed``. Raises PlanError where it cannot do what it says."""
-        return make_plan(self.schedule, seed, self.group.session_timeout_ms / 1000)
+        plan = make_plan(self.schedule, seed, self.group.session_timeout_ms / 1000)
+        check_fits(plan, self.inventory(), self.chaos_s)
+        return plan
 
     def cluster_spec(self) -> ClusterSpec:
         """The cluster that this scenario needs: slots and protocol times are computed from the group."""
@@ -159,19 +175,18 @@ class Scenario:
         }
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Scenario:
+    def from_json(cls, data: Any) -> Scenario:
         """The inverse of ``to_json``, and the reader of TOML scenarios. Raises ScenarioError."""
-        unknown = sorted(set(data) - {f.name for f in fields(cls)})
-        if unknown:
-            raise ScenarioError(
-                f"a scenario has no part {unknown[0]!r}; it has {', '.join(f.name for f in fields(cls))}"
-            )
-        parts = dict(data)
-        parts["topics"] = tuple(codec.build(Topic, t, "a topic") for t in parts.get("topics", ()))
+        parts = dict(codec.fit(data, Mapping[str, Any], "a scenario"))
+        topics, steps, promises = (
+            codec.fit(parts.get(name, ()), tuple[Any, ...], f"the scenario: {name}")
+            for name in ("topics", "schedule", "promises")
+        )
+        parts["topics"] = [codec.build(Topic, t, "a topic") for t in topics]
         parts["group"] = codec.build(Group, parts.get("group", {}), "the group")
         parts["workload"] = codec.decode("workload", parts.get("workload", "poll_loop"))
-        parts["schedule"] = tuple(_entry_from_json(e) for e in parts.get("schedule", ()))
-        parts["promises"] = tuple(codec.decode("promise", p) for p in parts.get("promises", ()))
+        parts["schedule"] = [_entry_from_json(e) for e in steps]
+        parts["promises"] = [codec.decode("promise", p) for p in promises]
         scenario: Scenario = codec.build(cls, parts, "the scenario")
         return scenario
 
@@ -186,28 +201,23 @@ def _entry_to_json(entry: Entry) -> dict[str, Any]:
     return data
 
 
-def _entry_from_json(data: Mapping[str, Any]) -> Entry:
+def _entry_from_json(data: Any) -> Entry:
     """``at_s`` (or ``at``), or ``every_s`` (or ``every``) with ``until_s``; fault and target by name or as tables."""
-    parts = {{"at": "at_s", "every": "every_s"}.get(k, k): v for k, v in data.items()}
+    parts = dict(codec.fit(data, Mapping[str, Any], "a step of the schedule"))
+    for short, name in (("at", "at_s"), ("every", "every_s")):
+        if short in parts:
+            parts.setdefault(name, parts.pop(short))
     if "fault" not in parts:
         raise ScenarioError(f"a step of the schedule needs a fault: {dict(data)!r}")
     if "every_s" in parts:
         parts.setdefault("at_s", parts["every_s"])
     parts["fault"] = codec.decode("fault", parts["fault"])
     if "target" in parts:
-        parts["target"] = _selector(parts["target"])
-    heal = parts.get("heal_after")
-    if isinstance(heal, Mapping):
-        if set(heal) != {"past_session"}:
-            raise ScenarioError(f"heal_after is seconds or {{ past_session = 1.5 }}, but {dict(heal)!r} came")
-        parts["heal_after"] = schedule.past_session(heal["past_session"])
+        parts["target"] = codec.decode("target", parts["target"])
+    heal = parts.get("heal_after", 0)
+    if isinstance(heal, Mapping) and set(heal) == {"past_session"}:
+        parts["heal_after"] = codec.build(PastSession, {"factor": heal["past_session"]}, "past_session")
+    elif not isinstance(heal, int | float):
+        raise ScenarioError(f"heal_after is seconds or {{ past_session = 1.5 }}, but {heal!r} came")
     entry: Entry = codec.build(Entry, parts, "a step of the schedule")
     return entry
-
-
-def _selector(data: str | Mapping[str, Any]) -> Any:
-    options = {"type": data} if isinstance(data, str) else dict(data)
-    name = codec.snake(codec.camel(str(options.pop("type", ""))))
-    if name not in targets.__all__:
-        raise ScenarioError(f"there is no target {name!r}; known are {', '.join(targets.__all__)}")
-    return codec.build(getattr(targets, name), options, f"target {name}")

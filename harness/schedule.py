@@ -13,7 +13,8 @@ from typing import Any
 
 from fencepost import codec
 from fencepost.errors import PlanError
-from fencepost.interfaces import Fault, Selector
+from fencepost.interfaces import Fault, Names, Selector
+from fencepost.model import Inventory
 
 # What a step may be meant to reach; the check "faults" looks for it in the history.
 EXPECTATIONS = {
@@ -21,6 +22,7 @@ EXPECTATIONS = {
     "rebalanced": "the group went on to a new generation or epoch",
     "coordinator_moved": "another broker coordinates the group",
 }
+STEPS_MAX = 10_000  # of one entry
 HEAL_AFTER_S = 5.0  # for faults that can be healed, when the schedule says nothing
 
 
@@ -30,11 +32,14 @@ class PastSession:
 
     factor: float
 
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        if self.factor <= 0:
+            raise PlanError(f"past_session wants a factor above 0, but {self.factor} came")
+
 
 def past_session(factor: float = 1.5) -> PastSession:
     """``factor`` session time-outs: long enough for the group to give up on a member when factor > 1."""
-    if factor <= 0:
-        raise PlanError(f"past_session wants a factor above 0, but {factor} came")
     return PastSession(factor)
 
 
@@ -58,6 +63,9 @@ class Entry:
     required: bool = True
     every_s: float | None = None
     until_s: float | None = None
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
 
 
 def at(
@@ -138,6 +146,24 @@ def make_plan(schedule: Sequence[Entry], seed: int, session_timeout_s: float) ->
     return Plan(seed, steps)
 
 
+def check_fits(plan: Plan, inventory: Inventory, chaos_s: float) -> None:
+    """Refuse a plan that names what the scenario does not have, or that goes on after the chaos phase.
+
+    Raises:
+        PlanError: names the step, and what it lacks.
+    """
+    for step in plan.steps:
+        for part in (step.fault, step.target):
+            if isinstance(part, Names) and (lacking := part.lacking(inventory)):
+                raise PlanError(f"{_name(step)}: {lacking}")
+        end_s = step.at_s + (step.heal_after_s or 0)
+        if end_s > chaos_s:
+            raise PlanError(
+                f"{_name(step)} is over only after {end_s:g} s, but the chaos phase ends after chaos_s = {chaos_s:g}: "
+                "make chaos_s longer, or the schedule shorter"
+            )
+
+
 def check_abilities(plan: Plan, abilities: Collection[str], backend: str) -> None:
     """Refuse a plan that needs what the back-end cannot do.
 
@@ -160,13 +186,16 @@ def _times(entry: Entry, rng: random.Random) -> list[float]:
         raise PlanError(f"every and until_s belong together, but only one of them is given for {entry.fault}")
     if entry.every_s is None or entry.until_s is None:
         return [entry.at_s]
-    if entry.every_s <= 0 or entry.until_s < entry.every_s:
+    if entry.every_s <= 0 or entry.until_s < entry.at_s:
         raise PlanError(
             f"every({entry.every_s:g}, until_s={entry.until_s:g}) fires never: the period must be above 0 "
-            "and not above until_s"
+            f"and until_s not before the first step, at {entry.at_s:g} s"
         )
-    count = int(entry.until_s // entry.every_s)
-    return [entry.every_s * (n + 1) + rng.uniform(-0.25, 0.25) * entry.every_s for n in range(count)]
+    periods = (entry.until_s - entry.at_s) / entry.every_s
+    if periods >= STEPS_MAX:
+        raise PlanError(f"every({entry.every_s:g}, until_s={entry.until_s:g}) fires more than {STEPS_MAX} times")
+    moved = [rng.uniform(-0.25, 0.25) for _ in range(int(periods) + 1)]
+    return [max(0.0, entry.at_s + (n + by) * entry.every_s) for n, by in enumerate(moved)]
 
 
 def _heal_after_s(entry: Entry, session_timeout_s: float) -> float | None:

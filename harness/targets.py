@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Target
-from fencepost.model import TopicPartition, View
+from fencepost.model import Inventory, TopicPartition, View
 
 
 def _partition(name: str) -> TopicPartition:
@@ -27,6 +28,13 @@ class Member:
 
     index: int
     hits: ClassVar[str] = "members"
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return inventory.lacks_member(self.index)
 
     def resolve(self, view: View, pick: float) -> Target | None:
         """The member, once it lives."""
@@ -66,7 +74,12 @@ class OwnerOf:
     hits: ClassVar[str] = "members"
 
     def __post_init__(self) -> None:
+        codec.settle(self)
         _partition(self.partition)
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return inventory.lacks_partition(_partition(self.partition))
 
     def resolve(self, view: View, pick: float) -> Target | None:
         """The owner, while there is exactly one that lives."""
@@ -83,7 +96,12 @@ class LeaderOf:
     hits: ClassVar[str] = "brokers"
 
     def __post_init__(self) -> None:
+        codec.settle(self)
         _partition(self.partition)
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return inventory.lacks_partition(_partition(self.partition))
 
     def resolve(self, view: View, pick: float) -> Target | None:
         """The leader, while there is one."""

@@ -6,8 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
+from fencepost.model import Inventory
 
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PLANTED_BUGS = ("", "seek-back", "out-of-order", "stale-backlog")
@@ -45,6 +47,7 @@ class PollLoop:
     planted_in: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
+        codec.settle(self)
         if self.commit not in COMMIT_POLICIES:
             raise ScenarioError(f"commit policy {self.commit!r} is unknown; known are {', '.join(COMMIT_POLICIES)}")
         if self.planted_bug not in PLANTED_BUGS:
@@ -58,6 +61,10 @@ class PollLoop:
         for name in ("rate_hz", "handler_ms"):
             if getattr(self, name) < 0:
                 raise ScenarioError(f"{name} is {getattr(self, name)!r}, it cannot be negative")
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""

@@ -64,7 +64,7 @@ def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
-        ("name =", "nmae =", "no part 'nmae'"),
+        ("name =", "nmae =", "has no option 'nmae'"),
         ("members = 2", "memebrs = 2", "no option 'memebrs'"),
         ('"poll_loop"', '"pole_loop"', "no workload 'pole_loop'; known are"),
         ('fault = "pause"', 'fault = "paws"', "no fault 'paws'; known are"),

@@ -1,0 +1,88 @@
+"""Which of Kafka's settings and names a scenario may give. What Fencepost decides is refused, with the way out."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from itertools import combinations
+from typing import Any
+
+from fencepost.errors import ScenarioError
+
+ADDRESSES = "Fencepost gives every member its own, those of its proxies"
+COMMITS = "use the workload's option commit"
+# Client setting -> what to use instead.
+DECIDED = {
+    "bootstrap.servers": ADDRESSES,
+    "metadata.broker.list": ADDRESSES,
+    "client.id": "Fencepost names every client like its member, so that the brokers' logs tell them apart",
+    "group.id": "use the group's option name",
+    "group.instance.id": "use the group's option static",
+    "group.protocol": "use the group's option protocol",
+    "group.protocol.type": "use the group's option protocol",
+    "enable.auto.commit": COMMITS,
+    "enable.auto.offset.store": COMMITS,
+    "auto.commit.enable": COMMITS,
+    "auto.commit.interval.ms": "use the workload's option commit_every_ms",
+}
+STRATEGY = "partition.assignment.strategy"
+# Protocol of a group -> the assignors that go with it; with the consumer protocol the brokers assign.
+ASSIGNORS = {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-sticky",), "consumer": ()}
+PROTOCOLS = tuple(ASSIGNORS)
+SESSION, HEARTBEAT = "session.timeout.ms", "heartbeat.interval.ms"
+
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
+
+
+def check_client(config: Mapping[str, Any], protocol: str) -> None:
+    """Refuse client settings of a group that Fencepost decides, or that contradict its ``protocol``.
+
+    Raises:
+        ScenarioError: names the setting and what to use instead.
+    """
+    for name in config:
+        if name in DECIDED:
+            raise ScenarioError(f"the group's config cannot set {name}: {DECIDED[name]}")
+    if STRATEGY in config:
+        known = ASSIGNORS[protocol]
+        if not known:
+            raise ScenarioError(
+                f"the group's config cannot set {STRATEGY} with protocol {protocol!r}: the brokers assign"
+            )
+        if wrong := [name for name in str(config[STRATEGY]).split(",") if name.strip() not in known]:
+            raise ScenarioError(
+                f"the group's {STRATEGY} {wrong[0].strip()!r} contradicts its protocol {protocol!r}, "
+                f"which goes with {' or '.join(known)}"
+            )
+    for name in (SESSION, HEARTBEAT):
+        value = config.get(name, 1)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+            raise ScenarioError(f"the group's {name} wants a whole number of milliseconds above 0, but {value!r} came")
+
+
+def check_topic(name: str) -> None:
+    """Refuse what Kafka takes for no topic's name, and its own topics.
+
+    Raises:
+        ScenarioError: says what a name is made of.
+    """
+    if not TOPIC.fullmatch(name) or name in (".", ".."):
+        raise ScenarioError(
+            f"{name!r} cannot be a topic's name: Kafka takes up to 249 letters, digits, dots, underscores and hyphens"
+        )
+    if name in INTERNAL_TOPICS:
+        raise ScenarioError(f"the topic {name} is Kafka's own: choose another name")
+
+
+def check_topics(names: Sequence[str]) -> None:
+    """Refuse a name that is there twice; Kafka takes two that differ in dots and underscores alone for the same.
+
+    Raises:
+        ScenarioError: names both.
+    """
+    for one, other in combinations(names, 2):
+        if one == other:
+            raise ScenarioError(f"the topic {one} is there twice")
+        if one.replace(".", "_") == other.replace(".", "_"):
+            raise ScenarioError(f"topics {one} and {other} differ in dots and underscores alone: Kafka refuses that")

@@ -1,0 +1,260 @@
+"""Options of the wrong type, and of things that are not there, are refused with a sentence before anything starts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fencepost import catalogue
+from fencepost.errors import PlanError, ScenarioError
+from fencepost.faults import BlackHole, MoveCoordinator, Pause
+from fencepost.overrides import override
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.schedule import PastSession, at, every, past_session
+from fencepost.targets import leader_of, member, one_member, owner_of
+from fencepost.workloads import PollLoop
+
+PLAIN: dict[str, Any] = {
+    "name": "tiny",
+    "topics": [{"name": "orders", "partitions": 4}],
+    "group": {"members": 3, "config": {"session.timeout.ms": 6000}},
+    "workload": {"type": "poll_loop", "planted_in": [1]},
+    "schedule": [
+        {"at": 1, "fault": {"type": "black_hole", "brokers": [1]}, "target": "one_member", "heal_after": 4},
+        {"every": 5, "until_s": 20, "fault": "pause", "target": {"type": "member", "index": 1}},
+    ],
+    "promises": [{"type": "delivery", "level": "at-least-once"}],
+}
+
+
+def scenario(**parts: Any) -> Scenario:
+    """A scenario of three members and one topic with four partitions, but for ``parts``."""
+    plain = {"name": "tiny", "topics": [Topic("orders", 4)], "group": Group(), "workload": PollLoop()}
+    return Scenario(**{**plain, **parts})
+
+
+@pytest.mark.parametrize(
+    ("setting", "sentence"),
+    [
+        ("group.members=2.5", "the group: members wants a whole number, but 2.5 came"),
+        ("group.members=three", "the group: members wants a whole number, but 'three' came"),
+        ("group.members=true", "the group: members wants a whole number, but True came"),
+        ("group.static=1", "the group: static wants true or false, but 1 came"),
+        ("group.config=5", "the group: config wants a table, but 5 came"),
+        (
+            'group.config={"session":{"timeout":1}}',
+            r"the group: config.session wants text, a whole number, a number or",
+        ),
+        ("group.config.session.timeout.ms=soon", "session.timeout.ms wants a whole number of milliseconds"),
+        ("group=5", "the group wants a table, but 5 came"),
+        ("topics=orders", "the scenario: topics wants a list, but 'orders' came"),
+        ("topics.0=orders", "a topic wants a table, but 'orders' came"),
+        ("topics.0.name=7", "a topic: name wants text, but 7 came"),
+        ("chaos_s=x", "the scenario: chaos_s wants a number, but 'x' came"),
+        ("chaos_s=1e999", "the scenario: chaos_s wants a number, but inf came"),
+        ("chaos_s=[1]", r"the scenario: chaos_s wants a number, but \[1\] came"),
+        ("workload.rate_hz=true", "workload poll_loop: rate_hz wants a number, but True came"),
+        ("workload.planted_in=1", "workload poll_loop: planted_in wants a list, but 1 came"),
+        ('workload.planted_in=["a"]', r"planted_in\[0\] wants a whole number, but 'a' came"),
+        ("workload=5", "a workload wants a table, but 5 came"),
+        ("workload={}", "a workload needs its type; known are poll_loop"),
+        ("schedule.0=1", "a step of the schedule wants a table, but 1 came"),
+        ("schedule.0.heal_after=soon", "heal_after is seconds or { past_session = 1.5 }, but 'soon' came"),
+        ('schedule.0.heal_after={"past_session":"long"}', "past_session: factor wants a number, but 'long' came"),
+        ("schedule.0.fault=1", "a fault wants a table, but 1 came"),
+        ("schedule.0.target=[]", r"a target wants a table, but \[\] came"),
+        ("schedule.1.target.index=one", "target member: index wants a whole number, but 'one' came"),
+        ("schedule.0.required=yes", "required wants true or false, but 'yes' came"),
+        ("promises=5", "the scenario: promises wants a list, but 5 came"),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused_with_what_was_wanted_and_what_came(setting: str, sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        override(Scenario.from_json(PLAIN), [setting])
+
+
+@pytest.mark.parametrize(
+    ("make", "sentence"),
+    [
+        (lambda: Group(members="3"), "Group.members wants a whole number, but '3' came"),
+        (lambda: Group(members=2.5), "Group.members wants a whole number, but 2.5 came"),
+        (lambda: Topic("orders", partitions="4"), "Topic.partitions wants a whole number, but '4' came"),
+        (lambda: PollLoop(rate_hz="fast"), "PollLoop.rate_hz wants a number, but 'fast' came"),
+        (lambda: PollLoop(planted_in=1), "PollLoop.planted_in wants a list, but 1 came"),
+        (lambda: BlackHole(brokers=1), "BlackHole.brokers wants a list, but 1 came"),
+        (lambda: member("one"), "Member.index wants a whole number, but 'one' came"),
+        (lambda: owner_of(3), "OwnerOf.partition wants text, but 3 came"),
+        (lambda: past_session("long"), "PastSession.factor wants a number, but 'long' came"),
+        (lambda: PastSession(-1), "past_session wants a factor above 0"),
+        (lambda: at("soon", Pause(), one_member()), "Entry.at_s wants a number, but 'soon' came"),
+        (lambda: at(1, Pause, one_member()), "Entry.fault wants .* Fault, but the class Pause itself came"),
+        (
+            lambda: at(1, Pause(), one_member),
+            "Entry.target wants .* Selector or nothing, but the class OneMember itself came",
+        ),
+        (lambda: at(1, Pause(), "one_member"), "Entry.target wants .*, but 'one_member' came"),
+        (lambda: at(1, Pause(), one_member(), heal_after="soon"), "Entry.heal_after wants a number, .*PastSession or"),
+        (lambda: scenario(topics="orders"), "Scenario.topics wants a list, but 'orders' came"),
+        (
+            lambda: scenario(topics=["orders"]),
+            r"Scenario.topics\[0\] wants a value of the type Topic, but 'orders' came",
+        ),
+        (lambda: scenario(workload=None), "Scenario.workload wants a value of the type Workload, but None came"),
+        (lambda: scenario(chaos_s="x"), "Scenario.chaos_s wants a number, but 'x' came"),
+    ],
+)
+def test_python_is_told_the_same(make: Any, sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        make()
+
+
+def test_a_list_will_do_for_a_tuple() -> None:
+    assert PollLoop(planted_in=[0, 2]) == PollLoop(planted_in=(0, 2))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class Odd:
+    """A workload whose annotations name what is nowhere."""
+
+    what: Nowhere = 5  # type: ignore[name-defined]  # noqa: F821
+
+    def member_config(self, member: int) -> dict[str, Any]:
+        return {}
+
+    def producer_config(self) -> dict[str, Any]:
+        return {}
+
+    def promises(self) -> tuple[()]:
+        return ()
+
+
+def test_annotations_that_cannot_be_resolved_check_nothing() -> None:
+    assert scenario(workload=Odd()).workload == Odd()
+
+
+@pytest.mark.parametrize(
+    ("parts", "sentence"),
+    [
+        ({"schedule": [at(1, Pause(), member(3), heal_after=1)]}, "step 0 .*: there is no member 3; there are 0 to 2"),
+        ({"schedule": [at(1, Pause(), member(-1), heal_after=1)]}, "there is no member -1"),
+        ({"schedule": [at(1, Pause(), owner_of("orders-4"))]}, "there is no partition orders-4; orders has 0 to 3"),
+        ({"schedule": [at(1, Pause(), leader_of("others-0"))]}, "there is no topic 'others'; there are orders"),
+        ({"schedule": [at(1, BlackHole(brokers=(4,)), one_member())]}, "there is no broker 4; there are 1 to 3"),
+        (
+            {"schedule": [at(9, Pause(), one_member(), heal_after=2)], "chaos_s": 10},
+            "over only after 11 s, but the chaos",
+        ),
+        ({"schedule": [at(9, MoveCoordinator())], "chaos_s": 8}, "over only after 9 s, but .* chaos_s = 8"),
+        ({"schedule": [every(1e-9, MoveCoordinator(), until_s=100)]}, "fires more than 10000 times"),
+        ({"workload": PollLoop(planted_bug="seek-back", planted_in=(3,))}, "the workload: there is no member 3"),
+        ({"topics": [Topic("orders"), Topic("orders")]}, "the topic orders is there twice"),
+        ({"topics": [Topic("a.b"), Topic("a_b")]}, "a.b and a_b differ in dots and underscores alone"),
+        ({"chaos_s": 0}, "needs chaos_s above 0"),
+        ({"min_records": -1}, "min_records of 0 or more"),
+    ],
+)
+def test_what_the_scenario_does_not_have_is_refused_before_anything_starts(
+    parts: dict[str, Any], sentence: str
+) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        scenario(**parts).plan(1)
+
+
+def test_steps_that_end_with_the_chaos_phase_are_in_time() -> None:
+    steps = [at(6, Pause(), one_member(), heal_after=4), at(10, MoveCoordinator())]
+    assert len(scenario(schedule=steps, chaos_s=10).plan(1).steps) == 2
+
+
+def test_a_repeated_step_begins_when_it_says() -> None:
+    plain = {"at": 20, "every": 5, "until_s": 30, "fault": "move_coordinator"}
+    plan = Scenario.from_json({**PLAIN, "schedule": [plain]}).plan(1)
+    assert len(plan.steps) == 3
+    assert all(abs(step.at_s - 20 - 5 * n) <= 1.25 for n, step in enumerate(plan.steps))
+
+
+@pytest.mark.parametrize("name", ["", ".", "..", "with space", "a/b", "ä", "x" * 250, "__consumer_offsets"])
+def test_a_name_that_kafka_takes_for_no_topic_is_refused(name: str) -> None:
+    with pytest.raises(ScenarioError, match="topic"):
+        Topic(name)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"config": {"bootstrap.servers": "x"}}, "cannot set bootstrap.servers: Fencepost gives every member its own"),
+        ({"config": {"group.id": "x"}}, "cannot set group.id: use the group's option name"),
+        ({"config": {"group.instance.id": "x"}}, "use the group's option static"),
+        ({"config": {"group.protocol": "consumer"}}, "use the group's option protocol"),
+        ({"config": {"client.id": "x"}}, "cannot set client.id: Fencepost names every client"),
+        ({"config": {"enable.auto.commit": True}}, "use the workload's option commit"),
+        ({"config": {"auto.commit.interval.ms": 1}}, "use the workload's option commit_every_ms"),
+        ({"protocol": "cooperative", "config": {"partition.assignment.strategy": "range"}}, "'range' contradicts its"),
+        ({"protocol": "eager", "config": {"partition.assignment.strategy": "range,cooperative-sticky"}}, "contradicts"),
+        ({"protocol": "consumer", "config": {"partition.assignment.strategy": "range"}}, "the brokers assign"),
+        ({"config": {"session.timeout.ms": 0}}, "whole number of milliseconds above 0, but 0 came"),
+        ({"config": {"session.timeout.ms": 900, "heartbeat.interval.ms": 900}}, "must be below its session.timeout.ms"),
+    ],
+)
+def test_client_settings_that_fencepost_decides_are_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        Group(**options)
+
+
+def test_an_assignor_that_goes_with_the_protocol_may_be_chosen() -> None:
+    assert Group(protocol="eager", config={"partition.assignment.strategy": "roundrobin"}).client_config()
+
+
+@pytest.mark.parametrize("text", ["[1]", "5", '{"scenario": 5}', "[" * 100_000, '{"name": NaN}'])
+def test_a_json_file_that_holds_no_scenario_is_refused(tmp_path: Any, text: str) -> None:
+    (tmp_path / "odd.json").write_text(text)
+    with pytest.raises(ScenarioError):
+        catalogue.load(tmp_path / "odd.json")
+
+
+ANYTHING = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text()
+    | st.sampled_from(["pause", "member", "orders-3"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text() | st.just("type"), inner, max_size=3),
+    max_leaves=6,
+)
+
+
+def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
+    """Every place inside a JSON value."""
+    items = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    return [path, *(place for key, inner in items for place in places(inner, (*path, key)))]
+
+
+@settings(deadline=None, max_examples=300)
+@given(place=st.sampled_from(places(PLAIN)), value=ANYTHING, seed=st.integers(0, 9))
+def test_anything_anywhere_makes_a_scenario_or_a_sentence(place: tuple[Any, ...], value: Any, seed: int) -> None:
+    data = json.loads(json.dumps(PLAIN))
+    if place:
+        inner = data
+        for key in place[:-1]:
+            inner = inner[key]
+        inner[place[-1]] = value
+    else:
+        data = value
+    try:
+        made = Scenario.from_json(data)
+        made.plan(seed)
+        made.cluster_spec()
+    except ScenarioError:
+        return
+    assert Scenario.from_json(json.loads(json.dumps(made.to_json()))).plan(seed) == made.plan(seed)
+
+
+def test_the_plain_scenario_of_these_tests_is_a_good_one() -> None:
+    with pytest.raises(PlanError, match="chaos_s = 24"):
+        Scenario.from_json({**PLAIN, "chaos_s": 24}).plan(1)
+    assert len(Scenario.from_json(PLAIN).plan(1).steps) == 5
