@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost import codec
-from fencepost.checkers import faults, measures
+from fencepost.checkers import certainty, faults, measures
 from fencepost.checkers.needs import Needs, needs_of
 from fencepost.checkers.sentences import example
 from fencepost.checkers.tables import Tables, load
@@ -29,6 +29,11 @@ _LOG = logging.getLogger(__name__)
 EXAMPLES_MAX = 10
 ALWAYS = ("faults", "history")
 KIND_OF_DAMAGE = "history-incomplete"
+DAMAGE = {
+    "hole": "{} deliveries of {} are missing",
+    "twice": "{} deliveries of {} have the number of an earlier one",
+    "early": "{} deliveries of {} are older than the assignment that they name",
+}
 
 
 def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
@@ -74,9 +79,9 @@ def _promises(tables: Tables) -> tuple[list[Promise], list[Damage]]:
         try:
             promises.append(codec.decode("promise", data))
         except ScenarioError as error:
-            damage.append(Damage("scenario", "scenario.json", str(error)))
+            damage.append(Damage("promises", "scenario.json", str(error)))
     if not promises and not damage and tables.asked:
-        damage.append(Damage("scenario", "scenario.json", "it names no promise to judge by"))
+        damage.append(Damage("promises", "scenario.json", "it names no promise to judge by"))
     return promises, damage
 
 
@@ -95,12 +100,12 @@ def _find(run: Path, tables: Tables, find: Finder, bounds: Bounds) -> tuple[list
 
 
 def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
-    """A hole in a member's own counters is damage of its history, and never loss."""
+    """A hole in a member's own counters, or what cannot be so, is damage of its history, and never loss."""
     return [
         Damage(
             "delivered",
             f"history/delivered/{a.members[0]}.parquet",
-            f"{a.count} deliveries of {a.topic}-{a.partition} are missing",
+            DAMAGE[a.cause].format(f"{a.count:,}", f"{a.topic}-{a.partition}"),
         )
         for a in anomalies
         if a.kind == KIND_OF_DAMAGE
@@ -111,19 +116,18 @@ def _history(
     tables: Tables, anomalies: Sequence[Anomaly], facts: Facts, damage: Sequence[Damage], failure: str
 ) -> Check:
     """Unknown when any part of the history is missing or damaged, or nothing was recorded."""
-    mine = [(a, Severity.NOTE) for a in anomalies if a.kind == KIND_OF_DAMAGE]
+    mine = [(a, Severity.NOTE, "") for a in anomalies if a.kind == KIND_OF_DAMAGE]
     findings = list(_findings(tables, mine, ""))
-    if damage:
-        examples = tuple({"sentence": _told(d), "witnesses": []} for d in damage[:EXAMPLES_MAX])
-        findings.append(Finding("damaged-file", Severity.NOTE, len(damage), "", examples))
-    reason = failure or (_told(damage[0]) if damage else "") or ("" if facts.delivered else "nothing was delivered")
+    files = [str(d) for d in damage if d.file]
+    if files:
+        examples = tuple({"sentence": told, "witnesses": []} for told in files[:EXAMPLES_MAX])
+        findings.append(Finding("damaged-file", Severity.NOTE, len(files), "", examples))
+    broken_off = [str(d) for d in damage if not d.file]
+    nothing = [] if facts.delivered else ["nothing was delivered"]
+    reason = next(filter(None, [*broken_off, failure, *files, *nothing]), "")
     validity = Validity.UNKNOWN if reason else Validity.VALID
     told = reason or "every part of the history is there and has no hole"
     return Check("history", "the history is whole", validity, facts.delivered, told, tuple(findings))
-
-
-def _told(damage: Damage) -> str:
-    return f"{damage.file}: {damage.what}"
 
 
 class _Judging:
@@ -132,25 +136,25 @@ class _Judging:
     def __init__(self, tables: Tables, facts: Facts, damage: Sequence[Damage], failure: str, promise: Promise) -> None:
         self.tables, self.facts, self.promise = tables, facts, promise
         self.name = codec.snake(type(promise).__name__)
+        self.damage = damage
         self.needs: Needs = needs_of(self.name)
-        hurt = [d for d in damage if d.part in self.needs.parts]
+        hurt = [str(d) for d in damage if d.part in self.needs.parts]
         failed = [why for kind, why in facts.failed.items() if kind in promise.kinds]
-        self.doubts = [failure] if failure else [*map(_told, hurt), *failed]
+        self.doubts = [failure] if failure else [*hurt, *failed]
 
     def check(self, anomalies: Iterable[Anomaly]) -> Check:
-        """What this promise makes of the anomalies of its kinds."""
-        judged = [(a, self._severity(a)) for a in anomalies if a.kind in self.promise.kinds]
+        """What this promise makes of the anomalies of its kinds. A certain violation counts, whatever is in doubt."""
+        mine = [a for a in anomalies if a.kind in self.promise.kinds]
+        doubted = {a: doubt for a in mine if self._severity(a) == Severity.VIOLATION and (doubt := self._doubt(a))}
+        judged = [(a, Severity.NOTE if a in doubted else self._severity(a), doubted.get(a, "")) for a in mine]
         findings = tuple(_findings(self.tables, judged, str(self.promise)))
         facts, minimum = self.needs.facts(self.tables, self.facts), self.needs.minimum(self.tables)
         violations = [f for f in findings if f.severity == Severity.VIOLATION]
-        stalled = [a for a, severity in judged if severity == Severity.NOTE]
-        if self.doubts:
-            validity, reason = Validity.UNKNOWN, self.doubts[0]
-        elif violations:
+        doubts = [*self.doubts, *doubted.values()]
+        if violations:
             validity, reason = Validity.INVALID, _broken(violations)
-        elif stalled:
-            validity = Validity.UNKNOWN
-            reason = f"{stalled[0].kind} was seen while the host itself stood still: look at its load and run again"
+        elif doubts:
+            validity, reason = Validity.UNKNOWN, doubts[0]
         elif facts < minimum:
             validity = Validity.UNKNOWN
             reason = f"{facts:,} {self.needs.unit} were judged, and {minimum:,} are needed: {self.needs.remedy}"
@@ -159,12 +163,15 @@ class _Judging:
         return Check(self.name, str(self.promise), validity, facts, reason, findings)
 
     def _severity(self, anomaly: Anomaly) -> Severity:
-        """What the promise says; a stop during a stall of the host proves nothing and is a note."""
-        severity = Severity(self.promise.severity(anomaly.kind, anomaly.cause, anomaly.excuse))
-        liveness = self.promise.kinds[anomaly.kind] == "liveness"
-        if liveness and severity == Severity.VIOLATION and measures.stalled(self.tables, anomaly):
-            return Severity.NOTE
-        return severity
+        return Severity(self.promise.severity(anomaly.kind, anomaly.cause, anomaly.excuse))
+
+    def _doubt(self, anomaly: Anomaly) -> str:
+        """Why a violation is not certain; empty when it is."""
+        if damage := certainty.doubt(anomaly, self.damage):
+            return f"{anomaly.kind} was seen, but what is missing may explain it: {damage}"
+        if self.promise.kinds[anomaly.kind] == "liveness" and measures.stalled(self.tables, anomaly):
+            return f"{anomaly.kind} was seen while the host itself stood still: look at its load and run again"
+        return ""
 
 
 def _broken(violations: Sequence[Finding]) -> str:
@@ -173,16 +180,16 @@ def _broken(violations: Sequence[Finding]) -> str:
     return f"{worst.kind}: {told}"
 
 
-def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity]], promise: str) -> Iterable[Finding]:
-    """One finding for each kind, severity, cause and excuse; violations first, then by count."""
-    groups: dict[tuple[str, Severity, str, str], list[Anomaly]] = defaultdict(list)
-    for anomaly, severity in judged:
-        groups[anomaly.kind, severity, anomaly.cause, anomaly.excuse].append(anomaly)
+def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity, str]], promise: str) -> Iterable[Finding]:
+    """One finding for each kind, severity, cause, excuse and doubt; violations first, then by count."""
+    groups: dict[tuple[str, Severity, str, str, str], list[Anomaly]] = defaultdict(list)
+    for anomaly, severity, doubt in judged:
+        groups[anomaly.kind, severity, anomaly.cause, anomaly.excuse, doubt].append(anomaly)
     order = list(Severity)
     found = []
-    for (kind, severity, cause, excuse), those in groups.items():
+    for (kind, severity, cause, excuse, doubt), those in groups.items():
         permitted = f"permitted by {promise}" if severity == Severity.PERMITTED and promise else ""
-        reason = ", ".join(filter(None, (cause, excuse))) or permitted
+        reason = doubt or ", ".join(filter(None, (cause, excuse))) or permitted
         telling = sorted(those, key=lambda a: (-a.count, a.from_ns, a))[:EXAMPLES_MAX]
         examples: tuple[Mapping[str, Any], ...] = tuple(example(tables, a) for a in telling)
         found.append(Finding(kind, severity, sum(a.count for a in those), reason, examples))
@@ -192,7 +199,7 @@ def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity]], promis
 def _unpromised(tables: Tables, anomalies: Iterable[Anomaly], promises: Iterable[Promise]) -> list[Check]:
     """What was seen and nobody promised anything about, as notes."""
     kinds = {KIND_OF_DAMAGE, *(kind for promise in promises for kind in promise.kinds)}
-    notes = [(a, Severity.NOTE) for a in anomalies if a.kind not in kinds]
+    notes = [(a, Severity.NOTE, "") for a in anomalies if a.kind not in kinds]
     if not notes:
         return []
     findings = tuple(_findings(tables, notes, ""))

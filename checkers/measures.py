@@ -50,7 +50,7 @@ def recovery_s(tables: Tables, step: Step) -> float | None:
 
 
 def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
-    """Every round: when, how long, who, the members' reason, and the fault step that was in effect or just over."""
+    """Every round: when, how long, who, the members' reason, and the last fault step that fired before it began."""
     return tuple(
         {
             "generation": r.generation,
@@ -61,7 +61,7 @@ def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
             "took_s": round((r.end_ns - r.begin_ns) / NS, 3),
             "members": list(r.members),
             "reason": r.reason,
-            "step": max((s.step for s in tables.steps if s.begun_ns and s.begun_ns <= r.end_ns), default=None),
+            "step": max((s.step for s in tables.steps if s.begun_ns and s.begun_ns <= r.begin_ns), default=None),
         }
         for r in tables.rounds
     )

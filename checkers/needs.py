@@ -41,7 +41,7 @@ def _partitions_after_heal(tables: Tables, facts: Facts) -> int:
     return len(tables.partitions) if tables.quiet.end_ns and facts.visible else 0
 
 
-_ALL = frozenset({"scenario", "plan", "partitions", "events", "delivered"})
+_ALL = frozenset({"run", "scenario", "plan", "partitions", "events", "delivered"})
 _LONGER = "let the run go on longer, or lower min_records of the scenario"
 _OTHER = Needs(_ALL | {"produced", "log"}, "deliveries", _LONGER, lambda t, f: f.delivered, lambda t: 1)
 _NEEDS = {

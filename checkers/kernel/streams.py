@@ -78,8 +78,29 @@ def _sought_ns(part: Part, stream: Stream) -> int:
 
 
 def history_incomplete(part: Part) -> None:
-    """``history-incomplete``: the counter ``ord`` of an incarnation has a hole, or a number twice."""
-    rows = part.rows
+    """``history-incomplete``: a counter ``ord`` has a hole, or a number twice; a delivery before its assignment."""
+    _counters(part, part.rows)
+    rows = part.rows.by_interval
+    for stream in rows.streams:
+        interval = part.interval_of(stream.who, stream.interval)
+        if interval is not None:
+            _early(part, rows, stream, interval.assigned_begin_ns)
+
+
+def _early(part: Part, rows: Rows, stream: Stream, assigned_ns: int) -> None:
+    early = stream.begin + np.flatnonzero(rows.delivered_ns[stream.begin : stream.end] < assigned_ns)
+    part.tallies.put_many(
+        "history-incomplete",
+        part.tp,
+        [rows.who[early]],
+        lambda who: Label((rows.names[who],), "early"),
+        first=rows.offset[early],
+        from_ns=rows.delivered_ns[early],
+        to_ns=np.full(len(early), assigned_ns),
+    )
+
+
+def _counters(part: Part, rows: Rows) -> None:
     missing = np.diff(rows.ord, prepend=-1) - 1
     first = np.array(rows.bounds[:-1], np.int64)
     first = first[first < len(rows)]

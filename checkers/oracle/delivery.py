@@ -119,21 +119,28 @@ def unconsumed(history: History) -> Iterator[Sighting]:
 
 
 def history_incomplete(history: History) -> Iterator[Sighting]:
-    """``history-incomplete``: the counter ``ord`` of an (incarnation, tp) does not go 0, 1, 2, ...
+    """``history-incomplete``: the rows of an (incarnation, tp) cannot be all that there were, or not as they are.
 
-    One sighting at each row whose ord is not the one before plus 1. cause ``hole`` (count: ords missing) or ``twice``
-    (count 1); offset: that row's; times: delivered_ns of the row before (0: there is none) and of that row.
+    * One sighting at each row whose ``ord`` is not the one before plus 1, the first being 0. cause ``hole`` (count:
+      ords missing) or ``twice`` (count 1); times: delivered_ns of the row before (0: there is none) and of that row.
+    * One at each row that was delivered before its interval was assigned. cause ``early``; times: delivered_ns and the
+      interval's assigned_begin_ns.
+
+    offset: that row's; members: the incarnation.
     """
     for tp, rows in history.rows.items():
         before: dict[str, tuple[int, int]] = {}
         for row in rows:
             last, at = before.get(row.incarnation, (-1, 0))
-            missing = row.ord - last - 1
+            missing, members = row.ord - last - 1, (row.incarnation,)
             if missing:
                 cause, count = ("hole", missing) if missing > 0 else ("twice", 1)
-                members = (row.incarnation,)
                 yield Sighting("history-incomplete", tp, members, cause, "", row.offset, at, row.delivered_ns, count)
             before[row.incarnation] = (row.ord, row.delivered_ns)
+            interval = history.interval(row)
+            if interval and row.delivered_ns < interval.assigned_begin_ns:
+                times = (row.delivered_ns, interval.assigned_begin_ns)
+                yield Sighting("history-incomplete", tp, members, "early", "", row.offset, *times)
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

@@ -14,7 +14,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers.tables import coordinator, lives
+from fencepost.checkers.tables import coordinator, lives, wholeness
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.records import Records, load_records
 from fencepost.checkers.tables.rows import (
@@ -33,14 +33,14 @@ from fencepost.checkers.tables.rows import (
     Step,
     Window,
 )
-from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
+from fencepost.history import EventKind
 from fencepost.model import TopicPartition
 
 __all__ = ["PARTS", "Records", "Tables", "load", "load_records"]
 
 # The parts of a history, by which checks say what they need and damage says what it hurts.
 PARTS = (
-    *("scenario", "plan", "clock", "partitions", "events", "delivered", "produced", "log"),
+    *("run", "scenario", "promises", "plan", "clock", "partitions", "events", "delivered", "produced", "log"),
     *("offsets", "requests", "metadata", "host"),
 )
 
@@ -52,9 +52,9 @@ class Tables:
     Attributes:
         scenario: ``scenario.json`` as it is; ``asked`` is the scenario proper.
         origin_ns: the run's start; sentences count seconds from here.
-        incarnation_of: member id -> incarnation, where exactly one can be meant.
         leaders: (at_ns, uncertainty_ns, tp, leader) of every change of a leader, -1 = none.
         phases: the window of each phase by name; an end of 0 means that it never ended.
+        broken_off: the phase in which the run was interrupted; empty when it went through.
     """
 
     run: Path
@@ -74,9 +74,9 @@ class Tables:
     acts: tuple[Act, ...] = ()
     stalls: tuple[Window, ...] = ()
     phases: Mapping[str, Window] = field(default_factory=dict)
+    broken_off: str = ""
     terms: tuple[tuple[int, int, int], ...] = ()
     leaders: tuple[tuple[int, int, int, int], ...] = ()
-    incarnation_of: Mapping[str, str] = field(default_factory=dict)
     damage: tuple[Damage, ...] = ()
 
     @property
@@ -108,8 +108,10 @@ class Tables:
         """Every committed offset that somebody may have fetched between two moments; -1 stands for none.
 
         That is: the last one that was certainly in force at ``from_ns`` (a member had its "ok") and all that were
-        appended, or may have been, after it and before ``to_ns``.
+        appended, or may have been, after it and before ``to_ns``. Moments in the wrong order, which only a history that
+        was tampered with has, are taken in the right one.
         """
+        from_ns, to_ns = sorted((from_ns, to_ns))
         rows = self._by_tp[0].get(tp, [])
         certain = [n for n, a in enumerate(rows) if a.answered_ns and a.answered_ns <= from_ns]
         possible = [a.offset for a in rows[certain[-1] if certain else 0 :] if a.at_ns - a.uncertainty_ns <= to_ns]
@@ -165,6 +167,7 @@ def load(run: Path) -> Tables:
     partitions = _partitions(reader)
     numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values()}
     events = reader.events()
+    phases = lives.phases(events or reader.unsealed_events("harness"))
     offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl")
     requests = reader.lines("requests", "history/coordinator/requests.jsonl")
     metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl")
@@ -174,9 +177,8 @@ def load(run: Path) -> Tables:
     commits = lives.commits(events, numbers)
     who = coordinator.incarnations(events, requests, known)
     given, gone = coordinator.assignments(offsets, who, numbers)
-    _check_versions(reader, scenario)
-    _check_records(reader)
-    _check_seal(reader, known)
+    broken_off = lives.broken_off(phases)
+    wholeness.check(reader, scenario, events, known, broken_off)
     return Tables(
         run=run,
         scenario=scenario,
@@ -192,20 +194,18 @@ def load(run: Path) -> Tables:
         rounds=coordinator.rounds(offsets, requests, who),
         steps=steps,
         seeks=tuple(
-            Seek(tp, e["actor"], e["offset"] or 0, e["begin_ns"], e["end_ns"] or FOREVER)
+            Seek(tp, e["actor"], -1 if e["offset"] is None else e["offset"], e["begin_ns"])
             for e, tp in lives.placed(events, numbers, EventKind.SEEK)
         ),
         acts=tuple(
-            Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"], e["end_ns"])
+            Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
             for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
         ),
         stalls=tuple(Window(int(s["from_ns"]), int(s["to_ns"])) for s in host if s.get("kind") == "stall"),
-        phases={
-            str(e["detail"].get("name")): Window(e["begin_ns"], e["end_ns"]) for e in events if e["kind"] == "phase"
-        },
+        phases=phases,
+        broken_off=broken_off,
         terms=coordinator.terms(offsets),
         leaders=coordinator.leaders(metadata, numbers),
-        incarnation_of=who,
         damage=tuple(reader.damage),
     )
 
@@ -217,31 +217,5 @@ def _partitions(reader: Reader) -> dict[int, Partition]:
     for entry in value.get("partitions", value.get("")) or ():
         name = TopicPartition(str(entry["topic"]), int(entry["partition"]))
         tp = int(entry["tp"])
-        found[tp] = Partition(tp, name, int(entry.get("log_start", 0)), int(entry.get("log_end", -1)))
+        found[tp] = Partition(tp, name, int(entry.get("log_start", 0)))
     return found
-
-
-def _check_versions(reader: Reader, scenario: Mapping[str, Any]) -> None:
-    version = scenario.get("format_version", FORMAT_VERSION)
-    if version != FORMAT_VERSION:
-        reader.note("scenario", "scenario.json", f"it has format version {version}; {FORMAT_VERSION} can be judged")
-
-
-def _check_records(reader: Reader) -> None:
-    """Whether the record files are there and have readable footers; their rows are read by the finders."""
-    for part, columns in (("delivered", DELIVERED_COLUMNS), ("produced", PRODUCED_COLUMNS), ("log", LOG_COLUMNS)):
-        for path in reader.files(part, part):
-            reader.footer(part, path, columns)
-
-
-def _check_seal(reader: Reader, known: Mapping[str, Life]) -> None:
-    """What the seal found damaged, and members that began to run and left no file."""
-    for entry in reader.json("events", "history/seal.json").get("files") or ():
-        file = str(entry.get("file", ""))
-        part = "events" if file.startswith("events/") else "produced" if "/producer" in file else "delivered"
-        for what in entry.get("damage") or ():
-            reader.note(part, f"history/{file}", str(what))
-    for life in known.values():
-        name = f"history/delivered/{life.incarnation}.parquet"
-        if life.last_sign_ns and not (reader.run / name).exists():
-            reader.note("delivered", name, "it is missing, but this member ran")

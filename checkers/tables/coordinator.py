@@ -80,8 +80,8 @@ def assignments(
             for member_id in left:
                 ledger.remove(member_id, line)
         elif kind == "current" and not deleted:
-            pending = line.get("pending_revocation", line.get("pending"))
-            ledger.change({line["member_id"]: _tps(line.get("assigned"), numbers) | _tps(pending, numbers)}, line)
+            pending = _tps(line.get("pending_revocation"), numbers)
+            ledger.change({line["member_id"]: _tps(line.get("assigned"), numbers) | pending}, line)
         elif kind in ("current", "member") and deleted:
             ledger.remove(line["member_id"], line)
     return tuple(ledger.given), tuple(ledger.gone)
@@ -133,7 +133,7 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
     joins = sorted(
         (int(r["start_ns"]), str(r.get("reason") or ""))
         for r in requests
-        if r.get("api") in ("JOIN_GROUP", "JoinGroup") and r.get("start_ns")
+        if r.get("api") == "JOIN_GROUP" and r.get("start_ns")
     )
     found: list[Round] = []
     for line in lines:
@@ -149,7 +149,8 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
         these = [join for join in joins if since < join[0] <= at]
         members = tuple(who.get(m["member_id"], m["member_id"]) for m in line.get("members") or ())
         reason = next((why for _, why in these if why), "")
-        found.append(Round(int(line.get("term", -1)), int(number), these[0][0] if these else at, at, members, reason))
+        begin, blur = these[0][0] if these else at, int(line.get("uncertainty_ns") or 0)
+        found.append(Round(int(line.get("term", -1)), int(number), begin, at, members, reason, blur))
     return tuple(found)
 
 

@@ -1,4 +1,4 @@
-"""Events to lives, assignment intervals and fault steps. Pure; called by ``tables.load`` alone."""
+"""Events to phases, lives, assignment intervals and fault steps. Pure; called by ``tables.load`` alone."""
 
 from __future__ import annotations
 
@@ -12,6 +12,18 @@ from fencepost.history import EventKind
 
 Event = Mapping[str, Any]
 MEMBER_EVENTS = frozenset({"started", "assigned", "revoked", "lost", "commit", "seek", "error", "closed"})
+
+
+def phases(events: Iterable[Event]) -> dict[str, Window]:
+    """The window of each phase by name; an end of 0 means that it never ended."""
+    found = (e for e in events if e["kind"] == EventKind.PHASE)
+    return {str(e["detail"].get("name")): Window(e["begin_ns"], e["end_ns"]) for e in found}
+
+
+def broken_off(windows: Mapping[str, Window]) -> str:
+    """In which phase the run was interrupted: the last one that never ended; empty when there is none."""
+    endless = [(window.begin_ns, name) for name, window in windows.items() if not window.end_ns]
+    return max(endless, default=(0, ""))[1]
 
 
 def steps(events: Iterable[Event], plan: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
@@ -153,28 +165,11 @@ def commits(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> 
             generation=-1 if e["generation"] is None else e["generation"],
             begin_ns=e["begin_ns"],
             end_ns=e["end_ns"],
-            outcome=_outcome(e),
-            error=_error(e),
-            mode=str(e["detail"].get("mode") or ""),
+            outcome=(e["outcome"] or "info") if e["end_ns"] else "info",
+            error=e["error"] or "",
         )
         for e, tp in placed(events, numbers, EventKind.COMMIT)
     )
-
-
-def _error(event: Mapping[str, Any]) -> str:
-    """The error of this row's partition: answers that differ are told one by one in the detail."""
-    each = event["detail"].get("errors")
-    if isinstance(each, Mapping):
-        return str(each.get(f"{event['topic']}-{event['partition']}") or "")
-    return event["error"] or ""
-
-
-def _outcome(event: Mapping[str, Any]) -> str:
-    if not event["end_ns"]:
-        return "info"
-    if isinstance(event["detail"].get("errors"), Mapping):
-        return "info" if _error(event) else "ok"
-    return event["outcome"] or "info"
 
 
 def placed(

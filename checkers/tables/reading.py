@@ -66,6 +66,25 @@ class Reader:
 
         return self._try("events", "history/events.parquet", read) or []
 
+    def unsealed_events(self, actor: str) -> list[dict[str, Any]]:
+        """What can be read of an actor's own event lines, which the seal makes ``events.parquet`` of.
+
+        The last line of an id wins. No damage is noted: where there is no seal, that is said of the table.
+        """
+        found: dict[int, dict[str, Any]] = {}
+        path = self.run / "history" / "events" / f"{actor}.jsonl"
+        for line in path.read_bytes().splitlines() if path.exists() else ():
+            try:
+                event = json.loads(line)
+                found[int(event["id"])] = {
+                    **{name: int(event[name]) for name in ("begin_ns", "end_ns")},
+                    "kind": event["kind"],
+                    "detail": dict(event["detail"]),
+                }
+            except (ValueError, KeyError, TypeError):
+                continue  # the last line of a writer that was killed is torn
+        return list(found.values())
+
     def files(self, part: str, folder: str) -> list[Path]:
         """The Parquet files of a folder of the history; none is damage."""
         found = sorted((self.run / "history" / folder).glob("*.parquet"))

@@ -34,12 +34,11 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Partition:
-    """One topic-partition; at the audit its log held the offsets from ``log_start`` to before ``log_end``."""
+    """One topic-partition; at the audit its log began at ``log_start``."""
 
     tp: int
     name: TopicPartition
     log_start: int = 0
-    log_end: int = -1
 
 
 @dataclass(frozen=True)
@@ -108,7 +107,6 @@ class Commit:
     end_ns: int
     outcome: str
     error: str = ""
-    mode: str = ""
 
 
 @dataclass(frozen=True)
@@ -163,6 +161,7 @@ class Round:
     end_ns: int
     members: tuple[str, ...] = ()
     reason: str = ""
+    uncertainty_ns: int = 0
 
 
 @dataclass(frozen=True)
@@ -189,13 +188,12 @@ class Step:
 
 @dataclass(frozen=True)
 class Seek:
-    """The program itself moved its position."""
+    """The program itself moved its position, to ``offset``."""
 
     tp: int
     incarnation: str
     offset: int
     begin_ns: int
-    end_ns: int
 
 
 @dataclass(frozen=True)
@@ -205,7 +203,6 @@ class Act:
     what: str
     tp: int
     begin_ns: int
-    end_ns: int
 
 
 @dataclass(frozen=True)
@@ -215,6 +212,9 @@ class Damage:
     part: str
     file: str
     what: str
+
+    def __str__(self) -> str:
+        return f"{self.file}: {self.what}" if self.file else self.what
 
 
 @dataclass(frozen=True)

@@ -219,7 +219,12 @@ class HistoryBuilder:
         self.coordinator: list[dict[str, Any]] = []
         self.metadata: list[dict[str, Any]] = []
         self.host: list[dict[str, Any]] = [{"kind": "summary"}]
-        self.phases = {"warm-up": (0.0, 1.0), "heal": (20.0, 20.1), "drain": (20.1, 40.0)}
+        self.requests: list[dict[str, Any]] = []
+        self.phases: dict[str, tuple[float, float | None]] = {
+            "warm-up": (0.0, 1.0),
+            "heal": (20.0, 20.1),
+            "drain": (20.1, 40.0),
+        }
         self.harness = EventLog(self.run.history / "events" / "harness.jsonl", "harness")
         self.term = 1
         self._has: dict[str, set[int]] = {}
@@ -269,6 +274,11 @@ class HistoryBuilder:
                 self.takes(other, tp, at - STEP_S)
         self._has.setdefault(member.member_id, set()).add(tp)
         self._assignment(member.member_id, at)
+
+    def join(self, member: MemberTeller, at: float) -> None:
+        """The request of a member to join the (classic) group, of which the next generation's round began."""
+        slot, times = int(member.name.split("-")[1].split(".")[0]), {"start_ns": ns(at), "end_ns": ns(at + STEP_S)}
+        self.requests.append({"api": "JOIN_GROUP", "slot": slot, "member_id": member.member_id, **times})
 
     def takes(self, member: MemberTeller, tp: int, at: float) -> None:
         """The coordinator takes a partition away."""
@@ -332,10 +342,12 @@ class HistoryBuilder:
         where = {"topic": name.topic, "partition": name.partition, "leader": broker, "change": "leader"}
         self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": BLUR_NS, **where})
 
-    def seal(self, without: Iterable[str] = ()) -> Path:
-        """Write everything and seal it; ``without`` names files (below the run folder) to take away afterwards."""
+    def seal(self, without: Iterable[str] = (), sealed: bool = True) -> Path:
+        """Write everything and seal it (unless ``sealed`` is False); ``without`` names files (below the run folder) to
+        take away afterwards. A phase whose end is None never ended."""
         for name, (begin, end) in self.phases.items():
-            self.harness.note("phase", detail={"name": name}, begin_ns=ns(begin), end_ns=ns(end))
+            end_ns = 0 if end is None else ns(end)
+            self.harness.note("phase", detail={"name": name}, begin_ns=ns(begin), end_ns=end_ns)
         for log in (self.harness, *(m.events for m in self.members)):
             log.close()
         scenario = {"name": "history", "group": {"config": self.config}, "promises": self.promises}
@@ -351,10 +363,11 @@ class HistoryBuilder:
         self.coordinator.sort(key=lambda line: (line["at_ns"], line["order"]))
         for order, line in enumerate(self.coordinator):
             line["order"] = order
-        for name, lines in (("offsets", self.coordinator), ("metadata", self.metadata), ("requests", [])):
+        for name, lines in (("offsets", self.coordinator), ("metadata", self.metadata), ("requests", self.requests)):
             _write_lines(self.run.history / "coordinator" / f"{name}.jsonl", lines)
         _write_lines(self.run.history / "host.jsonl", self.host)
-        seal(self.run.path)
+        if sealed:
+            seal(self.run.path)
         for name in without:
             path = self.run.path / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()

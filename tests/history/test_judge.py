@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from fencepost.checkers import oracle
-from fencepost.checkers.judge import judge
-from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Bounds, Facts
+from fencepost.checkers import certainty, oracle
+from fencepost.checkers.judge import KIND_OF_DAMAGE, Finder, judge
+from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.tables import PARTS, Tables
+from fencepost.checkers.tables.rows import Bounds, Damage, Facts
 from fencepost.errors import ScenarioError
+from fencepost.evidence.seal import seal
 from fencepost.model import Anomaly, Check, Severity, Validity, Verdict
-from history.builder import HistoryBuilder
+from history.builder import HistoryBuilder, MemberTeller, ns
 
 DEFAULT = [{"type": name} for name in ("delivery", "order", "ownership", "progress")]
 PROCESSING = [{"type": "ownership", "of": "processing"}]
@@ -149,18 +152,18 @@ def test_an_empty_run_is_unknown(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "hurt"),
+    ("name", "hurt"),  # the loss itself is certain where "delivery" is not hurt: then it is invalid
     [
-        ("history/events.parquet", {"delivery", "order", "ownership", "progress"}),
+        ("history/events.parquet", {"faults", "delivery", "order", "ownership", "progress"}),
         ("history/delivered/member-0.1.parquet", {"delivery", "order", "ownership", "progress"}),
         ("history/log/audit.parquet", {"delivery", "order", "progress"}),
-        ("history/produced", {"delivery", "progress"}),
+        ("history/produced", {"progress"}),
         ("history/coordinator/offsets.jsonl", {"delivery", "ownership", "progress"}),
         ("history/coordinator/requests.jsonl", set()),
         ("history/host.jsonl", {"progress"}),
         ("history/partitions.json", {"delivery", "order", "ownership", "progress"}),
-        ("plan.json", {"delivery", "order", "ownership", "progress"}),
-        ("history/seal.json", {"delivery", "order", "ownership", "progress"}),
+        ("plan.json", {"faults", "order", "ownership", "progress"}),
+        ("history/seal.json", {"faults", "delivery", "order", "ownership", "progress"}),
         ("scenario.json", set()),
     ],
 )
@@ -176,6 +179,8 @@ def test_damage_makes_unknown_what_depends_on_it_and_names_the_file(
     verdict = judge(run, oracle.judge)
     unknown = {c.check for c in verdict.checks if c.validity == Validity.UNKNOWN}
     assert unknown == {"history", *hurt}
+    loss = {c.check for c in verdict.checks if c.validity == Validity.INVALID}
+    assert loss == {"delivery"} - hurt if name != "scenario.json" else not loss
     named = name.removesuffix("/audit.parquet") if how == "missing" else name
     assert named in check(verdict, "history").reason
     assert all(named in c.reason for c in verdict.checks if c.check in hurt)
@@ -287,3 +292,195 @@ def test_the_verdict_holds_faults_rebalances_and_measures(tmp_path: Path) -> Non
     assert verdict.rebalances[0]["members"] == ["member-0.1"]
     assert verdict.measures["records_processed"] == 14
     assert verdict.measures["recovery_s"] == 0.0
+
+
+def test_a_rebalance_belongs_to_the_last_step_that_fired_before_it_began(tmp_path: Path) -> None:
+    h = builder(tmp_path, classic=True)
+    a, b = h.member(0), h.member(1)
+    a.assigned(1)
+    h.fault("pause", 3, 4, step=0, members=(a.name,))
+    h.join(b, 5)
+    h.fault("kill", 6, step=1)
+    b.assigned(7)
+    rounds = judge(h.seal(), oracle.judge).rebalances
+    assert [(r["begin_s"], r["step"]) for r in rounds[:2]] == [(0.99, None), (5.0, 0)]
+
+
+@pytest.mark.parametrize("sealed", [True, False])
+def test_an_interrupted_run_says_in_which_phase_it_ended(tmp_path: Path, sealed: bool) -> None:
+    h = builder(tmp_path)
+    good_life(h)
+    h.phases = {"provision": (0.0, 0.5), "warm-up": (0.5, 1.0), "chaos": (1.0, None)}
+    missing = ["history/log", "history/coordinator", "history/partitions.json"]  # no audit was made
+    verdict = judge(h.seal(without=missing, sealed=sealed), oracle.judge)
+    assert verdict.validity == Validity.UNKNOWN
+    said = {c.check: c.reason for c in verdict.checks if c.check != "faults"}
+    assert set(said) == {"history", "delivery", "order", "ownership", "progress"}
+    expected = "the run ended in phase chaos, and what should have followed is not in its history"
+    assert set(said.values()) == {expected}
+
+
+def test_a_run_that_went_through_is_not_said_to_be_interrupted(tmp_path: Path) -> None:
+    h = builder(tmp_path)
+    good_life(h)
+    h.phases["audit"], h.phases["seal"] = (40.0, 40.5), (40.5, 40.6)
+    assert judge(h.seal(), oracle.judge).validity == Validity.VALID
+
+
+def test_an_interrupted_run_is_still_invalid_when_what_it_tells_is_wrong(tmp_path: Path) -> None:
+    h = builder(tmp_path)
+    h.phases = {"warm-up": (0.0, 1.0), "chaos": (1.0, None)}
+    a, _ = rewinding(h)
+    verdict = judge(h.seal(without=["history/log", "history/coordinator"]), oracle.judge)
+    delivery = check(verdict, "delivery")
+    assert (verdict.validity, delivery.validity) == (Validity.INVALID, Validity.INVALID)
+    assert delivery.reason.startswith(f"rewind: {a.name} was given 2 records of orders-0 (offsets 2 to 3) again")
+
+
+def rewinding(h: HistoryBuilder) -> tuple[MemberTeller, MemberTeller]:
+    """One member goes back inside its assignment, and another does well."""
+    h.write(6)
+    h.write(6, tp=1) if len(h.partitions) > 1 else None
+    a, b = h.member(0), h.member(1)
+    a.assigned(1)
+    a.process(range(4), 2)
+    a.process(range(2, 6), 3)
+    a.commit(6, 4)
+    if len(h.partitions) > 1:
+        b.assigned(1, tp=1)
+        b.process(range(6), 2, tp=1)
+        b.commit(6, 4, tp=1)
+    a.close(38)
+    b.close(39)
+    return a, b
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("history/delivered/member-1.1.parquet", Validity.INVALID),
+        ("history/delivered/member-0.1.parquet", Validity.UNKNOWN),
+        ("history/log/audit.parquet", Validity.INVALID),
+        ("history/produced/producer-0.parquet", Validity.INVALID),
+        ("history/coordinator/offsets.jsonl", Validity.INVALID),
+        ("history/events.parquet", Validity.UNKNOWN),
+    ],
+)
+@pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
+def test_a_certain_violation_counts_whatever_is_missing_elsewhere(
+    tmp_path: Path, name: str, expected: Validity, finder: Finder
+) -> None:
+    h = builder(tmp_path, partitions=2)
+    rewinding(h)
+    verdict = judge(h.seal(without=[name]), finder)
+    delivery = check(verdict, "delivery")
+    assert (delivery.validity, check(verdict, "history").validity) == (expected, Validity.UNKNOWN)
+    found = {f.kind: f.severity for f in delivery.findings}
+    assert found.get("rewind", Severity.NOTE) == (Severity.VIOLATION if expected == Validity.INVALID else Severity.NOTE)
+
+
+@pytest.mark.parametrize("actor", ["member-0.1", "member-1.1", "harness"])
+def test_event_lines_that_are_damaged_hurt_whom_they_are_about(tmp_path: Path, actor: str) -> None:
+    h = builder(tmp_path, partitions=2)
+    rewinding(h)
+    run = h.seal(sealed=False)
+    with (run / "history" / "events" / f"{actor}.jsonl").open("a") as lines:
+        lines.write("no event\n")
+    seal(run)
+    expected = Validity.INVALID if actor == "member-1.1" else Validity.UNKNOWN
+    assert check(judge(run, oracle.judge), "delivery").validity == expected
+
+
+@pytest.mark.parametrize(
+    ("lacks", "expected"),
+    [
+        ([], Validity.INVALID),
+        (["history/log/audit.parquet"], Validity.UNKNOWN),
+        (["history/delivered/member-0.1.parquet"], Validity.INVALID),
+    ],
+)
+def test_a_lost_write_is_certain_only_with_the_audit(tmp_path: Path, lacks: list[str], expected: Validity) -> None:
+    h = builder(tmp_path, [{"type": "delivery"}])
+    good_life(h)
+    del h.log[4]
+    verdict = judge(h.seal(without=lacks), oracle.judge)
+    assert check(verdict, "delivery").validity == expected
+
+
+def test_a_rule_that_failed_on_some_records_takes_nothing_from_what_it_found(tmp_path: Path) -> None:
+    def half(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
+        found, facts = oracle.judge(run, tables, bounds)
+        return found, replace(facts, failed=dict.fromkeys(("rewind", "key-order"), "the rule failed"))
+
+    h = builder(tmp_path)
+    rewinding(h)
+    verdict = judge(h.seal(), half)
+    assert check(verdict, "delivery").validity == Validity.INVALID
+    assert check(verdict, "order").validity == Validity.UNKNOWN
+
+
+@pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
+def test_a_delivery_from_before_its_assignment_is_damage_and_no_crash(tmp_path: Path, finder: Finder) -> None:
+    h = builder(tmp_path)
+    h.write(10)
+    a, b = h.member(0), h.member(1)
+    a.assigned(1)
+    a.process(range(10), 2)
+    a.commit(10, 3)
+    a.revoked(4)
+    b.assigned(6)
+    rows = b.process(range(8, 10), 7)
+    for row in rows:
+        row.delivered_ns = ns(1.5)
+    b.close(39)
+    verdict = judge(h.seal(), finder)
+    assert verdict.validity == Validity.UNKNOWN
+    file = "history/delivered/member-1.1.parquet"
+    assert (
+        check(verdict, "history").reason
+        == f"{file}: 2 deliveries of orders-0 are older than the assignment that they name"
+    )
+    assert {c.validity for c in verdict.checks if c.check not in ("faults", "ownership")} == {Validity.UNKNOWN}
+    assert not [c.reason for c in verdict.checks if "failed" in c.reason]
+
+
+def test_every_kind_has_a_ground_that_names_known_parts() -> None:
+    kinds = {kind for of_rule in oracle.rules().values() for kind in of_rule} - {KIND_OF_DAMAGE}
+    assert set(certainty.GROUNDS) == kinds
+    for ground in certainty.GROUNDS.values():
+        assert ground.anywhere | ground.own <= set(PARTS)
+    assert certainty.doubt(Anomaly("a-new-kind", "orders", 0), [Damage("host", "history/host.jsonl", "torn")])
+
+
+@pytest.mark.parametrize(
+    ("file", "actor"),
+    [
+        ("history/delivered/member-2.1.parquet", "member-2.1"),
+        ("history/segments/member-2.1.12.seg", "member-2.1"),
+        ("history/events/harness.jsonl", "harness"),
+        ("history/produced/producer-0.unacked.parquet", "producer-0"),
+        ("history/events.parquet", ""),
+        ("history/delivered", ""),
+        ("history/segments/member-2.1.3.new", ""),
+    ],
+)
+def test_a_file_tells_whom_it_is_about(file: str, actor: str) -> None:
+    assert certainty.whose(file) == actor
+
+
+def test_what_was_seen_and_is_not_certain_is_a_note_that_says_why(tmp_path: Path) -> None:
+    h = builder(tmp_path, [{"type": "delivery"}])
+    good_life(h)
+    verdict = judge(h.seal(without=["history/log"]), oracle.judge)
+    told = {(f.kind, f.severity, f.reason) for f in check(verdict, "delivery").findings}
+    why = "what is missing may explain it: history/log: it holds no Parquet file"
+    assert told == {("lost-write", Severity.NOTE, f"lost-write was seen, but {why}")}
+
+
+def test_a_file_of_a_producer_that_is_missing_is_noticed(tmp_path: Path) -> None:
+    for name in ("producer-0.parquet", "producer-0.unacked.parquet"):
+        h = builder(tmp_path)
+        good_life(h)
+        verdict = judge(h.seal(without=[f"history/produced/{name}"]), oracle.judge)
+        assert verdict.validity == Validity.UNKNOWN
+        assert check(verdict, "delivery").reason == f"history/produced/{name}: it is missing, but this producer ran"

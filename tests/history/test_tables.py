@@ -9,6 +9,7 @@ import pytest
 
 from fencepost.checkers.tables import Tables, coordinator, load
 from fencepost.checkers.tables.rows import FOREVER, Life, Window
+from fencepost_member.commits import by_answer
 from history.builder import BLUR_NS, HistoryBuilder, ns
 
 NUMBERS = {("orders", 0): 0, ("orders", 1): 1}
@@ -104,6 +105,7 @@ def test_what_may_have_been_fetched_is_the_last_certain_commit_and_all_after_it(
     assert tables.committed_between(0, ns(4.0015), ns(4.0016)) == (2, 4, 6)
     assert tables.committed_between(0, ns(4.5), ns(4.6)) == (6,)
     assert tables.committed_between(0, ns(4.5), ns(5)) == (6, -1)
+    assert tables.committed_between(0, ns(4.5), ns(3.5)) == (2, 4, 6)  # nothing that the wrong order may hide
     assert tables.final_committed(0) == -1
 
 
@@ -171,13 +173,10 @@ def test_a_pause_is_proven_from_its_witness_to_its_undo(tmp_path: Path) -> None:
 def test_commits_with_different_answers_are_told_apart(tmp_path: Path) -> None:
     h = HistoryBuilder(tmp_path, partitions=2)
     a = h.member(0)
-    errors = {"orders-1": "NOT_COORDINATOR"}
-    a.events.note(
-        "commit",
-        partitions=[["orders", 0, 3], ["orders", 1, 4]],
-        outcome="info",
-        detail={"mode": "sync", "errors": errors},
-    )
+    for answer in by_answer(
+        {("orders", 0): 3, ("orders", 1): 4}, {("orders", 0): "", ("orders", 1): "NOT_COORDINATOR"}
+    ):
+        a.events.note("commit", detail={"mode": "sync"}, **answer)
     assert [(c.tp, c.outcome, c.error) for c in load(h.seal()).commits] == [
         (0, "ok", ""),
         (1, "info", "NOT_COORDINATOR"),

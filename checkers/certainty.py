@@ -1,0 +1,83 @@
+"""The rule of certainty: when a violation counts although a part of the history is missing or damaged.
+
+A violation is *certain* when nothing that is missing could show it to be harmless: then the promise is broken, whatever
+else is in doubt. What could show that is its *ground*, one for each kind:
+
+* ``anywhere``: parts of which every file matters, because anybody's record could explain the violation away (somebody
+  else finished the record; the coordinator had removed the owner);
+* ``own``: parts of which only the files of the members that it names matter, and those of the harness (its declared
+  acts, the deaths and pauses that it saw).
+
+A violation with damage in its ground is a note, and the promise is unknown. A rule that failed on some records takes
+nothing from what it found in others. "Valid" is another matter: for that, every part must be whole that could hide a
+violation (see ``needs``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+
+from fencepost.checkers.tables import PARTS
+from fencepost.checkers.tables.rows import Damage
+from fencepost.model import Anomaly
+
+HARNESS = "harness"
+
+
+@dataclass(frozen=True)
+class Ground:
+    """What a kind of violation rests on."""
+
+    anywhere: frozenset[str]
+    own: frozenset[str] = frozenset()
+
+
+def _ground(*anywhere: str, own: Iterable[str] = ()) -> Ground:
+    """Nothing can be said without the scenario and the numbers of the partitions."""
+    return Ground(frozenset({"scenario", "partitions", *anywhere}), frozenset(own))
+
+
+_LIVENESS = ("plan", "events", "delivered", "log", "offsets", "host")
+GROUNDS: Mapping[str, Ground] = {
+    "lost-write": _ground("log", own=["events", "produced"]),
+    "phantom": _ground("log", "produced", own=["delivered"]),
+    "unseen": _ground("log", "delivered", "events", "offsets"),
+    "redelivery": _ground("offsets", own=["events", "delivered"]),
+    "avoidable-redelivery": _ground("offsets", own=["events", "delivered"]),
+    "redelivery-below-commit": _ground("offsets", own=["events", "delivered"]),
+    "redelivery-loop": _ground("plan", "offsets", own=["events", "delivered"]),
+    "rewind": _ground(own=["events", "delivered"]),
+    "poll-skip": _ground("log", own=["events", "delivered"]),
+    "key-order": _ground("delivered"),
+    "assignment-overlap": _ground("offsets", own=["events"]),
+    "processing-overlap": _ground(own=["events", "delivered"]),
+    "processing-after-revocation": _ground(own=["events", "delivered"]),
+    "stale-backlog": _ground("offsets", own=["events", "delivered"]),
+    "unconsumed": _ground(*_LIVENESS),
+    "stuck-partition": _ground(*_LIVENESS, "produced", "metadata"),
+}
+_ALL = Ground(frozenset(PARTS))
+
+
+def doubt(anomaly: Anomaly, damage: Iterable[Damage]) -> Damage | None:
+    """The damage that could hide a harmless explanation of the anomaly; None: it is certain."""
+    ground, concerned = GROUNDS.get(anomaly.kind, _ALL), {"", HARNESS, *anomaly.members}
+    return next(
+        (d for d in damage if d.part in ground.anywhere or (d.part in ground.own and whose(d.file) in concerned)),
+        None,
+    )
+
+
+def whose(file: str) -> str:
+    """The actor that a file of the history is about; empty when it is about all of them.
+
+    ``history/delivered/member-2.1.parquet``, ``history/segments/member-2.1.3.seg``, ``history/events/harness.jsonl``.
+    """
+    path = PurePosixPath(file)
+    if path.parent.name in ("events", "delivered"):
+        return path.stem
+    if path.parent.name == "produced":
+        return path.stem.removesuffix(".unacked")
+    return path.stem.rpartition(".")[0] if (path.parent.name, path.suffix) == ("segments", ".seg") else ""

@@ -1,0 +1,112 @@
+"""Whether a step reached the consequence that it was meant to have, by its own doing and not by another step's.
+
+An effect counts for a step only when it certainly began after the step's begin, and
+
+* before the step had *settled*: a session time-out and ``SETTLING_NS`` after it was over (healed; begun, where nothing
+  heals). By then the coordinator gave up whom the step had cut off, and who was let go heard of it and joined again;
+* before the members began to leave because the drain had ended;
+* before another step began that may have caused it as well: of effects in doubt the later step has the better claim.
+
+Steps may overlap, so which steps are such *rivals* depends on the effect. Any step may make the group rebalance. Only
+one that hits no member may move a coordinator. One member may be removed by a step that hits this member, and by one
+that hits no member in particular once the own step is over (until then the own one has the better claim).
+
+A step that hits members and shares its time with rivals, also with earlier ones that are still in effect, has reached
+``rebalanced`` only when one of its own members left the group's records, which is what rebalances a group.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import FOREVER, NS, Gone, Step, Window
+
+SETTLING_NS = 5 * NS  # heartbeats, finding the coordinator and joining again
+SESSION_MS = 45_000  # Kafka's default
+CHECKED = ("fenced", "rebalanced", "coordinator_moved")
+
+
+def reached(tables: Tables, step: Step) -> bool:
+    """Whether the step reached what it expects; an unknown expectation is never reached.
+
+    ``fenced``: every member that it hit lost a partition, or the coordinator's records show it gone. ``rebalanced``: a
+    new generation or epoch began (without the coordinator's records: an assigned callback). ``coordinator_moved``: the
+    offsets log went on in another term.
+    """
+    if not step.begun_ns:
+        return False
+    if step.expect == "fenced":
+        return bool(step.members) and all(_fenced(tables, step, name) for name in step.members)
+    if step.expect == "rebalanced":
+        return _rebalanced(tables, step)
+    return step.expect == "coordinator_moved" and _coordinator_moved(tables, step)
+
+
+def _over_ns(step: Step) -> int:
+    return (step.healed_ns or FOREVER) if step.heals else step.begun_ns
+
+
+def _own_time(tables: Tables, step: Step, rival: Callable[[Step], bool]) -> Window:
+    """When an effect must begin to count for the step, which later rivals cut short."""
+    config = (tables.asked.get("group") or {}).get("config") or {}
+    session_ns = int(config.get("session.timeout.ms", SESSION_MS)) * 1_000_000
+    later = (s.begun_ns for s in tables.steps if s.begun_ns > step.begun_ns and rival(s))
+    settled_ns = min(FOREVER, _over_ns(step) + session_ns + SETTLING_NS)
+    return Window(step.begun_ns, min(settled_ns, _closing_ns(tables), *later))
+
+
+def _closing_ns(tables: Tables) -> int:
+    """When the first member began to leave in the drain; FOREVER when none did."""
+    drain = tables.phases.get("drain", Window(FOREVER, 0))
+    signs = []
+    for life in tables.lives.values():
+        if life.how == "closed" and life.ended_ns >= drain.begin_ns:
+            own = [i.given_up_begin_ns for i in tables.intervals if i.incarnation == life.incarnation and i.how]
+            signs.append(max((ns for ns in own if ns >= drain.begin_ns), default=life.ended_ns))
+    return min(signs, default=FOREVER)
+
+
+def _inside(window: Window, at_ns: int, uncertainty_ns: int = 0) -> bool:
+    return window.begin_ns <= at_ns - uncertainty_ns and at_ns + uncertainty_ns < window.end_ns
+
+
+def _rebalanced(tables: Tables, step: Step) -> bool:
+    window = _own_time(tables, step, lambda other: True)
+    earlier = [Window(s.begun_ns, _over_ns(s)) for s in tables.steps if 0 < s.begun_ns < step.begun_ns]
+    shared = earlier if step.members else []
+    begins = [(r.begin_ns, r.uncertainty_ns) for r in tables.rounds] or [
+        (i.assigned_begin_ns, 0) for i in tables.intervals
+    ]
+    alone = (b for b in begins if not any(s.begin_ns <= b[0] <= s.end_ns for s in shared))
+    return any(_inside(window, *b) for b in alone) or any(_gone(tables, step, name) for name in step.members)
+
+
+def _coordinator_moved(tables: Tables, step: Step) -> bool:
+    window = _own_time(tables, step, lambda other: not other.members)
+    before = max((term for term, at_ns, blur_ns in tables.terms if at_ns - blur_ns < step.begun_ns), default=None)
+    new = (t for t in tables.terms if before is not None and t[0] > before)
+    return any(_inside(window, at_ns, blur_ns) for _, at_ns, blur_ns in new)
+
+
+def _time_of(tables: Tables, step: Step, incarnation: str) -> Window:
+    over_ns = _over_ns(step)
+    return _own_time(tables, step, lambda s: incarnation in s.members or (not s.members and s.begun_ns > over_ns))
+
+
+def _gone(tables: Tables, step: Step, incarnation: str) -> list[Gone]:
+    window = _time_of(tables, step, incarnation)
+    return [g for g in tables.gone if g.incarnation == incarnation and _inside(window, g.at_ns, g.uncertainty_ns)]
+
+
+def _fenced(tables: Tables, step: Step, incarnation: str) -> bool:
+    """Told that it lost a partition, or gone from the coordinator's records: while it was hit or owned a partition, or
+    before it was assigned one again (under another member id; who leaves by itself does not come back)."""
+    own = [i for i in tables.intervals if i.incarnation == incarnation]
+    window = _time_of(tables, step, incarnation)
+    if any(i.how == "lost" and _inside(window, i.given_up_begin_ns) for i in own):
+        return True
+    gone = _gone(tables, step, incarnation)
+    held = any(g.at_ns <= (step.undone_ns or FOREVER) for g in gone)
+    back = any(i.assigned_begin_ns >= g.at_ns - g.uncertainty_ns for i in own for g in gone)
+    return held or back or any(tables.removed(i, i.given_up_begin_ns if i.how else FOREVER) in gone for i in own)

@@ -1,0 +1,74 @@
+"""Whether a history is whole: the run went through, its files are there and readable, and the seal found no damage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Any
+
+from fencepost.checkers.tables.reading import Reader
+from fencepost.checkers.tables.rows import Damage, Life
+from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
+
+SEAL = "history/seal.json"
+
+
+def check(
+    reader: Reader,
+    scenario: Mapping[str, Any],
+    events: Iterable[Mapping[str, Any]],
+    known: Mapping[str, Life],
+    broken_off: str,
+) -> None:
+    """Note what is not whole in ``reader.damage``; that the run was interrupted comes first, as it explains the rest.
+
+    Args:
+        known: all incarnations. broken_off: the phase in which the run was interrupted; empty: it went through.
+    """
+    if broken_off:
+        said = f"the run ended in phase {broken_off}, and what should have followed is not in its history"
+        reader.damage.insert(0, Damage("run", "", said))
+    version = scenario.get("format_version", FORMAT_VERSION)
+    if version != FORMAT_VERSION:
+        reader.note("scenario", "scenario.json", f"it has format version {version}; {FORMAT_VERSION} can be judged")
+    _check_records(reader)
+    _check_seal(reader)
+    _check_actors(reader, events, known)
+
+
+def _check_records(reader: Reader) -> None:
+    """Whether the record files are there and have readable footers; their rows are read by the finders."""
+    for part, columns in (("delivered", DELIVERED_COLUMNS), ("produced", PRODUCED_COLUMNS), ("log", LOG_COLUMNS)):
+        for path in reader.files(part, part):
+            reader.footer(part, path, columns)
+
+
+def _check_seal(reader: Reader) -> None:
+    """What the seal found damaged."""
+    said = reader.json("events", SEAL)
+    if not said:  # then nobody knows what it found damaged
+        unsaid = [damage for damage in reader.damage if damage.file == SEAL]
+        reader.damage += [replace(damage, part=part) for part in ("delivered", "produced") for damage in unsaid]
+    for entry in said.get("files") or ():
+        file = str(entry.get("file", ""))
+        part = "events" if file.startswith("events/") else "produced" if "/producer" in file else "delivered"
+        for what in entry.get("damage") or ():
+            reader.note(part, f"history/{file}", str(what))
+
+
+def _check_actors(reader: Reader, events: Iterable[Mapping[str, Any]], known: Mapping[str, Life]) -> None:
+    """Members and producers that began to run and left no file; a producer leaves two, which the seal always writes."""
+    for life in known.values():
+        if life.last_sign_ns:
+            _expect(reader, "delivered", life.incarnation, "this member ran")
+    stems = {path.stem.removesuffix(".unacked") for path in (reader.run / "history" / "produced").glob("*.parquet")}
+    started = {e["actor"] for e in events if e["kind"] == EventKind.STARTED and "writer" in e["detail"]}
+    for writer in sorted(stems | started):
+        for name in (writer, f"{writer}.unacked"):
+            _expect(reader, "produced", name, "this producer ran")
+
+
+def _expect(reader: Reader, folder: str, name: str, why: str) -> None:
+    file = f"history/{folder}/{name}.parquet"
+    if not (reader.run / file).exists():
+        reader.note(folder, file, f"it is missing, but {why}")

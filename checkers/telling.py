@@ -1,0 +1,119 @@
+"""What the tables know about one anomaly, in words: moments, places, lives, and the facts that witness it."""
+
+from __future__ import annotations
+
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import FOREVER, NS, Commit, Interval
+from fencepost.model import Anomaly, TopicPartition
+
+WITNESSES_MAX = 12
+
+
+class Telling:
+    """What the tables know about one anomaly, in words."""
+
+    def __init__(self, tables: Tables, anomaly: Anomaly) -> None:
+        self.tables, self.a = tables, anomaly
+        name = TopicPartition(anomaly.topic, anomaly.partition)
+        self.place = str(name)
+        self.tp = next((p.tp for p in tables.partitions.values() if p.name == name), -1)
+        self.who = anomaly.members[0] if anomaly.members else "nobody known"
+        self.other = anomaly.members[-1] if anomaly.members else "nobody known"
+        self.one = anomaly.count == 1
+
+    def at(self, ns: int) -> str:
+        """A moment: ``12.034 s``."""
+        return f"{(ns - self.tables.origin_ns) / NS:.3f} s"
+
+    @property
+    def span(self) -> str:
+        """When: one moment, or from one to another."""
+        begin, end = self.at(self.a.from_ns), self.at(self.a.to_ns)
+        return f"at {begin}" if self.a.to_ns <= self.a.from_ns or begin == end else f"from {begin} to {end}"
+
+    @property
+    def length(self) -> str:
+        """How long: ``1.499 s``."""
+        return f"{(self.a.to_ns - self.a.from_ns) / NS:.3f} s"
+
+    @property
+    def records(self) -> str:
+        """``offset 4711 of orders-3``, or ``12 records of orders-3 (offsets 4711 to 4730)``."""
+        if self.one:
+            return f"offset {self.a.first_offset} of {self.place}"
+        return f"{self.a.count:,} records of {self.place} (offsets {self.a.first_offset} to {self.a.last_offset})"
+
+    @property
+    def were(self) -> str:
+        """The verb of ``records``."""
+        return "was" if self.one else "were"
+
+    @property
+    def them(self) -> str:
+        """The pronoun of ``records``."""
+        return "it" if self.one else "them"
+
+    @property
+    def passer(self) -> Commit | None:
+        """Of a record that was passed unseen: the first commit past it that was not refused."""
+        if self.a.kind != "unseen":
+            return None
+        past = (c for c in self.tables.commits if c.tp == self.tp and c.offset > self.a.first_offset)
+        return next((c for c in past if c.outcome != "fail" and c.incarnation == self.who), None)
+
+    @property
+    def generation(self) -> int:
+        """The generation (or epoch) of the commit or interval that the anomaly is about; -1 unknown."""
+        if self.passer:
+            return self.passer.generation
+        mine = [i for i in self.intervals if i.incarnation == self.who]
+        return mine[-1].generation if mine else -1
+
+    @property
+    def intervals(self) -> list[Interval]:
+        """The assignment intervals of the partition that meet the anomaly's time, of the members concerned."""
+        concerned = (i for i in self.tables.intervals if i.tp == self.tp and i.incarnation in self.a.members)
+        end = self.a.to_ns or FOREVER
+        return [i for i in concerned if i.assigned_begin_ns <= end and (i.given_up_end_ns or FOREVER) >= self.a.from_ns]
+
+    def death(self, incarnation: str) -> str:
+        """How and when an incarnation ended, if not cleanly; empty otherwise."""
+        life = self.tables.lives.get(incarnation)
+        if life is None or life.how not in ("killed", "crashed"):
+            return ""
+        return f"{incarnation} {'was killed' if life.how == 'killed' else 'crashed'} at {self.at(life.ended_ns)}"
+
+    def witnesses(self) -> list[str]:
+        """Facts of the history behind the sentence, in the order of time."""
+        found: list[tuple[int, str]] = []
+        for i in self.intervals:
+            told = (
+                f"generation {i.generation}, {i.how} at {self.at(i.given_up_begin_ns)}" if i.how else "never given up"
+            )
+            found.append((i.assigned_begin_ns, f"{i.incarnation} was assigned {self.place}: {told}"))
+        if self.passer:
+            c = self.passer
+            found.append(
+                (c.begin_ns, f"{c.incarnation} committed {c.offset} ({c.outcome}{', ' if c.error else ''}{c.error})")
+            )
+        for g in self.tables.given:
+            if g.tp == self.tp and g.incarnation in self.a.members and g.at_ns <= (self.a.to_ns or FOREVER):
+                found.append((g.at_ns, f"the coordinator gave {self.place} to {g.incarnation} (record {g.order})"))
+        for gone in self.tables.gone:
+            if gone.incarnation in self.a.members and gone.at_ns <= (self.a.to_ns or FOREVER):
+                found.append(
+                    (gone.at_ns, f"the coordinator's records show {gone.incarnation} gone (record {gone.order})")
+                )
+        for member in self.a.members:
+            if death := self.death(member):
+                found.append((self.tables.lives[member].ended_ns, death))
+        for s in self.tables.seeks:
+            if self.a.cause == "seek" and (s.tp, s.incarnation) == (self.tp, self.who) and s.begin_ns <= self.a.to_ns:
+                found.append((s.begin_ns, f"the program of {s.incarnation} moved its position to {s.offset}"))
+        for step in self.tables.steps:
+            until = (step.healed_ns or FOREVER) if step.heals else step.begun_ns
+            if step.begun_ns and step.begun_ns <= (self.a.to_ns or FOREVER) and until >= self.a.from_ns:
+                found.append(
+                    (step.begun_ns, f"{step.fault} of {step.target or 'the cluster'} was in effect (step {step.step})")
+                )
+        return [f"{self.at(ns)}: {what}" for ns, what in sorted(found)[-WITNESSES_MAX:]]
