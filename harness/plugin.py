@@ -134,6 +134,7 @@ def chaos(request: pytest.FixtureRequest, chaos_spark: Spark) -> Iterator[Chaos]
     """A factory of runs: ``chaos.run(SCENARIO).must_keep_its_promises()``. A run that nobody judges is an error."""
     runs: list[ChaosRun] = []
     request.node.stash[_RUNS] = runs
+    request.node.stash[_FAILED] = False  # what an earlier try of the same test did is over
     yield Chaos(request.node, chaos_spark)
     forgotten = [str(run.folder) for run in runs if run.judged is None]
     if forgotten and not request.node.stash.get(_FAILED, False):

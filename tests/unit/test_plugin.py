@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import re
+import tempfile
+from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import stage
 
+from fencepost import turns
+from fencepost.clusters import local
 from fencepost.model import Validity
 
 SCENARIO = """
@@ -24,6 +29,9 @@ def test_orders(chaos):
     chaos.run(SCENARIO).must_keep_its_promises()
 """
 )
+
+# The plugin of this very process is used again, which pytest warns about.
+WARNINGS_ARE_ERRORS = ("-W", "error", "-W", "ignore::pytest.PytestAssertRewriteWarning")
 
 
 @pytest.fixture(autouse=True)
@@ -171,3 +179,143 @@ def test_a_bad_option_is_refused_before_anything_runs(pytester: pytest.Pytester,
     result = pytester.runpytest_inprocess(option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"*{sentence}*"])
+
+
+def test_methods_of_a_class_and_parameters_each_have_a_seed_of_their_own(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, *[Validity.VALID] * 4)
+    pytester.makepyfile(
+        SCENARIO
+        + """
+@pytest.mark.chaos
+class TestOrders:
+    def test_plain(self, chaos):
+        chaos.run(SCENARIO).must_keep_its_promises()
+
+    @pytest.mark.parametrize("protocol", ["eager", "cooperative", "consumer"])
+    def test_each(self, chaos, protocol):
+        chaos.run(SCENARIO).must_keep_its_promises()
+"""
+    )
+    pytester.runpytest_inprocess("--chaos", *WARNINGS_ARE_ERRORS).assert_outcomes(passed=4)
+    assert len(set(acted.seeds)) == 4
+
+
+def test_a_unittest_class_gets_its_factory_from_an_autouse_fixture(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.set_up(monkeypatch, Validity.VALID, Validity.INVALID)
+    pytester.makepyfile(
+        SCENARIO
+        + """
+import unittest
+
+@pytest.mark.chaos
+class Orders(unittest.TestCase):
+    @pytest.fixture(autouse=True)
+    def _factory(self, chaos):
+        self.chaos = chaos
+
+    def test_first(self):
+        self.chaos.run(SCENARIO).must_keep_its_promises()
+
+    def test_second(self):
+        self.chaos.run(SCENARIO).must_keep_its_promises()
+"""
+    )
+    result = pytester.runpytest_inprocess("--chaos", *WARNINGS_ARE_ERRORS)
+    result.assert_outcomes(passed=1, failed=1)
+    assert len(re.findall("- chaos -", result.stdout.str())) == 1
+
+
+def test_the_factory_belongs_to_one_test_and_a_wider_fixture_is_told_so(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.set_up(monkeypatch)
+    wider = "\n@pytest.fixture(scope='class')\ndef mine(chaos): pass\n"
+    pytester.makepyfile(TEST.replace("(chaos)", "(mine)") + wider)
+    result = pytester.runpytest_inprocess("--chaos")
+    result.assert_outcomes(errors=1)
+    result.stdout.fnmatch_lines(["*ScopeMismatch: You tried to access the function scoped fixture chaos*"])
+
+
+def test_without_pytests_cache_a_failing_run_is_told_all_the_same(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, Validity.INVALID, Validity.VALID)
+    pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess("--chaos", "--chaos-seed=9", "-p", "no:cacheprovider", *WARNINGS_ARE_ERRORS)
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["seed:    9"])
+    pytester.runpytest_inprocess("--chaos", "-p", "no:cacheprovider").assert_outcomes(passed=1)
+    assert acted.seeds[1] != 9
+
+
+RETRIES = """
+from _pytest.runner import runtestprotocol
+
+def pytest_runtest_protocol(item, nextitem):
+    for _ in range(2):
+        runtestprotocol(item, nextitem=nextitem)
+    return True
+"""
+
+
+def test_a_retry_that_succeeds_is_no_failing_test_any_more(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, Validity.UNKNOWN, Validity.VALID, Validity.VALID)
+    pytester.makepyfile(TEST)
+    pytester.makeconftest(RETRIES)
+    pytester.runpytest_inprocess("--chaos", "--chaos-seed=11").assert_outcomes(failed=1, passed=1)
+    pytester.makeconftest("")
+    pytester.runpytest_inprocess("--chaos", "--lf").assert_outcomes(passed=1)
+    assert acted.seeds[:2] == [11, 11]
+    assert acted.seeds[2] != 11, "it passed in the end, so its seed is not kept"
+
+
+def test_a_retry_that_judges_nothing_fails_at_its_teardown(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stage.set_up(monkeypatch, Validity.UNKNOWN)
+    asks_once = """
+tries = []
+
+@pytest.mark.chaos
+def test_orders(chaos):
+    run = chaos.run(SCENARIO)
+    tries.append(run)
+    if len(tries) == 1:
+        run.must_keep_its_promises()
+"""
+    pytester.makepyfile(SCENARIO + asks_once)
+    pytester.makeconftest(RETRIES)
+    result = pytester.runpytest_inprocess("--chaos")
+    result.assert_outcomes(failed=1, passed=1, errors=1)
+    result.stdout.fnmatch_lines(["nobody judged */runs/orders-*"])
+
+
+def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    stage.set_up(monkeypatch)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may be running on this machine
+    monkeypatch.delenv(turns.HELD, raising=False)
+    monkeypatch.setattr(turns, "places", lambda: 1)
+    monkeypatch.setattr(local, "start", lambda spec, owner: SimpleNamespace(stop=lambda: None))
+    pytester.makepyfile(
+        """
+import os
+from fencepost.turns import HELD, turn
+
+def test_cluster(chaos_cluster):
+    assert HELD in os.environ
+    with turn("a run beside it", within_s=0):
+        pass
+
+def test_none():
+    assert HELD not in os.environ
+"""
+    )
+    pytester.runpytest_inprocess().assert_outcomes(passed=2)

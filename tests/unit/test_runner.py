@@ -1,17 +1,21 @@
-"""The runner's drain and its phases, with a cluster that does not always answer."""
+"""The runner without a cluster: its place on the machine, its phases, and a drain in which nobody always answers."""
 
 from __future__ import annotations
 
 import json
+import os
+import tempfile
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from fencepost import runner
-from fencepost.errors import MemberError, WaitTimeout
+from fencepost import runner, turns
+from fencepost.clusters import local
+from fencepost.errors import ClusterError, MemberError, WaitTimeout
 from fencepost.live import Progress
 from fencepost.model import TopicPartition
 from fencepost.phases import Phases
@@ -99,6 +103,46 @@ def test_a_group_that_does_not_commit_everything_is_ended_in_order(drain: Callab
 def test_a_drain_in_which_nobody_could_be_asked_is_no_drain(drain: Callable[..., list[str]]) -> None:
     with pytest.raises(WaitTimeout, match="the last look failed: waited 15 s for the coordinator"):
         drain(answering(NO_ANSWER), answering({0: 7}), within_s=0)
+
+
+def test_a_run_holds_one_of_the_machines_places_and_gives_it_back_when_it_fails(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may be running on this machine
+    monkeypatch.delenv(turns.HELD, raising=False)
+    notes: list[str] = []
+
+    def start(*_: object) -> Any:
+        assert turns.HELD in os.environ
+        raise ClusterError("no broker came up")
+
+    monkeypatch.setitem(runner.BACKENDS, "local", (start, local.ABILITIES))
+    with pytest.raises(ClusterError, match="no broker came up"):
+        runner.run(SCENARIO, seed=1, runs=tmp_path, observe=lambda progress: notes.append(progress.note))
+    assert turns.HELD not in os.environ
+    with turns.turn("another one", within_s=0):
+        pass
+    (folder,) = tmp_path.glob("orders-1-*")
+    assert phases_of(folder / "history/events/harness.jsonl") == [("provision", False, "no broker came up")]
+
+
+def test_a_run_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+
+    @contextmanager
+    def full(what: str, tell: Callable[[str], None]) -> Iterator[None]:
+        taken.append(what)
+        tell("waiting for demo, seed 7 to end")
+        raise WaitTimeout("held by demo, seed 7")
+        yield
+
+    monkeypatch.setattr(runner, "turn", full)
+    seen = []
+    with pytest.raises(WaitTimeout, match="held by demo"):
+        runner.run(SCENARIO, seed=1, runs=tmp_path, observe=seen.append)
+    assert [(p.phase, p.note) for p in seen] == [("turn", "waiting for demo, seed 7 to end")]
+    assert taken == ["orders, seed 1"]
+    assert list(tmp_path.iterdir()) == [], "no run, no folder"
 
 
 def phases_of(path: Path) -> list[tuple[str, bool, str]]:
