@@ -16,6 +16,8 @@ from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from fencepost import catalogue, codec, listing
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
@@ -37,6 +39,7 @@ class Exit(IntEnum):
 
 OF_VALIDITY = {Validity.VALID: Exit.VALID, Validity.INVALID: Exit.INVALID, Validity.UNKNOWN: Exit.UNKNOWN}
 
+KINDS = ", ".join(listing.Kind)
 LOG_COLUMNS = 160  # where no terminal says how wide it is
 
 app = typer.Typer(
@@ -57,7 +60,10 @@ def common(debug: Annotated[bool, typer.Option("--debug", help="Show the stack t
 
 @app.command()
 def doctor() -> None:
-    """Say what this machine has, what is missing, and the remedy for each. Exit code 4: no run is possible here."""
+    """Say what this machine has and lacks, with remedies.
+
+    Exit code 4: no run is possible here.
+    """
     from fencepost import doctor as surgery
 
     findings = surgery.examine()
@@ -70,28 +76,35 @@ def doctor() -> None:
 
 
 @app.command("list")
-def list_(kind: Annotated[listing.Kind, typer.Argument(help="What to list.")]) -> None:
+def list_(kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {KINDS}.")]) -> None:
     """List what there is, with its options."""
-    rows = listing.rows(kind)
-    width = max((len(name) for name, _ in rows), default=0)
-    for name, about in rows:
-        out.print(f"{name:<{width}}  {about}".rstrip(), markup=False)
+    if kind not in list(listing.Kind):
+        raise typer.BadParameter(f"there is no list of {kind!r}; there are {KINDS}")
+    table = Table.grid(padding=(0, 2))
+    for name, about in listing.rows(listing.Kind(kind)):
+        table.add_row(Text(name), Text(about))
+    out.print(table)
 
 
 @app.command()
 def run(
-    scenario: Annotated[str, typer.Argument(help="A .toml, .json or .py file, or the name of a built-in scenario.")],
+    scenario: Annotated[
+        str, typer.Argument(metavar="SCENARIO", help="A .toml, .json or .py file, or the name of a built-in scenario.")
+    ],
     seed: Annotated[int | None, typer.Option(help="Decides every random choice; drawn when left out.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run this often, with consecutive seeds.")] = 1,
     cluster: Annotated[str, typer.Option(help="The back-end.")] = "local",
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
     check: Annotated[bool, typer.Option("--check/--no-check", help="Judge the run afterwards.")] = True,
-    settings: Annotated[list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option.")] = None,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option: group.members=6.")
+    ] = None,
 ) -> None:
     """Run a scenario on a real cluster and judge what happened."""
     asked = override(catalogue.load(scenario), settings or ())
     first = secrets.randbelow(2**31) if seed is None else seed
-    asked.plan(first)  # what cannot be done is said before anything is imported, let alone started
+    for number in range(first, first + repeat):
+        asked.plan(number)  # what cannot be done is said before anything is imported, let alone started
     from fencepost import doctor as surgery
     from fencepost.runner import BACKENDS
 
@@ -133,12 +146,13 @@ def check(
 
 @app.command()
 def report(run: Run, open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False) -> None:
-    """Draw report.html and junit.xml of a judged run again and say where they are."""
+    """Draw the reports of a run again and say where they are."""
     from fencepost.judging import render
+    from fencepost.reports.words import shown
     from fencepost.store import RunFolder
 
     path = render(RunFolder.open(run).path)
-    out.print(str(path), markup=False)
+    out.print(shown(path), markup=False)
     if open_:
         webbrowser.open(path.resolve().as_uri())
 
@@ -166,6 +180,7 @@ def _run_once(scenario: Scenario, seed: int, cluster: str, runs: Path, check: bo
     from fencepost import progress, runner
     from fencepost.checkers.spark.session import Spark
     from fencepost.judging import judge
+    from fencepost.reports.words import shown
 
     out.print(f"{scenario.name}, seed {seed}", style="bold")
     _show_plan(scenario.plan(seed))
@@ -174,7 +189,7 @@ def _run_once(scenario: Scenario, seed: int, cluster: str, runs: Path, check: bo
         with progress.view(out) as watcher:
             folder = runner.run(scenario, seed=seed, runs=runs, observe=watcher, backend=cluster)
         if spark is None:
-            out.print(f"history: {folder}", markup=False)
+            out.print(f"history: {shown(folder)}", markup=False)
             return None
         verdict = judge(folder, spark)
     finally:

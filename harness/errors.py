@@ -1,6 +1,8 @@
-"""Every exception that Fencepost raises: what it means and what to do about it.
+"""The exceptions that Fencepost raises: what each means and what to do about it.
 
-All of them carry a message made of sentences: what was expected, what came, and the way out.
+All of them carry a message made of sentences: what was expected, what came, and the way out. What only one module
+raises and catches (``fencepost.evidence.records.DamagedDumpError``) stands there, below ``FencepostError`` as well; the
+member side, which runs without the rest, has its own ``ConfigError``.
 """
 
 from __future__ import annotations
@@ -41,6 +43,10 @@ class WaitTimeout(FencepostError):  # noqa: N818
 
 class RunFolderError(FencepostError):
     """A run folder is missing, damaged or of a format that this version does not read."""
+
+
+class ReportError(FencepostError):
+    """A report could not be drawn or written. The verdict is stored: ``fencepost report`` draws it again."""
 
 
 class BrokenPromises(AssertionError):  # noqa: N818

@@ -7,6 +7,7 @@ from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from fencepost.errors import ReportError
 from fencepost.model import Verdict
 from fencepost.store import RunFolder
 
@@ -40,18 +41,28 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
             session.stop()
     if not only:
         folder.write_verdict(verdict)
-        render(folder.path)
+        try:
+            render(folder.path)
+        except ReportError:  # the verdict is stored; a defect of a template must not hide it
+            _LOG.exception("the verdict is stored in %s, its report is not", folder.path)
     return verdict
 
 
 def render(run: Path) -> Path:
-    """Draw ``report.html`` and ``junit.xml`` from what the folder holds; a report that fails to draw loses nothing."""
+    """Draw ``junit.xml`` and ``report.html`` from what the folder holds; returns the path of the latter.
+
+    Raises:
+        ReportError: one of them could not be drawn; the other was, if it could be.
+    """
     from fencepost.reports import html, junit
 
-    for draw in (junit.render, html.render):
+    drawn: dict[str, Path | Exception] = {}
+    for name, draw in (("junit.xml", junit.render), ("report.html", html.render)):
         try:
-            path = draw(run)
-        except Exception:  # the verdict is stored; a defect of a template must not hide it
-            _LOG.exception("%s could not draw its report of %s", draw.__module__, run)
-            path = run / "report.html"
-    return path
+            drawn[name] = draw(run)
+        except Exception as error:  # whatever a folder holds: the other one is drawn all the same
+            drawn[name] = error
+    for name, path in drawn.items():
+        if isinstance(path, Exception):
+            raise ReportError(f"{run / name} could not be drawn: {type(path).__name__}: {path}") from path
+    return run / "report.html"

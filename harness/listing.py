@@ -1,9 +1,9 @@
-"""What ``fencepost list`` shows: every fault, workload, check, client and scenario, with a line about it."""
+"""What ``fencepost list`` shows: every fault, target, workload, check, client and scenario, with a line about it."""
 
 from __future__ import annotations
 
+import ast
 import dataclasses
-import pkgutil
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
@@ -15,13 +15,14 @@ class Kind(StrEnum):
     """What can be listed."""
 
     FAULTS = "faults"
+    TARGETS = "targets"
     WORKLOADS = "workloads"
     CHECKS = "checks"
     CLIENTS = "clients"
     SCENARIOS = "scenarios"
 
 
-FAMILY = {Kind.FAULTS: "fault", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
+FAMILY = {Kind.FAULTS: "fault", Kind.TARGETS: "target", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
 
 
 def rows(kind: Kind) -> list[tuple[str, str]]:
@@ -30,22 +31,24 @@ def rows(kind: Kind) -> list[tuple[str, str]]:
         return [(name, _comment(catalogue.BUILT_IN / f"{name}.toml")) for name in catalogue.built_in()]
     if kind is Kind.CLIENTS:
         return _clients()
-    return [(name, f"{_sentence(cls)}{_options(cls)}") for name, cls in codec.known(FAMILY[kind]).items()]
+    return [(name, f"{_sentence(cls.__doc__)}{_options(cls)}") for name, cls in codec.known(FAMILY[kind]).items()]
 
 
 def _clients() -> list[tuple[str, str]]:
+    """The adapters by their files: their libraries need not be installed."""
     import fencepost_member.adapters as package
 
-    names = [module.name for module in pkgutil.iter_modules(package.__path__) if not module.name.startswith("_")]
-    return [(name.replace("_", "-"), "") for name in names]
+    files = [path for path in sorted(Path(package.__path__[0]).glob("*.py")) if not path.name.startswith("_")]
+    docs = [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) for path in files]
+    return [(path.stem.replace("_", "-"), _sentence(doc)) for path, doc in zip(files, docs, strict=True)]
 
 
 def _comment(path: Path) -> str:
     return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
 
 
-def _sentence(cls: type[Any]) -> str:
-    return " ".join((cls.__doc__ or "").partition("\n\n")[0].split())
+def _sentence(docstring: str | None) -> str:
+    return " ".join((docstring or "").partition("\n\n")[0].split()).replace("``", "")
 
 
 def _options(cls: type[Any]) -> str:
@@ -53,4 +56,4 @@ def _options(cls: type[Any]) -> str:
         field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default!r}"
         for field in dataclasses.fields(cls)
     ]
-    return f" Options: {', '.join(options)}." if options else ""
+    return f"\nOptions: {', '.join(options)}" if options else ""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,7 +15,10 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
+from fencepost.errors import ScenarioError
 from fencepost.model import Verdict
+from fencepost.reports.words import shown
+from fencepost.scenario import Scenario
 
 Column = NDArray[Any]
 RATE_ROWS_MAX = 100_000_000
@@ -78,9 +82,18 @@ class Folder:
         return seed if isinstance(seed, int) else None
 
     @property
+    def place(self) -> str:
+        """Where the folder is, as a person there would type it."""
+        return shown(self.path)
+
+    @property
     def command(self) -> str:
-        """The command that repeats the run; ``fencepost replay`` of the folder when none was stored."""
-        return str(self.scenario.get("command") or f"fencepost replay {self.path}")
+        """The command that repeats the run, or a comment that says why there is none."""
+        try:
+            Scenario.from_json(self.asked)
+        except ScenarioError as error:
+            return f"# only what made this run can repeat it, with the seed {self.seed}: {error}"
+        return shlex.join(["fencepost", "run", shown(self.path / "scenario.json"), "--seed", str(self.seed)])
 
     def rows(self, kind: str) -> int | None:
         """How many rows the Parquet files of ``history/<kind>`` hold (their footers only); None without files."""

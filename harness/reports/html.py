@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import os
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +49,7 @@ def render(run: Path) -> Path:
         plural=words.plural,
         meaning=meaning,
         short=words.shortened,
+        quote=shlex.quote,
     )
     text = environment.get_template("report.html.j2").render(_context(folders.read(run), environment))
     path = run / "report.html"

@@ -33,7 +33,7 @@ def render(run: Path) -> Path:
     story = tell(folder)
     suite = ET.Element("testsuite", name=_clean(folder.name))
     properties = ET.SubElement(suite, "properties")
-    for name, value in (("seed", folder.seed), ("run", folder.path), ("command", folder.command)):
+    for name, value in (("seed", folder.seed), ("run", folder.place), ("command", folder.command)):
         ET.SubElement(properties, "property", name=name, value=_clean(str(value)))
     if folder.verdict is None:
         case = _case(suite, folder, "verdict")

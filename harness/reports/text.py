@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from rich.console import Group, RenderableType
@@ -14,7 +15,7 @@ from fencepost.reports import headline
 from fencepost.reports.folder import Folder
 from fencepost.reports.steps import Fault
 from fencepost.reports.story import tell
-from fencepost.reports.words import moment, number, plural, span
+from fencepost.reports.words import moment, number, plural, shown, span
 
 STYLES = {Validity.VALID: "green", Validity.UNKNOWN: "yellow", Validity.INVALID: "red"}
 _ROWS = 40
@@ -40,7 +41,8 @@ def summary(run: Path) -> RenderableType:
         parts += [head, Text(f"  {worst.sentence}"), Text(f"  repeat it: {folder.command}", "dim"), Text()]
     parts += [Text(f"missing: {sentence}", "yellow") for sentence in folder.missing]
     report = run / "report.html"
-    parts.append(Text(f"report: {report}" if report.exists() else f"no report was drawn yet: fencepost report {run}"))
+    undrawn = f"no report was drawn yet: {shlex.join(['fencepost', 'report', folder.place])}"
+    parts.append(Text(f"report: {shown(report)}" if report.exists() else undrawn))
     return Group(*parts)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 NS = 1_000_000_000
@@ -36,6 +37,12 @@ def span(duration_ns: int) -> str:
 def moment(at_ns: int, origin_ns: int) -> str:
     """A moment as seconds since the origin of the run: ``12.034 s``; a time of 0 is "never"."""
     return f"{(at_ns - origin_ns) / NS:.3f} s" if at_ns else "never"
+
+
+def shown(path: Path) -> str:
+    """A path as a person here would type it: from the working directory when it is below that, else as it was given."""
+    here = Path.cwd()
+    return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def shortened(text: str, limit: int = LONGEST_TEXT) -> str:

@@ -61,7 +61,9 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "demo", "--set", "schedule.2.heal_after=1"], "lasts only 1 s under a session time-out of 6 s"),
         (["check", "nowhere"], "there is no run folder nowhere"),
         (["report", "nowhere"], "there is no run folder nowhere"),
-        (["list", "stars"], "stars"),
+        (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
+        (["run", "demo", "--set", "group.members=2.5"], "the group: members wants a whole number, but 2.5 came"),
+        (["run", "demo", "--set", "chaos_s=20"], "over only after 22 s, but the chaos phase ends after chaos_s = 20"),
     ],
 )
 def test_bad_usage_is_a_sentence_and_exit_code_2(shell: Shell, args: list[str], sentence: str) -> None:
@@ -91,10 +93,26 @@ def test_a_report_is_drawn_again_and_its_place_said(
     monkeypatch.setattr("fencepost.judging.render", lambda run: run / "report.html")
     monkeypatch.setattr("webbrowser.open", opened.append)
     code, out, _ = shell("report", folder)
-    assert (code, out) == (0, f"{folder / 'report.html'}\n")
+    assert (code, out) == (0, f"{folder.name}/report.html\n")
     assert opened == []
     shell("report", folder, "--open")
     assert opened == [(folder / "report.html").as_uri()]
+
+
+def test_a_report_that_cannot_be_drawn_is_a_failure_and_the_other_one_is_drawn(shell: Shell, tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "demo", 1).path
+    (folder / "report.html").mkdir()
+    code, out, err = shell("report", folder)
+    assert (code, out) == (4, "")
+    assert "report.html could not be drawn: IsADirectoryError" in err
+    assert (folder / "junit.xml").is_file()
+
+
+def test_a_list_says_what_there_is_and_its_options(shell: Shell) -> None:
+    assert "black_hole" in shell("list", "faults")[1]
+    assert "index" in shell("list", "targets")[1]
+    assert "librdkafka" in shell("list", "clients")[1]
+    assert "``" not in shell("list", "checks")[1]
 
 
 def test_a_check_of_some_promises_says_so_and_points_to_no_report(
@@ -108,7 +126,7 @@ def test_a_check_of_some_promises_says_so_and_points_to_no_report(
     assert "report" not in out
     code, out, _ = shell("check", folder)
     assert code == 1
-    assert f"fencepost report {folder}" in out
+    assert f"fencepost report {folder.name}" in out
 
 
 @pytest.mark.parametrize(("validity", "code"), [(V.VALID, 0), (V.INVALID, 1), (V.UNKNOWN, 3)])
@@ -119,7 +137,7 @@ def test_the_verdict_is_the_exit_code(
     left, out, _ = shell("run", "demo", "--seed", "7")
     assert left == code
     assert validity.upper() in out
-    assert re.search(r"fencepost report /.*/runs/demo-7-", out)
+    assert re.search(r"fencepost report runs/demo-7-", out)
     assert (stage.SENTENCE in out) == (validity is V.INVALID)
 
 
@@ -147,7 +165,7 @@ def test_without_a_check_nothing_is_judged_and_spark_stays_away(shell: Shell, mo
     code, out, _ = shell("run", "demo", "--no-check", "--runs", "there")
     assert code == 0
     assert acted.sparks == 0
-    assert re.search(r"history: /.*/there/demo-", out)
+    assert re.search(r"history: there/demo-", out)
 
 
 def test_settings_reach_the_scenario(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

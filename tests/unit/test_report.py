@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import re
+import shlex
 import shutil
 from dataclasses import replace
 from html.parser import HTMLParser
@@ -16,6 +17,7 @@ import pytest
 import report_runs as runs
 from rich.console import Console
 
+from fencepost import catalogue
 from fencepost.checkers import Delivery, Order, Ownership, Progress
 from fencepost.checkers.sentences import SENTENCES
 from fencepost.model import Finding, Severity, Validity
@@ -327,6 +329,22 @@ class TestTheTerminal:
         assert re.search(r"at-least-once +invalid +132,614 +13 +214", told)
         assert re.search(r"pause +member-2 +15\.000 s +after 4\.0 ms", told)
         assert "unseen, 13 times, against at-least-once\n  offset 4711 of orders-7" in told
+
+    def test_it_repeats_the_run_from_where_the_reader_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        run = runs.invalid_run(tmp_path / "runs" / "it's mine")
+        monkeypatch.chdir(tmp_path)
+        command = re.search(r"repeat it: (.*\S)", terminal(run))[1]  # type: ignore[index]
+        told = shlex.split(command)
+        assert told == ["fencepost", "run", "runs/it's mine/scenario.json", "--seed", "20261121"]
+        assert catalogue.load(told[2]).name == "coordinator moves while a member is a zombie"
+        assert str(tmp_path) not in page(run) + junit.render(run).read_text() + terminal(run)
+
+    def test_it_says_when_no_command_can_repeat_the_run(self, tmp_path: Path) -> None:
+        run = runs.invalid_run(tmp_path / "run")
+        stored = json.loads((run / "scenario.json").read_text())
+        stored["scenario"]["workload"] = {"type": "my_own_loop"}
+        (run / "scenario.json").write_text(json.dumps(stored))
+        assert "# only what made this run can repeat it, with the seed 20261121: there is no workload" in terminal(run)
 
     def test_it_marks_what_is_not_proven(self, tmp_path: Path) -> None:
         assert "NOT PROVEN" in terminal(runs.unknown_run(tmp_path / "run"))
