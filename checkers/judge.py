@@ -122,9 +122,9 @@ def _history(
     if files:
         examples = tuple({"sentence": told, "witnesses": []} for told in files[:EXAMPLES_MAX])
         findings.append(Finding("damaged-file", Severity.NOTE, len(files), "", examples))
-    broken_off = [str(d) for d in damage if not d.file]
+    broken_off = ": ".join(str(d) for d in damage if not d.file)  # in which phase, and why
     nothing = [] if facts.delivered else ["nothing was delivered"]
-    reason = next(filter(None, [*broken_off, failure, *files, *nothing]), "")
+    reason = next(filter(None, [broken_off, failure, *files, *nothing]), "")
     validity = Validity.UNKNOWN if reason else Validity.VALID
     told = reason or "every part of the history is there and has no hole"
     return Check("history", "the history is whole", validity, facts.delivered, told, tuple(findings))

@@ -21,9 +21,9 @@ def phases(events: Iterable[Event]) -> dict[str, Window]:
 
 
 def broken_off(windows: Mapping[str, Window]) -> str:
-    """In which phase the run was interrupted: the last one that never ended; empty when there is none."""
+    """In which phase the run was interrupted: the first one that never ended; empty when there is none."""
     endless = [(window.begin_ns, name) for name, window in windows.items() if not window.end_ns]
-    return max(endless, default=(0, ""))[1]
+    return min(endless, default=(0, ""))[1]
 
 
 def steps(events: Iterable[Event], plan: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:

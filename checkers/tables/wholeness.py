@@ -27,13 +27,20 @@ def check(
     """
     if broken_off:
         said = f"the run ended in phase {broken_off}, and what should have followed is not in its history"
-        reader.damage.insert(0, Damage("run", "", said))
+        why = [Damage("phase", "", reason) for reason in _reasons(events, broken_off)]
+        reader.damage[:0] = [Damage("run", "", said), *why]
     version = scenario.get("format_version", FORMAT_VERSION)
     if version != FORMAT_VERSION:
         reader.note("scenario", "scenario.json", f"it has format version {version}; {FORMAT_VERSION} can be judged")
     _check_records(reader)
     _check_seal(reader)
     _check_actors(reader, events, known)
+
+
+def _reasons(events: Iterable[Mapping[str, Any]], phase: str) -> list[str]:
+    """What the runner said of a phase that it had to give up; a killed one said nothing."""
+    told = (e["detail"] for e in events if e["kind"] == EventKind.PHASE)
+    return list(dict.fromkeys(str(d["reason"]) for d in told if d.get("name") == phase and d.get("reason")))
 
 
 def _check_records(reader: Reader) -> None:

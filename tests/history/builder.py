@@ -220,6 +220,7 @@ class HistoryBuilder:
         self.metadata: list[dict[str, Any]] = []
         self.host: list[dict[str, Any]] = [{"kind": "summary"}]
         self.requests: list[dict[str, Any]] = []
+        self.reasons: dict[str, str] = {}  # phase -> why the runner gave it up
         self.phases: dict[str, tuple[float, float | None]] = {
             "warm-up": (0.0, 1.0),
             "heal": (20.0, 20.1),
@@ -347,7 +348,8 @@ class HistoryBuilder:
         take away afterwards. A phase whose end is None never ended."""
         for name, (begin, end) in self.phases.items():
             end_ns = 0 if end is None else ns(end)
-            self.harness.note("phase", detail={"name": name}, begin_ns=ns(begin), end_ns=end_ns)
+            reason = {"reason": self.reasons[name]} if name in self.reasons else {}
+            self.harness.note("phase", detail={"name": name, **reason}, begin_ns=ns(begin), end_ns=end_ns)
         for log in (self.harness, *(m.events for m in self.members)):
             log.close()
         scenario = {"name": "history", "group": {"config": self.config}, "promises": self.promises}

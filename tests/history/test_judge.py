@@ -320,6 +320,16 @@ def test_an_interrupted_run_says_in_which_phase_it_ended(tmp_path: Path, sealed:
     assert set(said.values()) == {expected}
 
 
+def test_a_phase_that_was_given_up_tells_why_and_later_ones_do_not_hide_it(tmp_path: Path) -> None:
+    h = builder(tmp_path)
+    h.phases = {"provision": (0.0, 0.5), "warm-up": (0.5, None), "audit": (60.0, None), "seal": (61.0, 61.5)}
+    h.reasons = {"warm-up": "waited 60 s for the group to be stable", "audit": "nobody answered"}
+    verdict = judge(h.seal(), oracle.judge)
+    expected = "the run ended in phase warm-up, and what should have followed is not in its history"
+    assert check(verdict, "history").reason == f"{expected}: waited 60 s for the group to be stable"
+    assert check(verdict, "delivery").reason == expected
+
+
 def test_a_run_that_went_through_is_not_said_to_be_interrupted(tmp_path: Path) -> None:
     h = builder(tmp_path)
     good_life(h)
