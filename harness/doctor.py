@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from fencepost.clusters import cache, docker, provision
+from fencepost.clusters import cache, docker, provision, toxiproxy
 from fencepost.errors import ProvisionError
 
 RUN_BYTES = 2_000_000_000
@@ -110,14 +110,8 @@ def _kafka() -> tuple[State, str]:
 
 
 def _toxiproxy() -> tuple[State, str]:
-    home = cache.directory() / f"toxiproxy-{provision.TOXIPROXY_VERSION}"
-    found = shutil.which("toxiproxy-server") or (str(home / "toxiproxy-server") if cache.intact(home) else None)
-    if found:
-        return State.OK, found
-    go = shutil.which("go")
-    if go:
-        return State.LATER, f"the first run builds Toxiproxy {provision.TOXIPROXY_VERSION} with {go}"
-    return State.MISSING, "install Go >= 1.23 (it builds Toxiproxy), or put toxiproxy-server >= 2.12 on the PATH"
+    found = toxiproxy.there()
+    return (State.OK, str(found)) if found else (State.LATER, f"the first run {toxiproxy.way()}")
 
 
 def _ss() -> tuple[State, str]:

@@ -1,10 +1,29 @@
-"""The Docker back-end. For now only whether there is an engine; the one module that imports docker."""
+"""Docker: whether there is an engine, and getting Toxiproxy's server out of an image or a build with it.
+
+The Docker back-end is not there yet. Only the modules of this name import docker.
+"""
 
 from __future__ import annotations
+
+import os
+import shutil
+import tarfile
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, BinaryIO
 
 from fencepost.errors import ProvisionError
 
 ANSWER_S = 3
+NO_ENGINE = "no Docker engine answers: start one (dockerd), or set DOCKER_HOST"
+# Official and without a host in its name, so whatever registry the engine is set up for serves it.
+GO_IMAGE = "golang:1.24-alpine"
+BUILT = "/fencepost"  # where a build in a container puts its program
+LABEL = "fencepost"
+# What tells Go and its downloads about a company's mirrors and proxies.
+GO_SETTINGS = ("GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
 def engine() -> str:
@@ -13,14 +32,106 @@ def engine() -> str:
     Raises:
         ProvisionError: none does.
     """
+    with _client(ANSWER_S) as client:
+        return str(client.version()["Version"])
+
+
+def take(image: str, paths: Sequence[str], into: Path, within_s: float) -> str:
+    """Copy the first of ``paths`` that the image has, else what it runs, to the file ``into``; the image is pulled
+    when the engine has none. Returns the image's id.
+
+    Raises:
+        ProvisionError: no engine, no such image, or none of these files in it.
+    """
+    with _client(within_s) as client:
+        pulled = _image(client, image)
+        runs = (pulled.attrs["Config"].get("Entrypoint") or [""])[0]
+        container = client.containers.create(pulled, ["-"], labels=[LABEL])  # never started: a place to copy from
+        try:
+            for path in (*paths, runs):
+                if path.startswith("/") and _copy(container, path, into):
+                    return str(pulled.id)
+        finally:
+            container.remove(force=True)
+        raise ProvisionError(f"the image {image} holds none of {', '.join(paths)}, and runs none")
+
+
+def go_install(package: str, program: str, into: Path, within_s: float) -> str:
+    """Let the Go of ``GO_IMAGE`` build a package's program into the file ``into``. Returns the image's id.
+
+    Raises:
+        ProvisionError: no engine, no such image, or the build failed or took too long; shows what it said.
+    """
+    settings = {name: os.environ[name] for name in GO_SETTINGS if name in os.environ}
+    environment = {"CGO_ENABLED": "0", "GOBIN": BUILT, **settings}
+    with _client(within_s) as client:
+        pulled = _image(client, GO_IMAGE)
+        container = client.containers.run(
+            pulled, entrypoint=["go", "install", package], environment=environment, labels=[LABEL], detach=True
+        )
+        try:
+            code = container.wait(timeout=within_s)["StatusCode"]
+            said = container.logs(tail=5).decode(errors="replace").strip() or "it said nothing"
+            if code or not _copy(container, f"{BUILT}/{program}", into):
+                raise ProvisionError(f"go install in {GO_IMAGE} ended with exit code {code}: {said[-300:]}.")
+        finally:
+            container.remove(force=True, v=True)
+        return str(pulled.id)
+
+
+@contextmanager
+def _client(timeout_s: float) -> Iterator[Any]:
+    """A client of the engine, once that answers; whatever fails inside is a sentence."""
     import docker
     from docker.errors import DockerException
+    from requests.exceptions import RequestException
 
     try:
         client = docker.from_env(timeout=ANSWER_S)
-        try:
-            return str(client.version()["Version"])
-        finally:
-            client.close()
-    except DockerException as error:
-        raise ProvisionError("no Docker engine answers: start one (dockerd), or set DOCKER_HOST") from error
+        client.ping()
+    except (DockerException, RequestException) as error:
+        raise ProvisionError(NO_ENGINE) from error
+    client.api.timeout = timeout_s
+    try:
+        yield client
+    except (DockerException, RequestException) as error:
+        raise ProvisionError(f"the Docker engine failed: {str(error)[:300]}") from error
+    finally:
+        client.close()
+
+
+def _image(client: Any, name: str) -> Any:
+    from docker.errors import ImageNotFound
+
+    try:
+        return client.images.get(name)
+    except ImageNotFound:
+        return client.images.pull(name)
+
+
+def _copy(container: Any, path: str, into: Path) -> bool:
+    """Copy one file out of a container; False when there is no such file."""
+    from docker.errors import NotFound
+
+    try:
+        stream, stat = container.get_archive(path)
+        if stat["linkTarget"]:
+            stream, stat = container.get_archive(stat["linkTarget"])
+    except NotFound:
+        return False
+    with tempfile.TemporaryFile() as archive:
+        archive.writelines(stream)
+        archive.seek(0)
+        return _extract(archive, into)
+
+
+def _extract(archive: BinaryIO, into: Path) -> bool:
+    with tarfile.open(fileobj=archive) as tar:
+        member = tar.next()
+        source = tar.extractfile(member) if member is not None and member.isfile() else None
+        if source is None:
+            return False
+        with into.open("wb") as target:
+            shutil.copyfileobj(source, target)
+    into.chmod(0o755)
+    return True

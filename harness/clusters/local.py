@@ -11,7 +11,7 @@ from pathlib import Path
 import psutil
 
 from fencepost.clock import eventually
-from fencepost.clusters import nodes, provision
+from fencepost.clusters import nodes, provision, toxiproxy
 from fencepost.clusters.addresses import Addresses, reserve
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.cache import Progress, quiet
@@ -98,9 +98,9 @@ class LocalCluster:
             node.wait_ended(END_S)
         self._addresses.close()
 
-    def begin(self, made: Template, toxiproxy: Path) -> None:
+    def begin(self, made: Template, proxy: Path) -> None:
         """Write every file and start every process; returns at once."""
-        self._begin_proxy(toxiproxy)
+        self._begin_proxy(proxy)
         cluster_id, place = new_id(), self._addresses
         properties = {nodes.CONTROLLER_ID: nodes.controller_properties(self.spec, place.controller, "data")}
         for broker in self._brokers:
@@ -133,10 +133,10 @@ class LocalCluster:
         home.mkdir()
         return JvmNode(name, home, jvm.node(home, heap=heap), self._owner, (self._addresses.lock,))
 
-    def _begin_proxy(self, toxiproxy: Path) -> None:
+    def _begin_proxy(self, proxy: Path) -> None:
         config, api = self.home / "proxies.json", self._addresses.proxy_api
         write_config(config, self._ends)
-        argv = [str(toxiproxy), "-config", str(config), "-host", api.host, "-port", str(api.port), "-proxy-metrics"]
+        argv = [str(proxy), "-config", str(config), "-host", api.host, "-port", str(api.port), "-proxy-metrics"]
         log = self.home / "toxiproxy.log"
         self._proxy = self._owner.spawn(argv, log=log, keep_open=(self._addresses.lock,))
 
@@ -158,13 +158,13 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> LocalC
         ClusterError, WaitTimeout: a process did not start or serve; nothing is left running.
     """
     nodes.check(spec)
-    java, jars, toxiproxy = provision.java(), provision.kafka(progress), provision.toxiproxy(progress)
+    java, jars, proxy = provision.java(), provision.kafka(progress), toxiproxy.server(progress)
     made = template(owner, java, jars, progress)
     addresses = reserve(spec)
     cluster = LocalCluster(spec, owner, addresses, Jvm(java.path, tuple(jars), made.archive))
     try:
         progress(f"starting {spec.brokers} brokers on 127.77.{addresses.number}.x")
-        cluster.begin(made, toxiproxy)
+        cluster.begin(made, proxy)
         cluster.await_serving()
     except BaseException:
         cluster.stop()

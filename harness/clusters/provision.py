@@ -1,12 +1,8 @@
-"""Getting what a run needs onto this machine: Java is found, Kafka and Toxiproxy are found or fetched once.
+"""Getting what a run needs onto this machine: Java is found, Kafka is found or fetched once.
 
-Kafka: a distribution named by ``KAFKA_HOME``, else the jars in the cache. They are fetched by the resolver that
+A distribution named by ``KAFKA_HOME``, else the jars in the cache. They are fetched by the resolver that
 PySpark ships (Apache Ivy), or by Maven where that does not work and ``mvn`` is installed (it knows a company's
-mirrors), and every jar must have the SHA-256 that this package pins.
-
-Toxiproxy: ``toxiproxy-server`` on the PATH, else a binary in the cache that Go built from the pinned version. What
-is verified of that is what Go verifies: the sources against its checksum database (unless the user's Go settings
-switch that off); a build depends on the compiler, so the binary itself has no pin.
+mirrors), and every jar must have the SHA-256 that this package pins. Toxiproxy is ``toxiproxy``'s.
 """
 
 from __future__ import annotations
@@ -29,7 +25,6 @@ from fencepost.errors import ClusterError, ProvisionError, WaitTimeout
 from fencepost.processes import Owner, wait_ended
 
 KAFKA_VERSION = "4.3.1"
-TOXIPROXY_VERSION = "2.12.0"
 JAVA_MINIMUM = 17
 FETCH_S = 900.0
 # The line of a failed fetch that tells why, among the many that do not.
@@ -98,19 +93,6 @@ def kafka_version(jars: Sequence[Path]) -> str:
     return next((match[1] for match in names if match), "unknown")
 
 
-def toxiproxy(progress: Progress = quiet) -> Path:
-    """The Toxiproxy server: on the PATH, else in the cache, else built by Go.
-
-    Raises:
-        ProvisionError: there is none and no Go to build it, or the build failed.
-    """
-    found = shutil.which("toxiproxy-server")
-    if found:
-        return Path(found)
-    home = cache.install(f"toxiproxy-{TOXIPROXY_VERSION}", lambda into: _build_toxiproxy(into, progress))
-    return home / "toxiproxy-server"
-
-
 def kafka_pins() -> dict[str, str]:
     """File name -> SHA-256 of every jar of the default Kafka."""
     text = resources.files("fencepost.clusters").joinpath(f"kafka-{KAFKA_VERSION}.sha256").read_text()
@@ -125,7 +107,7 @@ def _fetch_kafka(into: Path, progress: Progress) -> None:
     failures = []
     for argv in ways:
         try:
-            _run(argv, into.parent, {})
+            run(argv, into.parent, {})
         except ProvisionError as error:
             failures.append(str(error))
             continue
@@ -180,25 +162,7 @@ def _maven(into: Path) -> list[str] | None:
     return [mvn, "--batch-mode", "--quiet", "--file", str(module), *goal]
 
 
-def _build_toxiproxy(into: Path, progress: Progress) -> None:
-    go = shutil.which("go")
-    if go is None:
-        raise ProvisionError(
-            "no toxiproxy-server on the PATH and no Go to build it: install Toxiproxy >= 2.12, or Go >= 1.23"
-        )
-    progress(f"building Toxiproxy {TOXIPROXY_VERSION} with Go (once)")
-    package = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{TOXIPROXY_VERSION}"
-    try:
-        _run([go, "install", package], into.parent, {"GOBIN": str(into), "CGO_ENABLED": "0"})
-    except ProvisionError as error:
-        raise ProvisionError(
-            f"Toxiproxy {TOXIPROXY_VERSION} could not be built. {error} Is there a network? "
-            "Otherwise put a toxiproxy-server on the PATH"
-        ) from error
-    (into / "server").rename(into / "toxiproxy-server")
-
-
-def _run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
     """Run a program that fetches; it does not outlive the harness."""
     name = Path(argv[0]).name
     try:

@@ -16,7 +16,7 @@ from pathlib import Path
 import psutil
 
 from fencepost.clock import eventually
-from fencepost.clusters import cache, local, provision
+from fencepost.clusters import cache, local, provision, toxiproxy
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.local import LocalCluster
 from fencepost.evidence.wire import group_partition
@@ -44,7 +44,7 @@ def running(owner: Owner) -> Iterator[tuple[LocalCluster, float]]:
 def empty_cache() -> Iterator[None]:
     """A cache that has Kafka and Toxiproxy, but nothing that was made from them."""
     provision.kafka()
-    provision.toxiproxy()
+    toxiproxy.server()
     with tempfile.TemporaryDirectory() as folder:
         for part in (*cache.directory().glob("kafka-*"), *cache.directory().glob("toxiproxy-*")):
             (Path(folder) / part.name).symlink_to(part)

@@ -25,9 +25,10 @@ def no_garbage_is_left() -> Iterator[None]:
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A machine with an empty PATH and an empty cache."""
+    """A machine with an empty PATH, an empty cache and no Docker engine."""
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
     monkeypatch.delenv("JAVA_HOME", raising=False)
     monkeypatch.delenv("KAFKA_HOME", raising=False)
     provision.java.cache_clear()

@@ -165,27 +165,3 @@ def test_a_distribution_is_taken_from_kafka_home(monkeypatch: pytest.MonkeyPatch
     jars = provision.kafka()
     assert [jar.name for jar in jars] == ["kafka_2.13-4.1.0.jar", "scala-library-2.13.16.jar"]
     assert provision.kafka_version(jars) == "4.1.0"
-
-
-def test_a_toxiproxy_on_the_path_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    program(tmp_path / "bin", "toxiproxy-server", "exit 0")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    assert provision.toxiproxy() == tmp_path / "bin" / "toxiproxy-server"
-
-
-def test_neither_toxiproxy_nor_go_is_a_sentence(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(ProvisionError, match=r"no Go to build it: install Toxiproxy >= 2.12, or Go >= 1.23"):
-        provision.toxiproxy()
-
-
-def test_a_build_that_finds_no_network_says_so_and_leaves_nothing(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, own_cache: Path
-) -> None:
-    program(tmp_path / "bin", "go", "echo downloading; echo 'dial tcp: network is unreachable'; exit 1")
-    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
-    said: list[str] = []
-    with pytest.raises(ProvisionError, match=r"exit code 1: dial tcp: network is unreachable.*put a toxiproxy-server"):
-        provision.toxiproxy(said.append)
-    assert said == [f"building Toxiproxy {provision.TOXIPROXY_VERSION} with Go (once)"]
-    assert not list(own_cache.glob("toxiproxy*"))
