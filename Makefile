@@ -1,5 +1,5 @@
 # Two commands matter: `make demo` shows the product on a real cluster, `make test` checks everything.
-# Both work on a bare checkout with Python >= 3.11, Java >= 17 and one of Go and toxiproxy-server.
+# Both work on a bare checkout with Python >= 3.11, Java >= 17 and one of Go, toxiproxy-server and Docker.
 
 MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
