@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import tarfile
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -87,9 +88,10 @@ def _client(timeout_s: float) -> Iterator[Any]:
     from requests.exceptions import RequestException
 
     try:
+        _knock()
         client = docker.from_env(timeout=ANSWER_S)
         client.ping()
-    except (DockerException, RequestException) as error:
+    except (DockerException, OSError) as error:
         raise ProvisionError(NO_ENGINE) from error
     client.api.timeout = timeout_s
     try:
@@ -98,6 +100,15 @@ def _client(timeout_s: float) -> Iterator[Any]:
         raise ProvisionError(f"the Docker engine failed: {str(error)[:300]}") from error
     finally:
         client.close()
+
+
+def _knock() -> None:
+    """Connect to a socket file once and close: the library leaves a socket that nobody answers to the collector."""
+    scheme, _, path = (os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock").partition("://")
+    if scheme == "unix":
+        with socket.socket(socket.AF_UNIX) as probe:
+            probe.settimeout(ANSWER_S)
+            probe.connect(path)
 
 
 def _image(client: Any, name: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,15 +11,6 @@ from fencepost import doctor
 from fencepost.clusters import provision
 from fencepost.doctor import State
 from fencepost.errors import ProvisionError
-
-# The Docker library leaves sockets to the garbage collector when no engine answers.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
-
-
-@pytest.fixture(autouse=True)
-def no_garbage_is_left() -> Iterator[None]:
-    yield
-    gc.collect()
 
 
 @pytest.fixture

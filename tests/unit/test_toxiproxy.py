@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,20 +9,17 @@ import pytest
 from fencepost.clusters import toxiproxy
 from fencepost.errors import ProvisionError
 
-# The Docker library leaves sockets to the garbage collector when no engine answers.
-pytestmark = pytest.mark.filterwarnings("ignore:unclosed:ResourceWarning")
 RECENT = "echo 'toxiproxy-server version 2.12.0'"
 
 
 @pytest.fixture(autouse=True)
-def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A machine with an empty cache and no Docker engine, and nothing on its PATH but what a test puts there."""
     monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path / "cache"))
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/no-engine.sock")
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     monkeypatch.delenv("FENCEPOST_TOXIPROXY_IMAGE", raising=False)
-    yield tmp_path
-    gc.collect()
+    return tmp_path
 
 
 def program(folder: Path, name: str, script: str) -> None:
