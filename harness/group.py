@@ -9,11 +9,11 @@ from typing import Any
 from fencepost import scenario
 from fencepost.errors import MemberError
 from fencepost.interfaces import Cluster, Workload
-from fencepost.live import Progress, progress
-from fencepost.lives import KILL_S, Home, Interpreter, Life, stop
+from fencepost.live import RecordCounts, count_records
+from fencepost.lives import KILL_S, Home, Incarnation, Interpreter, stop
 from fencepost.model import TopicPartition
 
-__all__ = ["Group", "Home", "Interpreter", "Life", "MemberProcess", "Progress", "make", "stop"]
+__all__ = ["Group", "Home", "Incarnation", "Interpreter", "MemberProcess", "RecordCounts", "make", "stop"]
 
 
 class MemberProcess:
@@ -29,7 +29,7 @@ class MemberProcess:
     ) -> None:
         """``config``: what ``fencepost_member`` reads, but for actor, member, slot and run. Nothing is started."""
         self.index, self.slot = index, slot
-        self.life: Life | None = None
+        self.life: Incarnation | None = None
         self._home, self._lives = home, 0
         self._config = {**config, "member": index, "slot": slot}
         self._interpreter = interpreter or Interpreter()
@@ -59,7 +59,7 @@ class MemberProcess:
         if self.pid is None:
             self._lives += 1
             actor = f"{self.name}.{self._lives}"
-            self.life = Life(self._home, actor, "fencepost_member", self._config, self._interpreter)
+            self.life = Incarnation(self._home, actor, "fencepost_member", self._config, self._interpreter)
 
     def start(self) -> None:
         """Begin a new life and return once its loop runs. No-op when alive."""
@@ -95,7 +95,7 @@ class Group:
         """``producers``: a configuration for each. Nothing is started."""
         self._home, self._configs = home, producers
         self.members = tuple(members)
-        self.producers: tuple[Life, ...] = ()
+        self.producers: tuple[Incarnation, ...] = ()
 
     def start(self) -> None:
         """Start all members and producers at once; returns when all run. Raises MemberError when one does not."""
@@ -110,7 +110,7 @@ class Group:
         module = "fencepost_member.producer"
         names = [f"producer-{config['writer']}" for config in self._configs]
         self.producers = tuple(
-            Life(self._home, name, module, config, Interpreter())
+            Incarnation(self._home, name, module, config, Interpreter())
             for name, config in zip(names, self._configs, strict=True)
         )
         for producer in self.producers:
@@ -137,9 +137,9 @@ class Group:
         """What every member owns and which errors its client told, as of the last refresh; for messages."""
         return "; ".join(_describe(member.life) for member in self.members if member.life)
 
-    def progress(self) -> Progress:
+    def progress(self) -> RecordCounts:
         """Records so far."""
-        return progress(self._home.history / "segments")
+        return count_records(self._home.history / "segments")
 
     def stop_producers(self, within_s: float) -> list[str]:
         """End the producers cleanly; see ``stop``."""
@@ -157,11 +157,11 @@ class Group:
             life.wait_ended(KILL_S)
         self.refresh()
 
-    def _lives(self) -> list[Life]:
+    def _lives(self) -> list[Incarnation]:
         return [*self.producers, *(member.life for member in self.members if member.life)]
 
 
-def _describe(life: Life) -> str:
+def _describe(life: Incarnation) -> str:
     owned = ", ".join(map(str, sorted(life.live.owned))) or "nothing"
     errors = ", ".join(f"{name} ({count} times)" for name, count in life.live.errors.most_common())
     return f"{life.actor} owns {owned}" + (f", and its client reported {errors}" if errors else "")

@@ -4,7 +4,7 @@
 
     scenario.json  plan.json  verdict.json  report.html  junit.xml  logs/
     history/
-      clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and at the seal
+      clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and when the audit begins
       partitions.json            one object per topic-partition: its number ``tp``, where the log begins and ends
       events.parquet             EVENT_COLUMNS: the rare facts, one row per event and partition
       events/<actor>.jsonl       the same as the actors wrote them, before the seal (kept: they are the raw evidence)
@@ -69,7 +69,7 @@ class EventKind(StrEnum):
     FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason
-    ACT = "act"  # a declared act of the harness (rule 12 of the checks): detail: what
+    ACT = "act"  # a declared act of the harness (rule 12 of the checks), which no fault performs yet: detail: what
 
 
 EVENT_COLUMNS: dict[str, str] = {

@@ -20,45 +20,32 @@ class LiveEvents:
 
     Attributes:
         started: the detail of the started event; None before it.
-        closed: it ended cleanly.
         owned: partitions owned now.
-        generation, member_id: as of the last callback or commit; -1 and empty when unknown.
-        last_callback: (kind, begin_ns, end_ns) of the latest assigned, revoked or lost; end_ns 0 while it runs.
-        callbacks: how many ended, by kind.
-        commits: how many ended, by outcome.
         errors: how many the client reported, by Kafka's name.
         fatal: the name of the error that ended the client for good; empty: none.
-        damage: sentences about lines that are no events.
+
+    Lines that are no events are passed over: the seal tells of them.
     """
 
     def __init__(self, path: Path) -> None:
         """The file need not be there yet."""
         self._path, self._at = path, 0
         self.started: Mapping[str, Any] | None = None
-        self.closed = False
         self.owned: frozenset[TopicPartition] = frozenset()
-        self.generation, self.member_id = -1, ""
-        self.last_callback: tuple[str, int, int] | None = None
-        self.callbacks: Counter[str] = Counter()
-        self.commits: Counter[str] = Counter()
         self.errors: Counter[str] = Counter()
         self.fatal = ""
-        self.damage: list[str] = []
 
     def refresh(self) -> None:
         """Read what was written since the last time."""
         found = read(self._path, self._at)
         self._at = found.next_at
-        self.damage += found.damage
         for event in found.events:
             self._take(event)
 
     def _take(self, event: Mapping[str, Any]) -> None:
-        kind, ended = event["kind"], event["end_ns"] != 0
+        kind = event["kind"]
         if kind in (EventKind.ASSIGNED, EventKind.REVOKED, EventKind.LOST):
-            self._callback(event, ended)
-        elif kind == EventKind.COMMIT and ended:
-            self.commits[event["outcome"]] += 1
+            self._callback(event)
         elif kind == EventKind.ERROR:
             self.errors[event["error"]] += 1
             if event["detail"].get("fatal"):
@@ -66,23 +53,17 @@ class LiveEvents:
         elif kind == EventKind.STARTED:
             self.started = event["detail"]
         elif kind == EventKind.CLOSED:
-            self.closed = True
             self.owned = frozenset()
-        if event["generation"] is not None:
-            self.generation, self.member_id = event["generation"], event["member_id"] or ""
 
-    def _callback(self, event: Mapping[str, Any], ended: bool) -> None:
+    def _callback(self, event: Mapping[str, Any]) -> None:
         places = {TopicPartition(topic, partition) for topic, partition, _ in event["partitions"]}
-        self.last_callback = (event["kind"], event["begin_ns"], event["end_ns"])
-        if ended:
-            self.callbacks[event["kind"]] += 1
         if event["kind"] != EventKind.ASSIGNED:
             self.owned -= places
-        elif ended:
+        elif event["end_ns"] != 0:
             self.owned |= places
 
 
-class Progress(NamedTuple):
+class RecordCounts(NamedTuple):
     """Records so far: sent and acknowledged by producers, delivered to and processed by members."""
 
     sent: int = 0
@@ -91,7 +72,7 @@ class Progress(NamedTuple):
     processed: int = 0
 
 
-def progress(segments: Path) -> Progress:
+def count_records(segments: Path) -> RecordCounts:
     """Sum over all segments below ``segments``, all lives included; those that cannot be read count for nothing."""
     sums = {True: [0, 0], False: [0, 0]}
     for path in segments.glob("*.seg"):
@@ -102,4 +83,4 @@ def progress(segments: Path) -> Progress:
         ours = sums[path.name.startswith("producer-")]
         ours[0] += counts.recorded
         ours[1] += counts.finished
-    return Progress(*sums[True], *sums[False])
+    return RecordCounts(*sums[True], *sums[False])

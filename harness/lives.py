@@ -53,7 +53,7 @@ class Interpreter:
     import_path: tuple[Path, ...] = ()
 
 
-class Life:
+class Incarnation:
     """One life of a member or producer: begins when made, ends when reaped."""
 
     def __init__(
@@ -124,7 +124,7 @@ class Life:
             return f"its log cannot be read ({error})"
 
 
-def stop(lives: Sequence[Life], within_s: float) -> list[str]:
+def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
     """End processes cleanly, all at once; those that do not within the bound are killed. Returns the names of these."""
     for life in lives:
         life.signal(signals.SIGTERM)

@@ -8,7 +8,6 @@ the cluster serves ends the phase in which it happens, not the run: the history 
 from __future__ import annotations
 
 import logging
-import shlex
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -80,7 +79,6 @@ def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: str) -> Ru
             "group": scenario.group_name(seed),
             "cluster": asdict(scenario.cluster_spec()),
             "versions": versions(),
-            "command": shlex.join(["fencepost", "run", str(folder.path / "scenario.json"), "--seed", str(seed)]),
         },
     )
     folder.write_json("plan.json", plan_to_json(plan))

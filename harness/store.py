@@ -1,7 +1,7 @@
-"""The run folder on disk: made, written and read here, so that its layout is known in one place.
+"""The run folder on disk: its folders, and the JSON files at its top.
 
-``fencepost.history`` says what the files mean. Everything is written to a temporary name and renamed, so that a reader
-never sees half a file.
+``fencepost.history`` says what all files mean; those of the history are written by what gathers them. JSON is written
+to a temporary name and renamed, so that a reader never sees half a file.
 """
 
 from __future__ import annotations
@@ -103,7 +103,3 @@ class RunFolder:
     def write_verdict(self, verdict: Verdict) -> Path:
         """Store ``verdict.json``."""
         return self.write_json("verdict.json", verdict.to_json())
-
-    def read_verdict(self) -> Verdict:
-        """Read ``verdict.json``. Raises RunFolderError."""
-        return Verdict.from_json(self.read_json("verdict.json"))

@@ -86,18 +86,14 @@ class Proxies:
         answer = self._call("get", f"/proxies/{self._name(slot, broker)}/toxics").json()
         return tuple(toxic["name"] for toxic in answer)
 
-    def set_enabled(self, slot: int, broker: int, enabled: bool) -> None:
-        """Close one link's connections and refuse new ones, or open it again."""
-        self._call("post", f"/proxies/{self._name(slot, broker)}", json={"enabled": enabled})
-
     def reset(self) -> None:
-        """Remove every toxic and open every link, and see that it is so.
+        """Remove every toxic, and see that it is so.
 
         Raises:
             ClusterError: the server did not do it.
         """
         self._call("post", "/reset")
-        left = [name for name, proxy in self._call("get", "/proxies").json().items() if _disturbed(proxy)]
+        left = [name for name, proxy in self._call("get", "/proxies").json().items() if proxy["toxics"]]
         if left:
             raise ClusterError(f"Toxiproxy was reset, but these links are still disturbed: {', '.join(left)}")
 
@@ -137,10 +133,6 @@ class Proxies:
         except requests.RequestException as error:
             raise ClusterError(f"Toxiproxy did not do {method} {path}: {error}") from error
         return answer
-
-
-def _disturbed(proxy: Mapping[str, Any]) -> bool:
-    return bool(proxy["toxics"]) or not proxy["enabled"]
 
 
 def _text(error: Exception) -> str:

@@ -17,7 +17,7 @@ from fencepost.reports.scale import Scale
 from fencepost.reports.shapes import BAR, LANE, MARKS_MAX, Box, Curve, Drawing, ended, from_to
 from fencepost.reports.steps import Fault
 from fencepost.reports.story import Story
-from fencepost.reports.timeline import Life, Mark, Ownership, Phase
+from fencepost.reports.timeline import Lifespan, Mark, Ownership, Phase
 from fencepost.reports.words import moment, number, span
 
 MEMBERS_MAX = 64
@@ -46,7 +46,7 @@ def draw(folder: Folder, story: Story, palette: Palette) -> Drawing | None:
 
 def _scale(folder: Folder, story: Story) -> Scale | None:
     warm = next((p.begin_ns for p in story.phases if p.name == "warm-up"), 0)
-    spans: list[Ownership | Life | Fault] = [*story.intervals, *story.lives, *story.faults]
+    spans: list[Ownership | Lifespan | Fault] = [*story.intervals, *story.lives, *story.faults]
     begins = [s.begin_ns for s in spans if s.begin_ns]
     ends = [s.end_ns for s in spans] + [p.end_ns for p in story.phases if p.name in ("chaos", "heal", "drain")]
     if folder.commits is not None and len(folder.commits.begin_ns):

@@ -18,8 +18,6 @@ from fencepost.reports.words import moment, number, plural, span
 ROWS_MAX = 64
 BARS_MAX = 6000
 
-Lanes = dict[str, list[tuple[int, Ownership]]]
-
 
 def partitions(
     drawing: Drawing, folder: Folder, intervals: Sequence[Ownership], witnesses: Sequence[Witness], palette: Palette

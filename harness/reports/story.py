@@ -11,7 +11,7 @@ from fencepost.reports import steps, timeline
 from fencepost.reports.folder import Folder
 from fencepost.reports.headline import findings, sentence
 from fencepost.reports.steps import Fault
-from fencepost.reports.timeline import Life, Mark, Ownership, Phase
+from fencepost.reports.timeline import Lifespan, Mark, Ownership, Phase
 
 EXAMPLES_MAX = 20  # of one finding, on the page
 
@@ -32,7 +32,7 @@ class Story:
     """All that the timeline is made of."""
 
     intervals: Sequence[Ownership]
-    lives: Sequence[Life]
+    lives: Sequence[Lifespan]
     faults: Sequence[Fault]
     phases: Sequence[Phase]
     rebalances: Sequence[Mark]

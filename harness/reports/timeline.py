@@ -35,7 +35,7 @@ class Ownership:
 
 
 @dataclass(frozen=True)
-class Life:
+class Lifespan:
     """One incarnation of a member: from its launch to its end; ``how``: closed, killed, crashed or open."""
 
     incarnation: str
@@ -103,16 +103,16 @@ def ownership(facts: Sequence[Fact]) -> list[Ownership]:
     return sorted([*closed, *open_.values()], key=lambda i: (i.begin_ns, i.partition))
 
 
-def lives(facts: Sequence[Fact]) -> list[Life]:
+def lives(facts: Sequence[Fact]) -> list[Lifespan]:
     """All incarnations, in the order of their launch."""
-    found: dict[str, Life] = {}
+    found: dict[str, Lifespan] = {}
     horizon = last_ns(facts)
     for fact in facts:
         if fact.kind in ("launched", "started"):
             member = fact.detail.get("member")
             name = f"member-{member}" if isinstance(member, int) else member_of(fact.actor)
             if member is not None or fact.actor.startswith("member-"):
-                found.setdefault(fact.actor, Life(fact.actor, name, fact.begin_ns, horizon, "open"))
+                found.setdefault(fact.actor, Lifespan(fact.actor, name, fact.begin_ns, horizon, "open"))
         elif fact.kind in _ENDS and fact.actor in found and found[fact.actor].how == "open":
             how = "closed" if fact.kind == "closed" else str(fact.detail.get("how") or "ended")
             found[fact.actor] = replace(found[fact.actor], end_ns=fact.end_ns or fact.begin_ns, how=how)

@@ -79,7 +79,7 @@ def write(runs: Path, shape: Shape) -> Path:
     """Make a run folder under ``runs`` and return it."""
     scenario = Scenario("synthetic", (Topic(TOPIC, shape.partitions),), Group(shape.members), PollLoop())
     folder = RunFolder.create(runs, scenario.name, 0)
-    folder.write_json("scenario.json", {"scenario": scenario.to_json(), "seed": 0, "versions": {}, "command": ""})
+    folder.write_json("scenario.json", {"scenario": scenario.to_json(), "seed": 0, "versions": {}})
     folder.write_json("plan.json", plan_to_json(scenario.plan(0)))
     history, turns = folder.history, _turns(shape)
     for member in range(shape.members):
@@ -87,6 +87,7 @@ def write(runs: Path, shape: Shape) -> Path:
         columns.write(history / f"delivered/member-{member}.1.parquet", DELIVERED_COLUMNS, _delivered(shape, mine))
     for writer in range(WRITERS):
         columns.write(history / f"produced/producer-{writer}.parquet", PRODUCED_COLUMNS, _produced(shape, writer))
+        columns.write(history / f"produced/producer-{writer}.unacked.parquet", PRODUCED_COLUMNS, [])
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in LOG_COLUMNS.items()])
     with pq.ParquetWriter(history / "log/audit.parquet", schema, compression="zstd", compression_level=1) as audit:
         for group in _log(shape):

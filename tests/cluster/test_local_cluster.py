@@ -26,6 +26,7 @@ from fencepost.scenario import Topic
 pytestmark = pytest.mark.cluster
 
 EVERYBODY = {1, 2, 3}
+LONG_S = 60  # for what comes at once on a machine that has nothing else to do
 
 
 @pytest.fixture
@@ -36,7 +37,7 @@ def topic(cluster: LocalCluster) -> str:
     producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"})
     for number in range(30):
         producer.produce(name, str(number).encode(), partition=number % 3)
-    assert producer.flush(20) == 0
+    assert producer.flush(LONG_S) == 0
     return name
 
 
@@ -62,7 +63,7 @@ def consume(cluster: LocalCluster, slot: int, group: str, topic: str, records: i
         return len(seen) >= records
 
     try:
-        eventually(enough, 30, f"{records} records in slot {slot}", state=lambda: f"{len(seen)} came")
+        eventually(enough, LONG_S, f"{records} records in slot {slot}", state=lambda: f"{len(seen)} came")
         member.commit(asynchronous=False)
     finally:
         member.close()
@@ -85,7 +86,7 @@ def test_the_handles_satisfy_the_contract(cluster: LocalCluster) -> None:
 def test_a_member_learns_only_its_own_proxies(cluster: LocalCluster) -> None:
     for slot in (0, 3):
         client = ck.Consumer({"bootstrap.servers": cluster.bootstrap(slot), "group.id": "looks-only"})
-        brokers = client.list_topics(timeout=10).brokers
+        brokers = client.list_topics(timeout=LONG_S).brokers
         client.close()
         learned = {number: (broker.host, broker.port) for number, broker in brokers.items()}
         assert learned == {number: cluster.links.endpoint(slot, number) for number in EVERYBODY}
@@ -112,8 +113,8 @@ def test_a_moved_coordinator_is_seen_in_the_metadata_and_by_find_coordinator(
     before = cluster.admin.coordinator(group)
     wanted = min(EVERYBODY - {before})
     cluster.admin.move_leader(place, wanted)
-    eventually(lambda: cluster.admin.coordinator(group) == wanted, 5, f"FindCoordinator to name broker {wanted}")
-    eventually(lambda: cluster.admin.leaders(OFFSETS_TOPIC)[place.partition] == wanted, 5, "the metadata to say so")
+    eventually(lambda: cluster.admin.coordinator(group) == wanted, LONG_S, f"FindCoordinator to name broker {wanted}")
+    eventually(lambda: cluster.admin.leaders(OFFSETS_TOPIC)[place.partition] == wanted, LONG_S, "the metadata to say so")
     assert cluster.admin.committed(group) == {TopicPartition(topic, p): 10 for p in range(3)}
 
 
@@ -132,15 +133,15 @@ def test_a_broker_that_ended_comes_back_with_its_data(cluster: LocalCluster, top
     broker = cluster.brokers[2]
     before = broker.pid
     broker.signal(how)
-    assert broker.wait_ended(30) == code
+    assert broker.wait_ended(LONG_S) == code
     assert broker.pid is None
-    eventually(lambda: not in_sync(cluster, topic), 10, "the controller to notice")
-    assert 2 not in cluster.admin.leaders(topic).values()
+    eventually(lambda: not in_sync(cluster, topic), LONG_S, "the controller to notice")
+    eventually(lambda: 2 not in cluster.admin.leaders(topic).values(), LONG_S, "others to lead")
     broker.start()
     assert broker.pid not in (None, before)
-    eventually(lambda: in_sync(cluster, topic), 20, "broker 2 to catch up")
+    eventually(lambda: in_sync(cluster, topic), LONG_S, "broker 2 to catch up")
     cluster.admin.move_leader(TopicPartition(topic, 0), 2)
-    eventually(lambda: cluster.admin.leaders(topic)[0] == 2, 5, "broker 2 to lead")
+    eventually(lambda: cluster.admin.leaders(topic)[0] == 2, LONG_S, "broker 2 to lead")
     assert cluster.admin.end_offsets(topic) == {0: 10, 1: 10, 2: 10}
 
 
@@ -148,26 +149,26 @@ def test_a_paused_broker_is_fenced_and_does_not_hold_up_the_administrator(cluste
     broker = cluster.brokers[1]
     pid = broker.pid
     broker.signal(signal.SIGSTOP)
-    eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, 2, "state T")
-    eventually(lambda: 1 not in cluster.admin.leaders(topic).values(), 15, "the controller to fence broker 1")
+    eventually(lambda: psutil.Process(pid).status() == psutil.STATUS_STOPPED, LONG_S, "state T")
+    eventually(lambda: 1 not in cluster.admin.leaders(topic).values(), LONG_S, "the controller to fence broker 1")
     assert cluster.admin.coordinator("anybody") >= -1
     broker.signal(signal.SIGCONT)
-    eventually(lambda: in_sync(cluster, topic), 20, "broker 1 to be in sync again")
+    eventually(lambda: in_sync(cluster, topic), LONG_S, "broker 1 to be in sync again")
     assert broker.pid == pid
 
 
 def connection(cluster: LocalCluster, slot: int, broker: int) -> socket.socket:
-    return socket.create_connection(cluster.links.endpoint(slot, broker), timeout=2)
+    return socket.create_connection(cluster.links.endpoint(slot, broker), timeout=LONG_S)
 
 
 # ApiVersions, version 0, correlation 7, no client id: what any broker answers at once.
 ASK = bytes.fromhex("0000000a00120000 00000007ffff")
 
 
-def answers(cluster: LocalCluster, slot: int, broker: int) -> bool:
+def answers(cluster: LocalCluster, slot: int, broker: int, within_s: float = LONG_S) -> bool:
     try:
         with connection(cluster, slot, broker) as link:
-            link.settimeout(1)
+            link.settimeout(within_s)
             link.sendall(ASK)
             return link.recv(8)[4:8] == ASK[8:12]
     except OSError:
@@ -178,7 +179,7 @@ def test_a_black_hole_swallows_one_link_until_it_is_removed(cluster: LocalCluste
     assert answers(cluster, 1, 2)
     name = cluster.links.add_toxic(1, 2, "timeout", "upstream", {"timeout": 0})
     assert cluster.links.toxics(1, 2) == (name,)
-    assert not answers(cluster, 1, 2)
+    assert not answers(cluster, 1, 2, within_s=1)
     assert answers(cluster, 1, 3)
     assert answers(cluster, 2, 2)
     cluster.links.remove_toxic(1, 2, name)
@@ -186,16 +187,8 @@ def test_a_black_hole_swallows_one_link_until_it_is_removed(cluster: LocalCluste
     assert answers(cluster, 1, 2)
 
 
-def test_a_link_can_be_refused_and_opened_again(cluster: LocalCluster) -> None:
-    cluster.links.set_enabled(0, 1, False)
-    with pytest.raises(ConnectionRefusedError):
-        connection(cluster, 0, 1)
-    cluster.links.set_enabled(0, 1, True)
-    assert answers(cluster, 0, 1)
-
-
 def test_a_reset_takes_everything_away(cluster: LocalCluster) -> None:
-    cluster.links.set_enabled(0, 1, False)
+    cluster.links.add_toxic(0, 1, "timeout", "upstream", {"timeout": 0})
     cluster.links.add_toxic(2, 3, "timeout", "downstream", {"timeout": 0})
     cluster.links.reset()
     assert answers(cluster, 0, 1)
@@ -216,7 +209,7 @@ def test_the_request_log_names_the_slot_and_begins_with_the_time(cluster: LocalC
         lines = (line for broker in EVERYBODY for line in cluster.evidence.request_log(broker))
         return [line for line in lines if '"JOIN_GROUP"' in line and f'"{group}"' in line]
 
-    found = eventually(joins, 5, "the request log to hold the JoinGroup")
+    found = eventually(joins, LONG_S, "the request log to hold the JoinGroup")
     assert all('"listener":"SLOT3"' in line for line in found)
     assert all(line.split(" ", 1)[0].isdecimal() and "Completed request:{" in line for line in found)
 

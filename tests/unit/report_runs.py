@@ -238,7 +238,6 @@ def write_run(path: Path, told: Verdict | None, history: History | None, records
     _json(path / "scenario.json", {
         "format_version": 1, "scenario": scenario, "seed": 20261121, "backend": "local", "versions": versions,
         "cluster": {"brokers": 3, "slots": 4, "broker_config": {"group.min.session.timeout.ms": 1000}},
-        "command": f"fencepost run {path}/scenario.json --seed 20261121",
     })  # fmt: skip
     steps = [{"step": n, "at_s": s, "fault": {"type": f}} for n, (s, f) in enumerate(_PLAN)]
     _json(path / "plan.json", {"format_version": 1, "seed": 20261121, "steps": steps})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.live import LiveEvents, Progress, progress
+from fencepost.live import LiveEvents, RecordCounts, count_records
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
 from fencepost_member.recorder import Recorder
@@ -27,18 +27,16 @@ def live(tmp_path):
 def test_nothing_is_known_of_a_member_that_has_told_nothing(tmp_path):
     live = LiveEvents(tmp_path / "nobody.jsonl")
     live.refresh()
-    assert (live.started, live.owned, live.generation, live.last_callback) == (None, frozenset(), -1, None)
+    assert (live.started, live.owned) == (None, frozenset())
 
 
 def test_a_partition_is_owned_from_the_end_of_its_assigned_callback_to_the_begin_of_its_revoked_one(log, live):
     event = log.begin("assigned", partitions=ORDERS, generation=4, member_id="m")
     live.refresh()
     assert live.owned == frozenset()
-    assert live.last_callback[0::2] == ("assigned", 0)
     log.end(event)
     live.refresh()
     assert live.owned == frozenset(ORDERS)
-    assert (live.generation, live.member_id) == (4, "m")
     event = log.begin("revoked", partitions=ORDERS[:1], generation=4, member_id="m")
     live.refresh()
     assert live.owned == frozenset(ORDERS[1:])
@@ -46,34 +44,35 @@ def test_a_partition_is_owned_from_the_end_of_its_assigned_callback_to_the_begin
     log.note("lost", partitions=ORDERS[1:2])
     live.refresh()
     assert live.owned == frozenset(ORDERS[2:])
-    assert live.callbacks == {"assigned": 1, "revoked": 1, "lost": 1}
 
 
-def test_commits_errors_and_the_end_are_counted(log, live):
-    event = log.begin("commit", partitions=[(*ORDERS[0], 5)])
-    live.refresh()
-    assert live.commits == {}
-    log.end(event, outcome="fail", error="UNKNOWN_MEMBER_ID")
+def test_errors_are_counted_and_the_one_that_ended_the_client_is_named(log, live):
     log.note("error", error="NETWORK_EXCEPTION", detail={"fatal": False})
     log.note("error", error="FENCED_INSTANCE_ID", detail={"fatal": True})
     log.note("started", detail={"pid": 1})
+    live.refresh()
+    assert live.errors == {"NETWORK_EXCEPTION": 1, "FENCED_INSTANCE_ID": 1}
+    assert (live.fatal, live.started) == ("FENCED_INSTANCE_ID", {"pid": 1})
+
+
+def test_a_member_that_ended_cleanly_owns_nothing(log, live):
+    log.note("assigned", partitions=ORDERS)
+    live.refresh()
+    assert live.owned == frozenset(ORDERS)
     log.note("closed")
     live.refresh()
-    assert live.commits == {"fail": 1}
-    assert live.errors == {"NETWORK_EXCEPTION": 1, "FENCED_INSTANCE_ID": 1}
-    assert (live.fatal, live.started, live.closed) == ("FENCED_INSTANCE_ID", {"pid": 1}, True)
+    assert live.owned == frozenset()
 
 
-def test_a_line_that_is_no_event_is_told_and_the_next_one_is_read(log, live, tmp_path):
+def test_a_line_that_is_no_event_is_passed_over_and_the_next_one_is_read(log, live, tmp_path):
     with (tmp_path / "member-0.1.jsonl").open("a") as file:
         file.write("nonsense\n")
-    log.note("closed")
+    log.note("started", detail={"pid": 1})
     live.refresh()
-    assert live.closed
-    assert len(live.damage) == 1
+    assert live.started == {"pid": 1}
 
 
-def test_progress_is_the_sum_over_all_lives_of_members_and_producers(tmp_path):
+def test_records_are_counted_over_all_lives_of_members_and_producers(tmp_path):
     for actor in ("member-0.1", "member-0.2"):
         lane = Recorder(tmp_path, actor, capacity=8).lane()
         for offset in range(3):
@@ -83,4 +82,4 @@ def test_progress_is_the_sum_over_all_lives_of_members_and_producers(tmp_path):
     sends.acked(sends.sent(0, 0, 0, 0), 0)
     sends.sent(0, 0, 0, 1)
     (tmp_path / "member-9.1.0.seg").write_bytes(b"damaged")
-    assert progress(tmp_path) == Progress(sent=2, acknowledged=1, delivered=8, processed=6)
+    assert count_records(tmp_path) == RecordCounts(sent=2, acknowledged=1, delivered=8, processed=6)

@@ -16,7 +16,7 @@ import pytest
 from fencepost import runner, turns
 from fencepost.clusters import local
 from fencepost.errors import ClusterError, MemberError, WaitTimeout
-from fencepost.live import Progress
+from fencepost.live import RecordCounts
 from fencepost.model import TopicPartition
 from fencepost.phases import Phases
 from fencepost.scenario import Group, Scenario, Topic
@@ -39,8 +39,8 @@ class Members:
     def refresh(self) -> None:
         """There is nothing new."""
 
-    def progress(self) -> Progress:
-        return Progress()
+    def progress(self) -> RecordCounts:
+        return RecordCounts()
 
     def stop_producers(self, within_s: float) -> None:
         self.done.append("producers stopped")

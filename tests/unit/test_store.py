@@ -29,7 +29,7 @@ def test_two_runs_of_one_second_have_two_folders(tmp_path):
 def test_a_verdict_survives_the_way_through_its_file(tmp_path):
     folder = RunFolder.create(tmp_path, "s", 1)
     folder.write_verdict(VERDICT)
-    again = folder.read_verdict()
+    again = Verdict.from_json(folder.read_json("verdict.json"))
     assert (again.validity, again.checks[0].findings[0].kind) == (Validity.INVALID, "rewind")
     assert json.loads(json.dumps(again.to_json())) == json.loads(json.dumps(VERDICT.to_json()))
     assert [p.name for p in folder.path.iterdir() if p.is_file()] == ["verdict.json"]
