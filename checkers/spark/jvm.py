@@ -1,16 +1,19 @@
 """The JVM behind a Spark session on this machine: its settings, its output, its working directory, and its end.
 
-It ends when this process ends, however that happens (its standard input closes), and removes its files itself.
+It ends when this process ends, however that happens (its standard input closes), and removes its files itself. What is
+left when this process is killed while the JVM starts, is removed by the next one.
 """
 
 from __future__ import annotations
 
+import fcntl
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -24,6 +27,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 END_S = 20.0
+WORK = "spark-of-fencepost-"
+OLD_S = 60.0  # a working directory without a lock that is so old belongs to nobody
 
 LOG4J = """
 status=error
@@ -69,7 +74,7 @@ class Jvm:
     def __init__(self, master: str) -> None:
         """Nothing is started yet."""
         self._master = master
-        self._work = Path(tempfile.mkdtemp(prefix="spark-of-fencepost-"))
+        self._work, self._lock = make_work()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - has no name, so nothing is left of it, whatever happens
         self._gateway: Any = None
         self._archive = Archive()
@@ -127,6 +132,7 @@ class Jvm:
                 _wait_or_kill(process, at_once=self._archive.claim is not None)
                 self._archive.give_up()
         shutil.rmtree(self._work, ignore_errors=True)
+        os.close(self._lock)
         self._log.close()
 
     def _address(self) -> str | None:
@@ -159,6 +165,28 @@ class Jvm:
             f"-Dlog4j2.configurationFile=file:{self._work}/log4j2.properties",
             *self._archive.options,
         ]
+
+
+def make_work() -> tuple[Path, int]:
+    """A new working directory and the lock on it, which ends with this process; those of killed ones are removed."""
+    for old in Path(tempfile.gettempdir()).glob(f"{WORK}*"):
+        with suppress(OSError):  # somebody else's, or gone in the meantime
+            if time.time() - old.stat().st_mtime > OLD_S:
+                os.close(_lock(old))
+                shutil.rmtree(old, ignore_errors=True)
+    work = Path(tempfile.mkdtemp(prefix=WORK))
+    return work, _lock(work)
+
+
+def _lock(directory: Path) -> int:
+    """Raises OSError when somebody holds it."""
+    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(lock)
+        raise
+    return lock
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:

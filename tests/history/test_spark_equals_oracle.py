@@ -6,26 +6,21 @@ into ranges of a few records, and on Spark.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from fencepost.checkers import oracle
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
-from fencepost.checkers.tables.rows import NS, Bounds, Facts
-from fencepost.model import Anomaly
+from fencepost.checkers.tables.rows import Bounds
 from history import odd_histories, random_histories
 from history.builder import HistoryBuilder
+from history.test_kernel_equals_oracle import FIRST, NARROW, STRICT, agreed
 from history.test_kinds import CASES
 
 pytestmark = pytest.mark.spark
-STRICT = Bounds(stuck_ns=5 * NS, loop_deliveries=3, loop_ns=2 * NS)
-NARROW = 3  # records of a range
 EACH = 10  # histories of a test
-LIVES, ODD = 40, 40
 
 
 @pytest.fixture
@@ -44,30 +39,20 @@ def test_hand_written_histories(tmp_path: Path, spark: Spark, wrong: bool, class
             agree(h.seal(), Bounds(), spark)
 
 
-@pytest.mark.parametrize("first", range(0, LIVES, EACH))
+@pytest.mark.parametrize("first", range(0, FIRST, EACH))
 def test_random_lives(tmp_path: Path, spark: Spark, first: int) -> None:
     for seed in range(first, first + EACH):
         agree(random_histories.wild(tmp_path, seed), STRICT, spark)
 
 
-@pytest.mark.parametrize("first", range(0, ODD, EACH))
+@pytest.mark.parametrize("first", range(0, FIRST, EACH))
 def test_odd_histories(tmp_path: Path, spark: Spark, first: int) -> None:
     for seed in range(first, first + EACH):
         agree(odd_histories.tell(tmp_path, seed), STRICT, spark, cut_on_spark=seed % EACH == 0)
 
 
 def agree(run: Path, bounds: Bounds, spark: Spark, *, cut_on_spark: bool = False) -> None:
-    tables = load(run)
-    expected = judged(oracle.judge(run, tables, bounds))
-    assert judged(finder.find_here(run, tables, bounds)) == expected
-    assert judged(finder.find_here(run, tables, bounds, NARROW)) == expected
-    assert judged(finder.find(run, tables, bounds, spark)) == expected
+    expected, tables = agreed(run, bounds), load(run)
+    assert finder.find(run, tables, bounds, spark) == expected
     if cut_on_spark:
-        assert judged(finder.find(run, tables, bounds, spark, NARROW)) == expected
-
-
-def judged(found: tuple[list[Anomaly], Facts]) -> tuple[list[Anomaly], Facts]:
-    """A rule that crashed has found a part of its kinds: which part is no matter, but that it crashed is."""
-    anomalies, facts = found
-    whole = [anomaly for anomaly in anomalies if anomaly.kind not in facts.failed]
-    return whole, replace(facts, failed=dict.fromkeys(facts.failed, "crashed"))
+        assert finder.find(run, tables, bounds, spark, NARROW) == expected
