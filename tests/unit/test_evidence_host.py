@@ -13,6 +13,7 @@ from fencepost.clock import NS, eventually, now_ns
 from fencepost.evidence import host
 from fencepost.processes import Owner
 
+LONG_S = 60  # for what comes at once on a machine that has nothing else to do
 STAT = "cpu  100 0 50 800 10 0 5 35 0 0\ncpu0 1 2 3\n"
 PRESSURE = (
     "some avg10=2.94 avg60=28.87 avg300=24.60 total=1500000\nfull avg10=0.00 avg60=0.00 avg300=0.00 total=250000\n"
@@ -55,24 +56,31 @@ def test_a_witness_that_was_itself_frozen_tells_of_it_and_survives_a_kill(tmp_pa
     with Owner.open(tmp_path) as owner:
         witness = host.start(owner, tmp_path / "history")
         path = tmp_path / "history" / host.FILE
-        eventually(path.exists, 10, "the witness to begin")
-        eventually(lambda: _asleep(witness.process), 5, "its first sample")
-        frozen_ns = now_ns()
+        eventually(path.exists, LONG_S, "the witness to begin")
+        eventually(lambda: _asleep(witness.process), LONG_S, "its first sample")
         witness.process.send_signal(signal.SIGSTOP)
-        eventually(lambda: now_ns() - frozen_ns > 0.4 * NS, 5, "a stall")
+        eventually(lambda: witness.process.status() == psutil.STATUS_STOPPED, LONG_S, "the witness to be frozen")
+        frozen_ns = now_ns()
+        eventually(lambda: now_ns() - frozen_ns > 0.4 * NS, LONG_S, "a stall")
+        thawed_ns = now_ns()
         witness.process.send_signal(signal.SIGCONT)
-        eventually(lambda: any(line.get("why") == "gap" for line in lines(path)), 5, "the gap to be told")
+
+        def told() -> list[dict[str, object]]:
+            """The gap that we made; a busy machine makes others."""
+            gaps = [line for line in lines(path) if line.get("why") == "gap"]
+            return [g for g in gaps if int(str(g["from_ns"])) <= frozen_ns and int(str(g["to_ns"])) >= thawed_ns]
+
+        eventually(told, LONG_S, "the gap to be told", state=lambda: str(lines(path)))
         witness.process.kill()
         witness.process.wait()
-    (gap,) = [line for line in lines(path) if line.get("why") == "gap"]
-    assert 0.4 <= float(str(gap["seconds"])) < 4
-    assert int(str(gap["from_ns"])) <= frozen_ns
+    (gap,) = told()
+    assert float(str(gap["seconds"])) >= 0.4
 
 
 def test_a_witness_that_is_stopped_writes_its_summary(tmp_path: Path) -> None:
     with Owner.open(tmp_path) as owner:
         witness = host.start(owner, tmp_path)
-        eventually((tmp_path / host.FILE).exists, 10, "the witness to begin")
+        eventually((tmp_path / host.FILE).exists, LONG_S, "the witness to begin")
         witness.stop()
         witness.stop()
     assert lines(tmp_path / host.FILE)[-1]["kind"] == "summary"

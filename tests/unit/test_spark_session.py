@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import psutil
 import pytest
 
-from fencepost.checkers.spark import class_archive
+from fencepost.checkers.spark import class_archive, jvm
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError, WaitTimeout
@@ -66,6 +68,21 @@ def test_a_session_that_made_no_archive_leaves_it_to_the_next(tmp_path):
 def test_a_cache_that_cannot_be_written_costs_only_time(tmp_path):
     (tmp_path / "file").touch()
     assert class_archive.of(tmp_path / "file" / "home", *JAVA, JARS).options == ()
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next_one_and_nothing_else(tmp_path, monkeypatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    held, lock = jvm.make_work()
+    (tmp_path / f"{jvm.WORK}young").mkdir()
+    (tmp_path / f"{jvm.WORK}killed").mkdir()
+    (tmp_path / f"{jvm.WORK}killed" / "log4j2.properties").touch()
+    (tmp_path / "notes").mkdir()
+    for old in (held, tmp_path / f"{jvm.WORK}killed", tmp_path / "notes"):
+        os.utime(old, (0, 0))
+    new, another = jvm.make_work()
+    os.close(lock)
+    os.close(another)
+    assert set(tmp_path.iterdir()) == {held, new, tmp_path / f"{jvm.WORK}young", tmp_path / "notes"}
 
 
 @pytest.mark.spark
