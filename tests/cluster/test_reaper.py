@@ -20,6 +20,8 @@ from fencepost.processes import Owner, sweep
 
 pytestmark = pytest.mark.cluster
 
+LONG_S = 60  # for what comes at once on a machine that has nothing else to do
+
 # A harness of its own: says how far it is, then waits to be killed.
 HARNESS = """
 import signal, sys, threading
@@ -27,6 +29,8 @@ from pathlib import Path
 from fencepost.clusters import local
 from fencepost.interfaces import ClusterSpec
 from fencepost.processes import Owner
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 
 def say(*words):
     print(*words, flush=True)
@@ -97,9 +101,11 @@ def test_a_harness_killed_while_it_starts_processes_leaves_nothing(
     start: Callable[[str], Harness], processes: int
 ) -> None:
     harness = start("plain")
-    eventually(lambda: len(harness.carriers()) >= processes, 30, f"{processes} processes", every_s=0.001)
+    eventually(lambda: len(harness.carriers()) >= processes, LONG_S, f"{processes} processes", every_s=0.001)
     harness.process.kill()
-    eventually(harness.nothing_is_left, 10, "the reaper to remove everything", state=lambda: str(harness.carriers()))
+    eventually(
+        harness.nothing_is_left, LONG_S, "the reaper to remove everything", state=lambda: str(harness.carriers())
+    )
 
 
 @pytest.mark.parametrize(
@@ -114,8 +120,10 @@ def test_a_harness_ended_while_its_cluster_serves_leaves_nothing(
     assert len(harness.carriers()) == 3  # controller, broker, Toxiproxy
     assert not address_is_free(host)
     os.killpg(harness.process.pid, number)  # the whole group, as Ctrl-C at a terminal does
-    eventually(harness.nothing_is_left, 10, "the reaper to remove everything", state=lambda: str(harness.carriers()))
-    eventually(lambda: address_is_free(host), 2, f"the address {host} to be free")
+    eventually(
+        harness.nothing_is_left, LONG_S, "the reaper to remove everything", state=lambda: str(harness.carriers())
+    )
+    eventually(lambda: address_is_free(host), LONG_S, f"the address {host} to be free")
 
 
 def test_what_an_owner_and_its_reaper_left_when_both_died_is_swept_by_the_next_one(
@@ -137,7 +145,7 @@ def test_what_an_owner_and_its_reaper_left_when_both_died_is_swept_by_the_next_o
 def test_an_owner_that_lives_is_not_swept(tmp_path: Path) -> None:
     (tmp_path / "fencepost-notes").mkdir()  # a folder of the user's own
     with Owner.open(tmp_path) as owner:
-        sleeper = owner.spawn(["sleep", "60"], log=owner.directory / "log")
+        sleeper = owner.spawn(["sleep", "600"], log=owner.directory / "log")
         assert sweep(tmp_path) == []
         assert sleeper.poll() is None
         assert owner.directory.is_dir()
@@ -148,8 +156,8 @@ def test_an_owner_that_lives_is_not_swept(tmp_path: Path) -> None:
 def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
     with Owner.open(tmp_path) as owner:
         log = owner.directory / "log"
-        shell = owner.spawn(["sh", "-c", "setsid sleep 60 & setsid sleep 61 & wait"], log=log)
-        family = eventually(lambda: len(found := shell.children()) == 2 and found, 5, "two children")
+        shell = owner.spawn(["sh", "-c", "setsid sleep 610 & setsid sleep 620 & wait"], log=log)
+        family = eventually(lambda: len(found := shell.children()) == 2 and found, LONG_S, "two children")
         family[0].suspend()
         shell.suspend()
     assert not [child for child in family if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
@@ -157,18 +165,18 @@ def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
 
 def test_the_processes_of_an_owner_within_an_owner_go_too(tmp_path: Path) -> None:
     nested = (
-        "from fencepost.processes import Owner; o = Owner.open(); o.spawn(['sleep', '62'], log=o.directory / 'log');"
+        "from fencepost.processes import Owner; o = Owner.open(); o.spawn(['sleep', '640'], log=o.directory / 'log');"
     )
     with Owner.open(tmp_path) as owner:
         inner = owner.spawn([sys.executable, "-c", nested + "import signal; signal.pause()"], log=tmp_path / "log")
         sleeper = eventually(
-            lambda: next((c for c in inner.children() if c.name() == "sleep"), None), 10, "a grandchild"
+            lambda: next((c for c in inner.children() if c.name() == "sleep"), None), LONG_S, "a grandchild"
         )
-    eventually(lambda: not sleeper.is_running(), 10, "the inner reaper to kill what the inner owner left")
+    eventually(lambda: not sleeper.is_running(), LONG_S, "the inner reaper to kill what the inner owner left")
 
 
 def test_a_program_that_wipes_its_environment_ends_with_its_owner(tmp_path: Path) -> None:
     with Owner.open(tmp_path) as owner:
-        wiped = owner.spawn(["env", "-i", "sleep", "63"], log=owner.directory / "log")
-        eventually(lambda: wiped.name() == "sleep", 5, "the program to run")
+        wiped = owner.spawn(["env", "-i", "sleep", "630"], log=owner.directory / "log")
+        eventually(lambda: wiped.name() == "sleep", LONG_S, "the program to run")
     assert wiped.poll() == -signal.SIGKILL
