@@ -62,9 +62,7 @@ class LocalEvidence:
         files = ",".join(map(str, segments))
         with tempfile.TemporaryDirectory(prefix="dump-", dir=self._owner.directory) as folder:
             output = Path(folder) / "lines"
-            tool = self._jvm.command(
-                "org.apache.kafka.tools.DumpLogSegments", DECODERS[topic], "--skip-record-metadata", "--files", files
-            )
+            tool = self._jvm.command("org.apache.kafka.tools.DumpLogSegments", DECODERS[topic], "--files", files)
             code = wait_ended(self._owner.spawn(tool, log=output), DUMP_S)
             if code:
                 raise ClusterError(f"the dump of {topic}-{partition} failed: {output.read_text()[-500:]}")

@@ -13,10 +13,8 @@ from fencepost.errors import FencepostError
 _BATCH = re.compile(
     r"baseOffset: (?P<base>\d+) .*?producerId: (?P<producer>-?\d+) .*?partitionLeaderEpoch: (?P<term>-?\d+) "
     r"isTransactional: (?P<transactional>true|false) isControl: (?P<control>true|false) "
-    r".*?(?:CreateTime|LogAppendTime): (?P<wall_ms>-?\d+)"
 )
-# Without metadata (``--skip-record-metadata``) a record begins with its key or payload.
-_RECORD = re.compile(r"\|(?: offset: (?P<offset>\d+) \w+: (?P<wall_ms>-?\d+))? ")
+_RECORD = re.compile(r"\| offset: (?P<offset>\d+) (?:CreateTime|LogAppendTime): (?P<wall_ms>-?\d+) ")
 _MARKER = re.compile(r"endTxnMarker: (?P<marker>COMMIT|ABORT)")
 _JSON = json.JSONDecoder()
 
@@ -50,21 +48,18 @@ class DamagedDumpError(FencepostError):
 def read(lines: Iterable[str]) -> Iterator[Record]:
     """The records of a dump, in the order of the log. Control records that end no transaction are left out.
 
-    Where the tool printed no metadata, offsets are counted from the batch's and times are the batch's: right as long
-    as nothing was compacted away. Ends of transactions are not printed then.
-
     Raises:
         DamagedDumpError: a record cannot be read; shows it.
     """
-    batch, term, producer, wall_ms, place = -1, -1, -1, -1, 0
+    batch, term, producer, control = -1, -1, -1, False
     for line in lines:
         if head := _BATCH.match(line):
             batch, term = int(head["base"]), int(head["term"])
             producer = int(head["producer"]) if head["transactional"] == "true" else -1
-            wall_ms, place = int(head["wall_ms"]), 0
+            control = head["control"] == "true"
         elif found := _RECORD.match(line):
             about: dict[str, Any] = {"producer": producer}
-            if found["offset"] and (marker := _MARKER.search(line, found.end())):
+            if control and (marker := _MARKER.search(line, found.end())):
                 about["marker"] = marker["marker"]
             elif " payload: " in line:
                 try:
@@ -73,9 +68,9 @@ def read(lines: Iterable[str]) -> Iterator[Record]:
                     raise DamagedDumpError(f"a record of the dump cannot be read ({error}): {line[:300]}") from error
             else:
                 continue  # leader changes and snapshots of the log itself
-            offset, at = found["offset"] or batch + place, found["wall_ms"] or wall_ms
-            place += 1
-            yield Record(int(offset), int(at), batch, term, **about)
+            yield Record(int(found["offset"]), int(found["wall_ms"]), batch, term, **about)
+        elif line.startswith("|"):
+            raise DamagedDumpError(f"a record of the dump cannot be read (it has no offset and time): {line[:300]}")
 
 
 def _json_after(mark: str, line: str) -> dict[str, Any] | None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import signal
 import socket
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +19,7 @@ from fencepost.clusters import local
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.local import LocalCluster
 from fencepost.errors import ClusterError
+from fencepost.evidence import offsets
 from fencepost.evidence.wire import group_partition
 from fencepost.interfaces import BrokerEvidence, Cluster, ClusterSpec, Links, Node
 from fencepost.model import TopicPartition
@@ -114,7 +117,9 @@ def test_a_moved_coordinator_is_seen_in_the_metadata_and_by_find_coordinator(
     wanted = min(EVERYBODY - {before})
     cluster.admin.move_leader(place, wanted)
     eventually(lambda: cluster.admin.coordinator(group) == wanted, LONG_S, f"FindCoordinator to name broker {wanted}")
-    eventually(lambda: cluster.admin.leaders(OFFSETS_TOPIC)[place.partition] == wanted, LONG_S, "the metadata to say so")
+    eventually(
+        lambda: cluster.admin.leaders(OFFSETS_TOPIC)[place.partition] == wanted, LONG_S, "the metadata to say so"
+    )
     assert cluster.admin.committed(group) == {TopicPartition(topic, p): 10 for p in range(3)}
 
 
@@ -221,6 +226,23 @@ def test_the_dump_holds_commits_and_leader_changes(cluster: LocalCluster, topic:
     assert any("PARTITION_RECORD" in line for line in cluster.evidence.dump("__cluster_metadata", 0))
     with pytest.raises(ClusterError, match="orders cannot be decoded"):
         list(cluster.evidence.dump("orders", 0))
+
+
+def test_the_dump_holds_the_ends_of_transactions(cluster: LocalCluster, topic: str, group: str, tmp_path: Path) -> None:
+    producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "transactional.id": group})
+    consumer = ck.Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": group})
+    producer.init_transactions(30)
+    for offset, end in ((3, producer.commit_transaction), (7, producer.abort_transaction)):
+        producer.begin_transaction()
+        place = ck.TopicPartition(topic, 0, offset)
+        producer.send_offsets_to_transaction([place], consumer.consumer_group_metadata(), 30)
+        end(30)
+    consumer.close()
+    pairs = [(time.monotonic_ns(), time.time_ns())]
+    offsets.collect(cluster.evidence, group_partition(group, 3), pairs, group, tmp_path)
+    facts = [json.loads(line) for line in (tmp_path / offsets.FILE).read_text().splitlines()]
+    told = [(fact["type"], fact.get("committed")) for fact in facts]
+    assert told == [("commit", 3), ("transaction-end", True), ("commit", 7), ("transaction-end", False)]
 
 
 def test_the_logs_of_every_process_are_collected(cluster: LocalCluster, tmp_path: Path) -> None:

@@ -77,16 +77,25 @@ def test_other_groups_are_left_out() -> None:
     assert facts("offsets-consumer.txt", "gclassic") == []
 
 
-def test_without_metadata_the_same_records_are_read_with_the_times_of_their_batches() -> None:
-    """What the tool prints with ``--skip-record-metadata``."""
+def test_records_without_their_metadata_are_an_error() -> None:
+    """What the tool prints with ``--skip-record-metadata``: ends of transactions and offsets would be missing."""
     bare = [re.sub(r"^\| offset: .*? headerKeys: \[\] ", "| ", line) for line in sample("offsets-classic.txt")]
-    assert not any("| offset" in line for line in bare)
-    whole = list(records.read(sample("offsets-classic.txt")))
-    read = list(records.read(bare))
-    firsts = {r.batch: r for r in whole}  # the sample keeps some records of a batch only
-    assert [(r.term, r.key, r.payload) for r in read] == [(r.term, r.key, r.payload) for r in whole]
-    assert all(r.batch <= r.offset <= firsts[r.batch].offset for r in read)
-    assert [r.wall_ms for r in read] == [r.wall_ms for r in whole]
+    with pytest.raises(records.DamagedDumpError, match="no offset and time"):
+        list(records.read(bare))
+
+
+def test_ends_of_transactions_are_read_from_control_batches_alone() -> None:
+    head = (
+        "baseOffset: 4 lastOffset: 4 count: 1 producerId: 9 producerEpoch: 0 partitionLeaderEpoch: 2 "
+        "isTransactional: true isControl: {control} deleteHorizonMs: OptionalLong.empty"
+    )
+    end = "| offset: 4 CreateTime: 5 keySize: 4 valueSize: 6 endTxnMarker: COMMIT coordinatorEpoch: 0"
+    key = '{"type":"2","data":{"group":"endTxnMarker: ABORT"}}'
+    named = (
+        f'| offset: 4 CreateTime: 5 keySize: 4 valueSize: 6 sequence: 0 headerKeys: [] key: {key} payload: {{"a":1}}'
+    )
+    assert list(records.read([head.format(control="true"), end])) == [Record(4, 5, 4, 2, 9, "COMMIT")]
+    assert [r.marker for r in records.read([head.format(control="false"), named])] == [""]
 
 
 def test_a_name_that_looks_like_a_payload_is_read_as_a_name() -> None:
