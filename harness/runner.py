@@ -31,6 +31,7 @@ from fencepost.store import RunFolder
 from fencepost.turns import turn
 from fencepost.versions import versions
 from fencepost.world import World
+from fencepost_member.config import Numbers
 from fencepost_member.events import EventLog
 
 __all__ = ["BACKENDS", "Observer", "Progress", "run"]
@@ -196,8 +197,16 @@ class _Run:
         self._phases.came(caught_up, DRAIN_S, "the group to commit everything that was written")
         group.stop_members(STOP_S)
 
+    def _number_what_was_added(self, cluster: Cluster) -> None:
+        """Partitions that came during the run have the numbers that the members gave them."""
+        numbers = Numbers({topic: {str(p): tp for p, tp in had.items()} for topic, had in self._topics.items()})
+        for topic in self._topics:
+            for partition in cluster.admin.leaders(topic):
+                self._numbers[TopicPartition(topic, partition)] = numbers[topic, partition]
+
     def _audit(self, cluster: Cluster) -> None:
         """What each partition really holds, and what the brokers recorded of the group, side by side."""
+        self._number_what_was_added(cluster)
         history, pairs = self._folder.history, [*self._pairs, clock_pair()]
         self._folder.write_json("history/clock.json", {"pairs": pairs})
         with ThreadPoolExecutor(max_workers=1) as beside:

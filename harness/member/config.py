@@ -111,9 +111,25 @@ def read_producer(path: str) -> ProducerConfig:
     return _build(ProducerConfig, _read(path), path)
 
 
-def numbers(topics: Mapping[str, Mapping[str, int]]) -> Dict[Tp, int]:
-    """(topic, partition) -> ``tp``, from the form that JSON allows."""
-    return {(topic, int(p)): tp for topic, partitions in topics.items() for p, tp in partitions.items()}
+class Numbers(Dict[Tp, int]):
+    """(topic, partition) -> ``tp``. A partition that was added during the run gets a number when it is asked for.
+
+    It is the same for everybody who starts from the same topics, and nobody else's: behind all those that were there,
+    the topics take turns.
+    """
+
+    def __init__(self, topics: Mapping[str, Mapping[str, int]]) -> None:
+        """``topics`` is the form that JSON allows: topic -> partition -> number."""
+        super().__init__({(topic, int(p)): tp for topic, partitions in topics.items() for p, tp in partitions.items()})
+        self._next = max(self.values(), default=-1) + 1
+        self._had = {topic: len(topics[topic]) for topic in sorted(topics)}
+
+    def __missing__(self, tp: Tp) -> int:
+        """Raises KeyError when it is of another topic."""
+        topic, partition = tp
+        turns = list(self._had)
+        self[tp] = self._next + (partition - self._had[topic]) * len(turns) + turns.index(topic)
+        return self[tp]
 
 
 def _read(path: str) -> Dict[str, Any]:

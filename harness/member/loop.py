@@ -18,7 +18,7 @@ from typing import Any, Callable, Dict, List
 from fencepost_member import adapters, outcomes
 from fencepost_member.adapters import Record
 from fencepost_member.commits import POLICIES, Commits, Work, by_answer
-from fencepost_member.config import MemberConfig, numbers
+from fencepost_member.config import MemberConfig, Numbers
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, names, places
 from fencepost_member.payload import unpack
@@ -35,7 +35,7 @@ class Member:
     def __init__(self, config: MemberConfig, lane: MemberLane, events: EventLog, stop: threading.Event) -> None:
         """Connects the client. Raises ConfigError when it refuses its settings."""
         self._config, self._lane, self._events, self._stop = config, lane, events, stop
-        self._numbers = numbers(config.topics)
+        self._numbers = Numbers(config.topics)
         self._ownership = Ownership()
         self._adapter: Any = adapters.connect(config, self)
         commits = Commits(self._adapter, events)

@@ -24,7 +24,7 @@ import confluent_kafka as client
 
 from fencepost_member import outcomes
 from fencepost_member.adapters.confluent_kafka import error_name
-from fencepost_member.config import ConfigError, ProducerConfig, numbers, read_producer
+from fencepost_member.config import ConfigError, Numbers, ProducerConfig, read_producer
 from fencepost_member.events import EventLog
 from fencepost_member.loop import redacted
 from fencepost_member.payload import pack
@@ -150,7 +150,7 @@ class Writer:
 
 def _places(config: ProducerConfig) -> List[Tuple[int, bytes, str, int, int]]:
     """For every topic and key: key number, key, topic, partition, ``tp``."""
-    tps = numbers(config.topics)
+    tps = Numbers(config.topics)
     return [
         (key, b"%d" % key, topic, key % len(partitions), tps[topic, key % len(partitions)])
         for topic, partitions in sorted(config.topics.items())

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from fencepost_member import payload
-from fencepost_member.config import ConfigError, numbers, read_member, read_producer
+from fencepost_member.config import ConfigError, Numbers, read_member, read_producer
 from fencepost_member.loop import redacted
 from fencepost_member.ownership import Ownership, names, places, rows
 
@@ -61,7 +61,7 @@ def test_a_member_reads_its_configuration(tmp_path):
     file.write_text(json.dumps({**MEMBER, "loop": {"batch": 1}}))
     config = read_member(str(file))
     assert (config.loop.batch, config.loop.commit, config.protocol) == (1, "after-processing", "cooperative")
-    assert numbers(config.topics) == {("orders", 0): 7, ("orders", 1): 8}
+    assert Numbers(config.topics) == {("orders", 0): 7, ("orders", 1): 8}
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,14 @@ def test_what_is_missing_or_unreadable_is_named(tmp_path):
 def test_secrets_are_redacted_before_settings_are_written_down():
     settings = {"sasl.password": "x", "ssl.key.pem": "y", "sasl.username": "me", "session.timeout.ms": 6000}
     assert redacted(settings) == {**settings, "sasl.password": "(redacted)", "ssl.key.pem": "(redacted)"}
+
+
+def test_a_partition_that_was_added_has_a_number_of_its_own_and_the_same_for_everybody():
+    topics = {"orders": {"0": 0, "1": 1}, "audits": {"0": 2}}
+    added = [("orders", 2), ("orders", 3), ("audits", 1), ("audits", 2)]
+    one, other = Numbers(topics), Numbers(topics)
+    assert [one[tp] for tp in added] == [other[tp] for tp in reversed(added)][::-1]
+    assert len(set(one.values())) == 7
+    assert Numbers({"orders": {"0": 0, "1": 1}})["orders", 2] == 2
+    with pytest.raises(KeyError):
+        one["nobody's", 0]

@@ -1,0 +1,61 @@
+"""A partition that is added to a topic while a run goes on: its records belong to the history like all others."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+import pyarrow.dataset as ds
+import pytest
+from confluent_kafka.admin import AdminClient, NewPartitions
+
+from fencepost import runner
+from fencepost.clusters import local
+from fencepost.phases import Progress
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.workloads import PollLoop
+
+pytestmark = pytest.mark.cluster
+
+RECORDS = 50
+
+
+def test_the_members_record_it_and_the_run_knows_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    clusters: list[local.LocalCluster] = []
+    added: list[str] = []
+
+    def start(*arguments: Any) -> local.LocalCluster:
+        clusters.append(local.start(*arguments))
+        return clusters[0]
+
+    def add_one(progress: Progress) -> None:
+        if progress.phase != "chaos" or added:
+            return
+        added.append("orders")
+        servers = {"bootstrap.servers": clusters[0].bootstrap()}
+        admin = AdminClient(servers)
+        admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(20)
+        producer = ck.Producer({**servers, "topic.metadata.refresh.interval.ms": 100})
+        for number in range(RECORDS):
+            producer.produce("orders", b"value", str(number).encode(), partition=2)
+        assert producer.flush(20) == 0
+
+    monkeypatch.setitem(runner.BACKENDS, "local", (start, local.ABILITIES))
+    scenario = Scenario(
+        name="a partition comes",
+        topics=[Topic("orders", partitions=2)],
+        group=Group(members=2, config={"topic.metadata.refresh.interval.ms": 500}),
+        workload=PollLoop(rate_hz=200),
+        min_records=100,
+    )
+    run = runner.run(scenario, seed=1, runs=tmp_path, observe=add_one)
+    partitions = json.loads((run / "history/partitions.json").read_text())["partitions"]
+    assert [(p["tp"], p["partition"]) for p in partitions] == [(0, 0), (1, 1), (2, 2)]
+    assert partitions[2]["log_end"] == RECORDS == partitions[2]["committed"]
+    delivered = ds.dataset(run / "history/delivered").to_table(filter=ds.field("tp") == 2)
+    assert set(delivered["offset"].to_pylist()) == set(range(RECORDS))
+    assert not [
+        file["damage"] for file in json.loads((run / "history/seal.json").read_text())["files"] if file["damage"]
+    ]
