@@ -1,4 +1,4 @@
-"""How fast a member and a producer are, and what recording costs them: ``python tests/benchmarks/member.py``.
+"""How fast a member, a producer and the audit are, and what recording costs: ``python tests/benchmarks/member.py``.
 
 One real cluster, one topic, one member behind its proxies at a time. Three loops read the same records in turn: the
 client alone (poll and nothing else), the member's loop with a recorder that does nothing, and the member's loop as it
@@ -9,6 +9,7 @@ that the thread spends on a record, which other load on the machine does not blu
 from __future__ import annotations
 
 import json
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -21,7 +22,9 @@ from typing import Any
 from fencepost import group, scenario
 from fencepost.clock import eventually
 from fencepost.clusters import local
+from fencepost.evidence import audit
 from fencepost.interfaces import ClusterSpec
+from fencepost.model import TopicPartition
 from fencepost.processes import Owner
 from fencepost.workloads import PollLoop
 from fencepost_member import adapters
@@ -31,7 +34,8 @@ from fencepost_member.loop import POLL_S, Member
 from fencepost_member.process import open_history
 from fencepost_member.recorder import MemberLane
 
-ROUNDS, READ_S, WRITE_S = 3, 2.0, 12.0
+ROUNDS, READ_S, WRITE_S = 3, 2.0, 5.0
+WRITES, AUDITS = 3, 5
 PARTITIONS = 6
 LOOPS = ("client alone", "not recorded", "recorded")
 TOPICS = {"bench": {str(p): p for p in range(PARTITIONS)}}
@@ -90,8 +94,8 @@ def child(loop: str, path: str) -> None:
     print(json.dumps((told[-1]["detail"]["records"], (left - assigned) / 1e9, cpu)))
 
 
-def write(cluster: local.LocalCluster, owner: Owner, folder: Path) -> None:
-    """Fill the topic as fast as one producer can, and say how fast that was."""
+def write(cluster: local.LocalCluster, owner: Owner, folder: Path) -> float:
+    """Write as fast as one producer can for a while; records per second."""
     log = EventLog(folder / "history" / "events" / "harness.jsonl", "harness")
     home = group.Home(owner, log, folder / "history", folder / "logs")
     spec = scenario.Group(members=1)
@@ -104,7 +108,20 @@ def write(cluster: local.LocalCluster, owner: Owner, folder: Path) -> None:
     first, *_, last = read(folder / "history" / "events" / "producer-0.jsonl").events
     seconds = (last["begin_ns"] - first["begin_ns"]) / 1e9
     count = last["detail"]["outcomes"]["ok"]
-    print(f"producer, unpaced, acks=all, idempotent, recorded: {count / seconds:,.0f} records/s ({count:,} in all)")
+    return float(count / seconds)
+
+
+def audit_once(cluster: local.LocalCluster, folder: Path) -> float:
+    """Read the whole topic; records per second."""
+    began = time.monotonic()
+    numbers = {TopicPartition("bench", partition): partition for partition in range(PARTITIONS)}
+    entries = audit.read(cluster.bootstrap(), numbers, folder)
+    return sum(entry["log_end"] for entry in entries) / (time.monotonic() - began)
+
+
+def shown(name: str, rates: list[float]) -> str:
+    """One line: the median, and each."""
+    return f"{name}: median {statistics.median(rates):,.0f} records/s ({', '.join(f'{r:,.0f}' for r in rates)})"
 
 
 def measure(cluster: local.LocalCluster, folder: Path, batch: int) -> None:
@@ -137,7 +154,9 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder, Owner.open() as owner:
         cluster = local.start(ClusterSpec(slots=2), owner)
         cluster.admin.create_topics([scenario.Topic("bench", PARTITIONS)])
-        write(cluster, owner, Path(folder))
+        rates = [write(cluster, owner, Path(folder) / f"write-{turn}") for turn in range(WRITES)]
+        print(shown("producer, unpaced, acks=all, idempotent, recorded", rates))
+        print(shown("audit", [audit_once(cluster, Path(folder) / f"audit-{turn}") for turn in range(AUDITS)]))
         for batch in (500, 1):
             measure(cluster, Path(folder), batch)
         cluster.stop()
