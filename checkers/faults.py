@@ -70,7 +70,8 @@ def _doubts(tables: Tables, step: Step, lack: Damage | None) -> Iterator[str]:
     if step.heals and not step.healed_ns:
         yield f"nothing proves that {name} was healed: {step.heal_evidence or lack or 'it was never undone'}"
     if step.expect and not reached(tables, step):
-        yield f"{name} was meant to reach {step.expect!r}, and nothing in the history shows it"
+        why = f": {lack}" if lack else ""
+        yield f"{name} was meant to reach {step.expect!r}, and nothing in the history shows it{why}"
 
 
 def rows(tables: Tables) -> tuple[dict[str, Any], ...]:

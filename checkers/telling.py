@@ -15,7 +15,7 @@ class Telling:
     def __init__(self, tables: Tables, anomaly: Anomaly) -> None:
         self.tables, self.a = tables, anomaly
         name = TopicPartition(anomaly.topic, anomaly.partition)
-        self.place = str(name)
+        self.place = str(name) if anomaly.topic else "a partition whose name is lost"
         self.tp = next((p.tp for p in tables.partitions.values() if p.name == name), -1)
         self.who = anomaly.members[0] if anomaly.members else "nobody known"
         self.other = anomaly.members[-1] if anomaly.members else "nobody known"

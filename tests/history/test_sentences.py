@@ -132,3 +132,8 @@ def test_a_seek_of_the_program_is_a_witness_of_the_rewind(tmp_path: Path) -> Non
     tables = load(h.seal())
     (anomaly,) = oracle.find(tables, load_records(tables.run), Bounds())[:1]
     assert "4.000 s: the program of member-0.1 moved its position to 5" in example(tables, anomaly)["witnesses"]
+
+
+def test_a_partition_without_a_name_is_told_as_such(tmp_path: Path) -> None:
+    sentence = told(tmp_path, Anomaly("rewind", "", -1, (A,), "", "", 4, 4, ns(3), ns(3)))
+    assert sentence.startswith("member-0.1 was given offset 4 of a partition whose name is lost again inside")
