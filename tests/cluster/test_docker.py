@@ -71,9 +71,11 @@ def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, image: str) -> None:
 
 
 @pytest.fixture(autouse=True)
-def no_container_is_left(client: Any) -> Iterator[None]:
+def no_container_is_left(client: Any, image: str) -> Iterator[None]:
+    """None of this session's image; another session on the machine may have its own."""
     yield
-    assert not client.containers.list(all=True, filters={"label": docker.LABEL})
+    left = client.containers.list(all=True, filters={"ancestor": image})
+    assert not [(c.name, c.status, c.attrs["Created"], c.attrs["Path"]) for c in left]
 
 
 def works(server: Path) -> bool:
