@@ -57,13 +57,14 @@ def _own_time(tables: Tables, step: Step, rival: Callable[[Step], bool]) -> Wind
 
 
 def _closing_ns(tables: Tables) -> int:
-    """When the first member began to leave in the drain; FOREVER when none did."""
+    """When the first member began to leave in the drain; FOREVER when none did. Who loses a partition does not leave."""
     drain = tables.phases.get("drain", Window(FOREVER, 0))
     signs = []
     for life in tables.lives.values():
         if life.how == "closed" and life.ended_ns >= drain.begin_ns:
-            own = [i.given_up_begin_ns for i in tables.intervals if i.incarnation == life.incarnation and i.how]
-            signs.append(max((ns for ns in own if ns >= drain.begin_ns), default=life.ended_ns))
+            own = (i for i in tables.intervals if i.incarnation == life.incarnation and i.how not in ("", "lost"))
+            given_up = (i.given_up_begin_ns for i in own if i.given_up_begin_ns >= drain.begin_ns)
+            signs.append(max(given_up, default=life.ended_ns))
     return min(signs, default=FOREVER)
 
 

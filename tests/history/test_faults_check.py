@@ -44,6 +44,16 @@ def left(at: float) -> Callable[[HistoryBuilder, MemberTeller], None]:
     return tell
 
 
+def lost_and_closed(at: float) -> Callable[[HistoryBuilder, MemberTeller], None]:
+    """Hears only in the drain that it was removed, and is not in the group again before the drain is over."""
+
+    def tell(h: HistoryBuilder, a: MemberTeller) -> None:
+        a.lost(at)
+        a.close(39)
+
+    return tell
+
+
 def idle_and_back(gone: float | None) -> Callable[[HistoryBuilder, MemberTeller], None]:
     """Owns nothing when it is hit; is gone from the records only after it woke, and comes back at 12.5 s."""
 
@@ -106,6 +116,7 @@ def test_a_step_that_found_no_target_matters_only_when_required(
         ([lost(2)], Validity.UNKNOWN),
         ([evicted(9)], Validity.VALID),
         ([evicted(12.5)], Validity.VALID),
+        ([lost_and_closed(20.2)], Validity.VALID),
         ([left(20)], Validity.UNKNOWN),
         ([idle_and_back(12.3)], Validity.VALID),
         ([idle_and_back(None)], Validity.UNKNOWN),
@@ -116,6 +127,7 @@ def test_a_step_that_found_no_target_matters_only_when_required(
         "lost before",
         "removed",
         "removed after it woke, still owning",
+        "lost in the drain, then closed",
         "left by itself later",
         "idle, removed, back",
         "idle, never removed",
