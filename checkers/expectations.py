@@ -57,7 +57,7 @@ def _own_time(tables: Tables, step: Step, rival: Callable[[Step], bool]) -> Wind
 
 
 def _closing_ns(tables: Tables) -> int:
-    """When the first member began to leave in the drain; FOREVER when none did. Who loses a partition does not leave."""
+    """When the first member began to leave in the drain (who loses a partition does not); FOREVER when none did."""
     drain = tables.phases.get("drain", Window(FOREVER, 0))
     signs = []
     for life in tables.lives.values():
