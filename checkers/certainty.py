@@ -39,6 +39,18 @@ def _ground(*anywhere: str, own: Iterable[str] = ()) -> Ground:
     return Ground(frozenset({"scenario", "partitions", *anywhere}), frozenset(own))
 
 
+_COMMITS: Mapping[str, Ground] = {
+    "commit-regression": _ground("offsets", "requests", own=["events"]),
+    "commit-ahead": _ground("log", "delivered", "offsets", own=["events"]),
+    "commit-beyond-end": _ground("log", "delivered", "produced", "offsets", own=["events"]),
+    "off-by-one": _ground("log", "delivered", "events", "offsets"),
+    "foreign-commit": _ground("offsets", "requests", "events"),
+    "zombie-commit": _ground("offsets", "requests", "events"),
+    "fenced-and-carried-on": _ground("plan", "offsets", "host", own=["events", "delivered"]),
+    "silent-commit-failure": _ground("offsets", "requests", own=["events"]),
+    "acknowledged-commit-missing": _ground("offsets", "requests", own=["events"]),
+    "wrong-start": _ground("log", "offsets", "requests", own=["events", "delivered"]),
+}
 _LIVENESS = ("plan", "events", "delivered", "log", "offsets", "host")
 GROUNDS: Mapping[str, Ground] = {
     "lost-write": _ground("log", own=["events", "produced"]),
@@ -52,11 +64,23 @@ GROUNDS: Mapping[str, Ground] = {
     "poll-skip": _ground("log", own=["events", "delivered"]),
     "key-order": _ground("delivered"),
     "assignment-overlap": _ground("offsets", own=["events"]),
+    "coordinator-overlap": _ground("offsets"),
+    "generation-regression": _ground("offsets"),
+    "assignment-mismatch": _ground("plan", "events", "offsets", "requests", "host"),
+    "callback-ledger": _ground(own=["events"]),
+    "early-assignment": _ground("offsets", "host", own=["events"]),
+    "needless-revocation": _ground("events", "offsets", "metadata"),
+    "lost-told-as-revoked": _ground(own=["events"]),
+    "duplicate-instance": _ground("requests", own=["events"]),
+    "orphaned-partition": _ground("events", "offsets", "host", "metadata"),
+    "never-stable": _ground("events", "offsets", "host"),
+    "dead-member": _ground("plan", own=["events"]),
     "processing-overlap": _ground(own=["events", "delivered"]),
     "processing-after-revocation": _ground(own=["events", "delivered"]),
     "stale-backlog": _ground("offsets", own=["events", "delivered"]),
     "unconsumed": _ground(*_LIVENESS),
     "stuck-partition": _ground(*_LIVENESS, "produced", "metadata"),
+    **_COMMITS,
 }
 _ALL = Ground(frozenset(PARTS))
 

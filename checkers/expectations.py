@@ -53,19 +53,7 @@ def _own_time(tables: Tables, step: Step, rival: Callable[[Step], bool]) -> Wind
     session_ns = int(config.get("session.timeout.ms", SESSION_MS)) * 1_000_000
     later = (s.begun_ns for s in tables.steps if s.begun_ns > step.begun_ns and rival(s))
     settled_ns = min(FOREVER, _over_ns(step) + session_ns + SETTLING_NS)
-    return Window(step.begun_ns, min(settled_ns, _closing_ns(tables), *later))
-
-
-def _closing_ns(tables: Tables) -> int:
-    """When the first member began to leave in the drain (who loses a partition does not); FOREVER when none did."""
-    drain = tables.phases.get("drain", Window(FOREVER, 0))
-    signs = []
-    for life in tables.lives.values():
-        if life.how == "closed" and life.ended_ns >= drain.begin_ns:
-            own = (i for i in tables.intervals if i.incarnation == life.incarnation and i.how not in ("", "lost"))
-            given_up = (i.given_up_begin_ns for i in own if i.given_up_begin_ns >= drain.begin_ns)
-            signs.append(max(given_up, default=life.ended_ns))
-    return min(signs, default=FOREVER)
+    return Window(step.begun_ns, min(settled_ns, tables.closing_ns, *later))
 
 
 def _inside(window: Window, at_ns: int, uncertainty_ns: int = 0) -> bool:

@@ -15,10 +15,11 @@ from typing import Any
 
 from fencepost import codec
 from fencepost.checkers import certainty, faults, measures
+from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.needs import Needs, needs_of
 from fencepost.checkers.sentences import example
 from fencepost.checkers.tables import Tables, load
-from fencepost.checkers.tables.rows import NS, Bounds, Damage, Facts
+from fencepost.checkers.tables.rows import NS, Damage
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Anomaly, Check, Finding, Severity, Validity, Verdict

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from fencepost.checkers.facts import Facts
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import NS, Facts, Step, Window
+from fencepost.checkers.tables.rows import NS, Step, Window
 from fencepost.model import Anomaly
 
 STALL_SHARE = 0.1  # of the time that a liveness finding speaks of

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fencepost.checkers.facts import Facts
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Facts
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,17 @@ _NEEDS = {
     ),
     "order": Needs(_ALL | {"log"}, "processed records", _LONGER, lambda t, f: f.begun, _asked_for),
     "ownership": Needs(
-        _ALL | {"offsets"},
+        _ALL | {"offsets", "requests"},
         "assignments",
         "no member was ever assigned a partition: see its log",
         lambda t, f: len(t.intervals),
+        lambda t: 1,
+    ),
+    "commits": Needs(
+        _ALL | {"produced", "log", "offsets", "requests"},
+        "commits",
+        "no commit was ever accepted: see the members' logs",
+        lambda t, f: len(t.accepted),
         lambda t: 1,
     ),
     "progress": Needs(

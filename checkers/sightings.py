@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from typing import TypeVar
 
 from fencepost.checkers.tables.rows import Partition
 from fencepost.model import Anomaly
+
+S = TypeVar("S")
+_LOG = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -23,6 +28,24 @@ class Sighting:
     from_ns: int = 0
     to_ns: int = 0
     count: int = 1
+
+
+def performed(
+    rules: Mapping[Callable[[S], Iterable[Sighting]], tuple[str, ...]], subject: S
+) -> tuple[list[Sighting], dict[str, str]]:
+    """What all rules see in ``subject``, and the kinds that could not be judged, with the reason.
+
+    A rule that crashes fails its kinds and no others: a defect of one must not hide what the others find.
+    """
+    found: list[Sighting] = []
+    failed: dict[str, str] = {}
+    for rule, kinds in rules.items():
+        try:
+            found += rule(subject)
+        except Exception as error:
+            _LOG.exception("the rule %s failed", rule.__name__)
+            failed.update(dict.fromkeys(kinds, f"the rule {rule.__name__} failed: {type(error).__name__}: {error}"))
+    return found, failed
 
 
 def gather(sightings: Iterable[Sighting], partitions: Mapping[int, Partition]) -> list[Anomaly]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fencepost.checkers.promises import Commits
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Commit, Interval
 from fencepost.model import Anomaly, TopicPartition
@@ -42,6 +43,12 @@ class Telling:
         if self.one:
             return f"offset {self.a.first_offset} of {self.place}"
         return f"{self.a.count:,} records of {self.place} (offsets {self.a.first_offset} to {self.a.last_offset})"
+
+    @property
+    def offsets(self) -> str:
+        """``4711``, or ``4711 to 4730``."""
+        first, last = self.a.first_offset, self.a.last_offset
+        return str(first) if first == last else f"{first} to {last}"
 
     @property
     def were(self) -> str:
@@ -96,6 +103,10 @@ class Telling:
             found.append(
                 (c.begin_ns, f"{c.incarnation} committed {c.offset} ({c.outcome}{', ' if c.error else ''}{c.error})")
             )
+        before = [a for a in self.tables.accepted_of.get(self.tp, ()) if a.at_ns <= (self.a.to_ns or FOREVER)]
+        for a in before[-2:] if self.a.kind in Commits.kinds else ():
+            by = f", written by {writer}" if (writer := self.tables.writer(a)) else ""
+            found.append((a.at_ns, f"the coordinator took {a.offset} for committed (record {a.order}{by})"))
         for g in self.tables.given:
             if g.tp == self.tp and g.incarnation in self.a.members and g.at_ns <= (self.a.to_ns or FOREVER):
                 found.append((g.at_ns, f"the coordinator gave {self.place} to {g.incarnation} (record {g.order})"))

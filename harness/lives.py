@@ -26,6 +26,7 @@ from fencepost_member.events import EventLog
 
 START_S = 30.0
 KILL_S = 10.0
+CRASHES = {signals.SIGSEGV, signals.SIGABRT, signals.SIGBUS, signals.SIGILL, signals.SIGFPE}  # its own doing
 
 
 @dataclass(frozen=True)
@@ -83,7 +84,7 @@ class Incarnation:
                 code = self._process.poll()
                 if code is not None:
                     self._exit_code = int(code)
-                    how = "closed" if code == 0 else "killed" if code < 0 else "crashed"
+                    how = "closed" if code == 0 else "killed" if code < 0 and -code not in CRASHES else "crashed"
                     self._events.note(EventKind.ENDED, actor=self.actor, detail={"exit_code": int(code), "how": how})
             return self._exit_code
 

@@ -12,7 +12,10 @@ from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
-PLANTED_BUGS = ("", "seek-back", "out-of-order", "stale-backlog")
+PLANTED_BUGS = (
+    *("", "seek-back", "out-of-order", "stale-backlog"),
+    *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start"),
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,10 @@ class PollLoop:
         producers: producer processes.
         planted_bug: makes members wrong on purpose, for tests and demonstrations: ``seek-back`` (rewinds inside
             an assignment), ``out-of-order`` (processes a poll's records back to front), ``stale-backlog`` (goes on with
-            records of partitions that it gave up). Empty: a correct member.
+            records of partitions that it gave up), ``off-by-one`` (commits the last offset it finished instead of the
+            next), ``commit-ahead`` (commits a poll before it processes it), ``foreign-commit`` (commits a partition
+            that it never owned), ``late-commit`` (commits a partition that it gave up), ``wrong-start`` (begins before
+            the committed offset). Empty: a correct member.
         planted_in: the members that have the planted bug; empty: all.
     """
 
@@ -87,14 +93,14 @@ class PollLoop:
         }
 
     def promises(self) -> Collection[Promise]:
-        """At-least-once, in order by key, one owner at a time, and progress.
+        """At-least-once, in order by key, one owner at a time, commits of what is done, and progress.
 
         ``before-processing`` promises at-most-once and no order: a member that was evicted with committed records in
         hand finishes them after the new owner has gone on.
         """
-        from fencepost.checkers import Delivery, Order, Ownership, Progress
+        from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 
         always = (Ownership(of="assignment"), Progress(within_s=30))
         if self.commit == "before-processing":
-            return (Delivery("at-most-once"), *always)
-        return (Delivery("at-least-once"), Order(by="key"), *always)
+            return (Delivery("at-most-once"), *always, Commits(order="before-processing"))
+        return (Delivery("at-least-once"), Order(by="key"), *always, Commits())

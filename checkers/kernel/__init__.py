@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fencepost.checkers.kernel import delivery, keys, repeats, streams, stuck, times
+from fencepost.checkers.kernel import commits, delivery, keys, repeats, streams, stuck, times
 from fencepost.checkers.kernel.columns import Files
 from fencepost.checkers.kernel.part import Judged, Part
 from fencepost.checkers.kernel.ranges import Task
@@ -32,11 +32,16 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
     repeats.redelivery_loop: ("redelivery-loop",),
     keys.key_order: ("key-order",),
+    commits.commit_ahead: ("commit-ahead",),
+    commits.commit_before_send: ("commit-beyond-end",),
+    commits.off_by_one: ("off-by-one",),
+    commits.fenced_and_carried_on: ("fenced-and-carried-on",),
     times.processing_overlap: ("processing-overlap",),
     times.stale_work: ("stale-backlog", "processing-after-revocation"),
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),
+    commits.wrong_start: ("wrong-start",),
     streams.history_incomplete: ("history-incomplete",),
 }
 STUCK: dict[Rule, tuple[str, ...]] = {stuck.stuck_partition: ("stuck-partition",)}

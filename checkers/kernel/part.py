@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel.columns import Columns, Files
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.rows import Places, Rows, concatenate
 from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Bounds, Commit, Interval
+from fencepost.checkers.tables.rows import Commit, Interval
 from fencepost.history import Sent
 
 Array = NDArray[Any]
@@ -164,6 +165,11 @@ class Part:
         blur_ns = np.array([a.uncertainty_ns for a in mine], np.int64)
         return np.array([a.offset for a in mine], np.int64), at_ns - blur_ns, at_ns + blur_ns
 
+    @cached_property
+    def intervals(self) -> list[Interval]:
+        """The assignment intervals of the partition, in the order of time."""
+        return [interval for interval in self.tables.intervals if interval.tp == self.tp]
+
     def interval_of(self, who: int, number: int) -> Interval | None:
         """The assignment interval that rows name."""
         return self.tables.interval.get((self.rows.names[who], self.tp, number))
@@ -176,13 +182,29 @@ class Part:
             codes[act.begin_ns <= by_ns] = number
         return codes, lambda code: f"declared act: {acts[code].what}" if code >= 0 else ""
 
-    def first_delivered_ns(self, who: int, number: int) -> int:
-        """When the first record of a whole stream was delivered, of which this task may have only a part."""
+    def first_delivered(self, name: str, number: int) -> tuple[int, int] | None:
+        """Offset and time of the first delivery of a whole stream, of which this task may have only a part."""
         if self.tp in self.judged.cut:
-            rows = self._polls[self.rows.names[who]]
-            return int(rows.delivered_ns[np.argmax(rows.interval == number)])
-        rows = self.rows
-        return int(rows.delivered_ns[np.argmax((rows.interval == number) & (rows.who == who))])
+            rows = self._polls.get(name)
+            mine = rows.interval == number if rows else np.zeros(0, bool)
+        else:
+            rows = self.rows
+            who = rows.names.index(name) if name in rows.names else -1
+            mine = (rows.interval == number) & (rows.who == who)
+        if rows is None or not mine.any():
+            return None
+        first = int(np.argmax(mine))
+        return int(rows.offset[first]), int(rows.delivered_ns[first])
+
+    def first_delivered_ns(self, name: str, number: int) -> int:
+        """When the first record of a whole stream was delivered; 0: never."""
+        first = self.first_delivered(name, number)
+        return first[1] if first else 0
+
+    def first_poll(self, name: str, number: int, after_ns: int) -> int:
+        """The smallest poll of those of a whole stream that returned after a moment; there is one."""
+        rows = self._polls[name]
+        return int(rows.poll[(rows.interval == number) & (rows.delivered_ns > after_ns)].min())
 
     def last_poll(self, who: int, number: int) -> int:
         """The greatest poll of a whole stream."""

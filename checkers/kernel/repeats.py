@@ -80,7 +80,7 @@ def _least_start(part: Part, later: Rows) -> Array:
         if interval is not None:
             mine = (later.who == who) & (later.interval == number)
             known |= mine
-            first_ns = part.first_delivered_ns(who, number)
+            first_ns = part.first_delivered_ns(interval.incarnation, number)
             least[mine] = min(between(part.tp, interval.assigned_begin_ns, first_ns))
     for index in np.flatnonzero(~known):
         at_ns = int(later.delivered_ns[index])

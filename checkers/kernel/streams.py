@@ -58,7 +58,7 @@ def _put(
     part.tallies.put_many(
         kind,
         part.tp,
-        [times[1] >= _sought_ns(part, stream), act],
+        [times[1] >= sought_ns(part, stream), act],
         lambda sought, act: Label((name,), "seek" if sought else "", says(act)),
         first=first,
         last=last,
@@ -68,7 +68,7 @@ def _put(
     )
 
 
-def _sought_ns(part: Part, stream: Stream) -> int:
+def sought_ns(part: Part, stream: Stream) -> int:
     """When the program first began to seek in this interval; far away when it never did."""
     interval = part.interval_of(stream.who, stream.interval)
     since = interval.assigned_begin_ns if interval else 0

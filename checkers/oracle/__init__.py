@@ -2,8 +2,8 @@
 
 ``find`` looks at each of ``rules`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
 become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members, offset,
-times and count. The rules are in four modules: ``delivery`` (records against the log), ``repeats`` (a
-record again), ``order`` and ``ownership`` (who, when).
+times and count. The rules are in five modules: ``delivery`` (records against the log), ``repeats`` (a
+record again), ``order`` and ``ownership`` (who, when), and ``commits``.
 
 Words used in the rules:
 
@@ -15,21 +15,21 @@ Words used in the rules:
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from fencepost.checkers.sightings import Sighting, gather
+from fencepost.checkers import coordination
+from fencepost.checkers.facts import Bounds, Facts
+from fencepost.checkers.sightings import Sighting, gather, performed
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.records import Delivered, Logged, Produced, Records, load_records
-from fencepost.checkers.tables.rows import Bounds, Facts, Interval
+from fencepost.checkers.tables.rows import Interval
 from fencepost.history import Sent, State
 from fencepost.model import Anomaly
 
-_LOG = logging.getLogger(__name__)
 FINISHED = (State.DONE, State.PARKED)
 
 
@@ -75,14 +75,22 @@ class History:
             found.setdefault(record.tp, {})[record.offset] = record
         return found
 
+    def visible(self, tp: int) -> list[int]:
+        """The visible offsets of a partition, ascending."""
+        return list(self.log.get(tp, {}))
+
     @cached_property
     def acknowledged(self) -> Mapping[tuple[int, int], Produced]:
         """Acknowledged sends by (tp, offset)."""
         return {(p.tp, p.offset): p for p in self.records.produced if p.outcome == Sent.OK}
 
+    def is_finished(self, row: Delivered) -> bool:
+        """Whether a row was processed to the end."""
+        return row.state in FINISHED
+
     def finished(self, tp: int, offset: int) -> list[Delivered]:
         """The finished rows of one offset, in the order of their deliveries."""
-        return [row for row in self.of_offset.get((tp, offset), ()) if row.state in FINISHED]
+        return [row for row in self.of_offset.get((tp, offset), ()) if self.is_finished(row)]
 
     def interval(self, row: Delivered) -> Interval | None:
         """The assignment interval that a row was delivered in."""
@@ -90,8 +98,8 @@ class History:
 
     def start(self, tp: int) -> int:
         """Where the group starts: the log's start, or its first delivered offset if its reset policy is ``latest``."""
-        partition, group = self.tables.partitions.get(tp), self.tables.asked.get("group") or {}
-        if (group.get("config") or {}).get("auto.offset.reset") in ("latest", "largest", "end"):
+        partition = self.tables.partitions.get(tp)
+        if self.tables.resets_to_end:
             return min((row.offset for row in self.rows.get(tp, ())), default=(1 << 63) - 1)
         return partition.log_start if partition else 0
 
@@ -101,8 +109,7 @@ class History:
 
     def declared(self, tp: int, by_ns: int) -> str:
         """The excuse by a declared act on the partition that began before ``by_ns``; empty when there is none."""
-        act = self.tables.act_on(tp, by_ns)
-        return f"declared act: {act}" if act else ""
+        return self.tables.declared(tp, by_ns)
 
 
 Rule = Callable[[History], Iterable[Sighting]]
@@ -110,34 +117,31 @@ Rule = Callable[[History], Iterable[Sighting]]
 
 def rules() -> dict[Rule, tuple[str, ...]]:
     """Every rule with the kinds that it can report."""
-    from fencepost.checkers.oracle import delivery, order, ownership, repeats
+    from fencepost.checkers.oracle import commits, delivery, order, ownership, repeats
 
     return {
         **delivery.RULES,
         **repeats.RULES,
         **order.RULES,
         **ownership.RULES,
+        **commits.RULES,
     }
 
 
 def find(tables: Tables, records: Records, bounds: Bounds) -> list[Anomaly]:
     """Every anomaly in the history, sorted."""
     history = History(tables, records, bounds)
-    return gather((sighting for rule in rules() for sighting in rule(history)), tables.partitions)
+    found = [sighting for rule in rules() for sighting in rule(history)]
+    also = [sighting for rule in coordination.RULES for sighting in rule(tables)]
+    return gather([*found, *also], tables.partitions)
 
 
 def judge(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
-    """The oracle as a finder of ``fencepost.checkers.judge``. A rule that crashes fails its kinds and no others."""
+    """The oracle as a finder of ``fencepost.checkers.judge``."""
     history = History(tables, load_records(run), bounds)
-    found: list[Sighting] = []
-    failed: dict[str, str] = {}
-    for rule, kinds in rules().items():
-        try:
-            found += rule(history)
-        except Exception as error:  # a defect of one rule must not hide what the others find
-            _LOG.exception("the rule %s failed", rule.__name__)
-            failed.update(dict.fromkeys(kinds, f"the rule {rule.__name__} failed: {type(error).__name__}: {error}"))
-    return gather(found, tables.partitions), facts(history, failed)
+    found, failed = performed(rules(), history)
+    also, also_failed = performed(coordination.RULES, tables)
+    return gather([*found, *also], tables.partitions), facts(history, {**failed, **also_failed})
 
 
 def facts(history: History, failed: Mapping[str, str]) -> Facts:

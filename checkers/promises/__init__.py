@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from fencepost.checkers.promises.commits import Commits
 from fencepost.checkers.promises.delivery import Delivery
 from fencepost.checkers.promises.order import Order
 from fencepost.checkers.promises.ownership import Ownership
 from fencepost.checkers.promises.progress import Progress
 
-__all__ = ["Delivery", "Order", "Ownership", "Progress"]
+__all__ = ["Commits", "Delivery", "Order", "Ownership", "Progress"]

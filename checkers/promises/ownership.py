@@ -22,6 +22,14 @@ class Ownership:
     of: str = "assignment"
     kinds: ClassVar[Mapping[str, str]] = {
         "assignment-overlap": "safety",
+        "coordinator-overlap": "safety",
+        "assignment-mismatch": "safety",
+        "callback-ledger": "safety",
+        "early-assignment": "safety",
+        "needless-revocation": "safety",
+        "lost-told-as-revoked": "safety",
+        "duplicate-instance": "safety",
+        "generation-regression": "safety",
         "processing-after-revocation": "safety",
         "stale-backlog": "safety",
         "processing-overlap": "safety",
@@ -33,8 +41,5 @@ class Ownership:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        if kind == "assignment-overlap":
-            return "permitted" if excuse else "violation"
-        if kind == "processing-after-revocation" or self.of == "processing":
-            return "permitted" if excuse else "violation"
-        return "permitted"
+        unpromised = self.of == "assignment" and kind in ("stale-backlog", "processing-overlap")
+        return "permitted" if excuse or unpromised else "violation"

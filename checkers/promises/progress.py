@@ -11,11 +11,18 @@ from fencepost.errors import ScenarioError
 
 @dataclass(frozen=True)
 class Progress:
-    """After healing, no partition with waiting records stands still for longer than ``within_s`` seconds, and the
-    group consumes everything before the drain ends."""
+    """After healing, no partition with waiting records stands still for longer than ``within_s`` seconds, none is left
+    without an owner for as long, the group does not rebalance for as long, and it consumes everything before the drain
+    ends. No member ends by itself."""
 
     within_s: float = 30.0
-    kinds: ClassVar[Mapping[str, str]] = {"unconsumed": "liveness", "stuck-partition": "liveness"}
+    kinds: ClassVar[Mapping[str, str]] = {
+        "unconsumed": "liveness",
+        "stuck-partition": "liveness",
+        "orphaned-partition": "liveness",
+        "never-stable": "liveness",
+        "dead-member": "liveness",
+    }
 
     def __post_init__(self) -> None:
         if isinstance(self.within_s, bool) or not isinstance(self.within_s, int | float) or not self.within_s > 0:

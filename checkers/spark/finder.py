@@ -11,10 +11,12 @@ from itertools import combinations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from fencepost.checkers import coordination
+from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.kernel.ranges import WIDTH, Group, Task, cut, read_groups
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.sightings import Sighting, people, performed
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Bounds, Damage, Facts, Interval
+from fencepost.checkers.tables.rows import Damage, Interval
 from fencepost.model import Anomaly
 
 if TYPE_CHECKING:
@@ -24,7 +26,6 @@ if TYPE_CHECKING:
     from fencepost.checkers.kernel.tallies import Tallies
     from fencepost.checkers.spark.session import Spark
 
-LATEST = ("latest", "largest", "end")
 COUNTED = ("acknowledged", "visible", "judged", "delivered", "begun", "finished")
 REMOTE_CORES = 16
 BUNDLES_EACH = 2  # for a core
@@ -89,15 +90,33 @@ def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perfor
     if again:
         for (kind, tp, members, cause, excuse), numbers in perform(judged, again, False).items():
             tallies.put(kind, tp, Label(members, cause, excuse), numbers)
-    tallies.put_sightings(list(_assignment_overlaps(tables, tallies)))
-    return tallies.anomalies(tables.partitions), _facts(tallies, damage)
+    tallies.put_sightings([*_assignment_overlaps(tables, tallies)])
+    also, failed = performed(_rules_of_driver(tallies, groups), tables)
+    tallies.put_sightings(also)
+    return tallies.anomalies(tables.partitions), _facts(tallies, failed, damage)
+
+
+def _rules_of_driver(tallies: Tallies, groups: Sequence[Group]) -> dict[coordination.Rule, tuple[str, ...]]:
+    """The rules over small tables, with what the tasks found and the footers say of the records."""
+    from fencepost.checkers.kernel.commits import off_by_one_of
+
+    reached: dict[int, int] = {}
+    for one in groups:
+        reached[one.tp] = max(reached.get(one.tp, 0), one.high + 1)
+
+    def off_by_one(tables: Tables) -> Iterator[Sighting]:
+        return off_by_one_of(tallies, tables)
+
+    def commit_above_end(tables: Tables) -> Iterator[Sighting]:
+        return coordination.commits.commit_above_end(tables, reached)
+
+    return {**coordination.RULES, off_by_one: ("off-by-one",), commit_above_end: ("commit-beyond-end",)}
 
 
 def _starts(tables: Tables, groups: Sequence[Group]) -> Mapping[int, int]:
     """Where the group starts in each partition: the log's start, or the first delivery where its policy is latest."""
-    group = tables.asked.get("group") or {}
     starts = {tp: partition.log_start for tp, partition in tables.partitions.items()}
-    if (group.get("config") or {}).get("auto.offset.reset") not in LATEST:
+    if not tables.resets_to_end:
         return starts
     lowest = dict.fromkeys({*starts, *(group.tp for group in groups)}, (1 << 63) - 1)
     for one in groups:
@@ -118,13 +137,13 @@ def _assignment_overlaps(tables: Tables, tallies: Tallies) -> Iterator[Sighting]
             yield Sighting("assignment-overlap", tp, people(*(i.incarnation for i in pair)), "", excuse, -1, *both)
 
 
-def _facts(tallies: Tallies, damage: tuple[Damage, ...]) -> Facts:
+def _facts(tallies: Tallies, failed: Mapping[str, str], damage: tuple[Damage, ...]) -> Facts:
     numbers = {kind: n for (kind, *_), n in tallies.items() if kind.startswith("#")}
     counts: dict[str, Any] = {name: numbers[f"#{name}"].count for name in COUNTED if f"#{name}" in numbers}
-    failed = {kind: cause for (name, _, kinds, cause, _) in tallies if name == "#failed" for kind in kinds}
+    unjudged = {kind: cause for (name, _, kinds, cause, _) in tallies if name == "#failed" for kind in kinds}
     delivered = numbers.get("#delivered")
     first_ns, last_ns = (delivered.from_ns, delivered.to_ns) if delivered else (0, 0)
-    return Facts(**counts, first_ns=first_ns, last_ns=last_ns, failed=failed, damage=damage)
+    return Facts(**counts, first_ns=first_ns, last_ns=last_ns, failed={**failed, **unjudged}, damage=damage)
 
 
 def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task], owned: bool) -> Tallies:

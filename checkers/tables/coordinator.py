@@ -5,10 +5,11 @@ The input are the lines of ``offsets.jsonl`` and ``requests.jsonl``; called by `
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from fencepost.checkers.tables.rows import Accepted, Commit, Given, Gone, Life, Round
+from fencepost.checkers.tables.rows import Accepted, Commit, Doubled, Given, Gone, Life, Round
 
 Line = Mapping[str, Any]
 Numbers = Mapping[tuple[str, int], int]
@@ -37,8 +38,8 @@ def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mappin
     return {m: next(iter(who)) for m, who in {**by_slot, **found}.items() if len(who) == 1}
 
 
-def accepted(lines: Iterable[Line], commits: Sequence[Commit], numbers: Numbers) -> tuple[Accepted, ...]:
-    """The commits in the order of the offsets log. When that log holds none: those that members had answered "ok"."""
+def accepted(lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers) -> tuple[Accepted, ...]:
+    """The commits in the order of the offsets log. Where there is no such log: those that members had answered "ok"."""
     answers: dict[tuple[int, int], list[int]] = {}
     for commit in commits:
         if commit.outcome == "ok" and commit.end_ns:
@@ -52,7 +53,7 @@ def accepted(lines: Iterable[Line], commits: Sequence[Commit], numbers: Numbers)
         offset = -1 if line.get("deleted") else int(line.get("committed", -1))
         answered = min((ns for ns in answers.get((tp, offset), ()) if ns >= at - blur), default=0)
         found.append(Accepted(tp, offset, int(line.get("order", 0)), at, blur, answered))
-    if found:
+    if lines:
         return tuple(sorted(found, key=lambda a: a.order))
     ok = sorted((c for c in commits if c.outcome == "ok" and c.end_ns), key=lambda c: (c.end_ns, c.tp))
     return tuple(
@@ -63,14 +64,19 @@ def accepted(lines: Iterable[Line], commits: Sequence[Commit], numbers: Numbers)
 
 def assignments(
     lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers
-) -> tuple[tuple[Given, ...], tuple[Gone, ...]]:
+) -> tuple[tuple[Given, ...], tuple[Gone, ...], tuple[Doubled, ...]]:
     """Every change of a partition's owner, and every member id that left the records, in the order of the log.
+
+    Also the partitions that two member ids had after a batch; what happens inside of one batch happens at once.
 
     Classic protocol: a record of the group holds all members and assignments of one generation. Consumer protocol: a
     member has what its current-assignment record says, what it has yet to give up included.
     """
-    ledger = _Ledger(who)
+    ledger, batch = _Ledger(who), None
     for line in lines:
+        if batch is not None and line.get("batch") != batch.get("batch"):
+            ledger.look(batch)
+        batch = line
         kind, deleted = line.get("type"), bool(line.get("deleted"))
         if kind == "classic-group":
             members = [] if deleted else list(line.get("members") or ())
@@ -84,7 +90,9 @@ def assignments(
             ledger.change({line["member_id"]: _tps(line.get("assigned"), numbers) | pending}, line)
         elif kind in ("current", "member") and deleted:
             ledger.remove(line["member_id"], line)
-    return tuple(ledger.given), tuple(ledger.gone)
+    if batch is not None:
+        ledger.look(batch)
+    return tuple(ledger.given), tuple(ledger.gone), tuple(ledger.doubled)
 
 
 def _tps(assignment: Mapping[str, Iterable[int]] | None, numbers: Numbers) -> frozenset[int]:
@@ -100,6 +108,8 @@ class _Ledger:
         self.has: dict[str, frozenset[int]] = {}
         self.given: list[Given] = []
         self.gone: list[Gone] = []
+        self.doubled: list[Doubled] = []
+        self._twice: frozenset[int] = frozenset()
         self._owner: dict[int, str] = {}
 
     def remove(self, member_id: str, line: Line) -> None:
@@ -107,6 +117,15 @@ class _Ledger:
             self.change({member_id: frozenset()}, line)
             del self.has[member_id]
             self.gone.append(Gone(member_id, self._who.get(member_id, ""), *_when(line)))
+
+    def look(self, line: Line) -> None:
+        """Note what belongs to two now, and did not before."""
+        times = Counter(tp for tps in self.has.values() for tp in tps)
+        twice = frozenset(tp for tp, count in times.items() if count > 1)
+        for tp in sorted(twice - self._twice):
+            owners = sorted(member_id for member_id, tps in self.has.items() if tp in tps)
+            self.doubled.append(Doubled(tp, _when(line)[1], tuple(self._who.get(m, m) for m in owners)))
+        self._twice = twice
 
     def change(self, has: Mapping[str, frozenset[int]], line: Line) -> None:
         """These members have exactly this now; partitions that changed hands get a row each."""
@@ -129,28 +148,39 @@ def _when(line: Line) -> tuple[int, int, int]:
 
 
 def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, str]) -> tuple[Round, ...]:
-    """Every new generation or group epoch; it began with the first join since the last one (else with its record)."""
+    """Every new generation or group epoch; it began with the first join since the last one (else with its record).
+
+    Its members are those of its record (classic protocol), or who had a member record by then (consumer protocol).
+    """
     joins = sorted(
         (int(r["start_ns"]), str(r.get("reason") or ""))
         for r in requests
         if r.get("api") == "JOIN_GROUP" and r.get("start_ns")
     )
     found: list[Round] = []
+    anew, joined = False, dict[str, None]()
     for line in lines:
+        if line.get("type") == "member":
+            joined[line["member_id"]] = None
+            if line.get("deleted"):
+                del joined[line["member_id"]]
         number = line.get("generation") if line.get("type") == "classic-group" else line.get("epoch")
-        if line.get("type") not in ("classic-group", "group-epoch") or line.get("deleted") or number is None:
+        if line.get("type") not in ("classic-group", "group-epoch"):
             continue
-        if line["type"] == "classic-group" and not line.get("members"):
-            continue  # the group is empty: nobody was given anything
-        if found and found[-1].generation == number:
+        if line.get("deleted") or number is None or (line["type"] == "classic-group" and not line.get("members")):
+            anew = True  # the group is gone or empty: nobody was given anything
+            continue
+        if found and found[-1].generation == number and not anew:
             continue  # written again, by a new coordinator or for a static member
         at = int(line.get("at_ns") or 0)
         since = found[-1].end_ns if found else 0
         these = [join for join in joins if since < join[0] <= at]
-        members = tuple(who.get(m["member_id"], m["member_id"]) for m in line.get("members") or ())
+        ids = joined if line["type"] == "group-epoch" else [m["member_id"] for m in line.get("members") or ()]
+        members = tuple(who.get(member_id, member_id) for member_id in ids)
         reason = next((why for _, why in these if why), "")
         begin, blur = these[0][0] if these else at, int(line.get("uncertainty_ns") or 0)
-        found.append(Round(int(line.get("term", -1)), int(number), begin, at, members, reason, blur))
+        found.append(Round(int(line.get("term", -1)), int(number), begin, at, members, reason, blur, anew))
+        anew = False
     return tuple(found)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Stray, Window
 from fencepost.history import EventKind
 
 Event = Mapping[str, Any]
@@ -85,7 +85,10 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
                 slot=int(detail.get("slot", life.slot)),
                 member=int(detail.get("member", life.member)),
                 started_ns=begun,
+                instance_id=str(detail.get("instance_id") or life.instance_id),
             )
+        if kind == EventKind.ERROR and detail.get("fatal"):
+            life = replace(life, fatal=life.fatal or str(event["error"] or "unknown"))
         if kind == EventKind.ENDED:
             life = replace(life, ended_ns=event["end_ns"] or event["begin_ns"], how=str(detail.get("how") or "crashed"))
         if own:
@@ -146,6 +149,16 @@ def intervals(
     return tuple(sorted(done, key=lambda i: (i.tp, i.assigned_begin_ns, i.incarnation)))
 
 
+def strays(
+    events: Iterable[Event], known: Iterable[Interval], numbers: Mapping[tuple[str, int], int]
+) -> tuple[Stray, ...]:
+    """The callbacks that told an incarnation to give up what it did not have: no interval ended by them."""
+    ended = {(i.incarnation, i.tp, i.given_up_begin_ns) for i in known}
+    found = [(e, tp) for kind in (EventKind.REVOKED, EventKind.LOST) for e, tp in placed(events, numbers, kind)]
+    strange = [(e, tp) for e, tp in found if (e["actor"], tp, e["begin_ns"]) not in ended]
+    return tuple(Stray(tp, e["actor"], Window(e["begin_ns"], e["end_ns"] or e["begin_ns"])) for e, tp in strange)
+
+
 def _death(life: Life | None) -> int:
     return life.ended_ns if life is not None and life.ended_ns else FOREVER
 
@@ -167,6 +180,7 @@ def commits(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> 
             end_ns=e["end_ns"],
             outcome=(e["outcome"] or "info") if e["end_ns"] else "info",
             error=e["error"] or "",
+            mode=str(e["detail"].get("mode") or ""),
         )
         for e, tp in placed(events, numbers, EventKind.COMMIT)
     )

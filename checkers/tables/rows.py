@@ -6,8 +6,7 @@ a broker carries its uncertainty: the fact lies somewhere in ``at_ns ± uncertai
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from fencepost.model import TopicPartition
@@ -26,6 +25,10 @@ class Window(NamedTuple):
         """The part that both have; it is empty (or negative) when they do not meet."""
         return Window(max(self.begin_ns, other.begin_ns), min(self.end_ns, other.end_ns))
 
+    def meets(self, other: Window) -> bool:
+        """Whether they have at least a moment in common."""
+        return self.begin_ns <= other.end_ns and other.begin_ns <= self.end_ns
+
     @property
     def length_ns(self) -> int:
         """How long; not above 0 when empty."""
@@ -34,11 +37,12 @@ class Window(NamedTuple):
 
 @dataclass(frozen=True)
 class Partition:
-    """One topic-partition; at the audit its log began at ``log_start``."""
+    """One topic-partition; at the audit its log held ``log_start`` to before ``log_end`` (-1: not known)."""
 
     tp: int
     name: TopicPartition
     log_start: int = 0
+    log_end: int = -1
 
 
 @dataclass(frozen=True)
@@ -46,8 +50,8 @@ class Life:
     """One incarnation. ``how`` it ended: closed, killed, crashed; empty: it lives on.
 
     Attributes:
-        last_sign_ns: its last own event; it lived at least until then. ended_ns: its process was reaped.
-        paused: windows in which it was proven to stand still.
+        last_sign_ns: its last own event. ended_ns: its process was reaped. paused: when it was proven to stand still.
+        instance_id: its static id; empty: it has none. fatal: the error for which its client gave up; empty: none.
     """
 
     incarnation: str
@@ -58,6 +62,8 @@ class Life:
     how: str = ""
     last_sign_ns: int = 0
     paused: tuple[Window, ...] = ()
+    instance_id: str = ""
+    fatal: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,7 +72,7 @@ class Interval:
     to ``given_up_begin_ns`` and possibly from ``assigned_begin_ns`` to ``given_up_end_ns``.
 
     Attributes:
-        number: counts the intervals of (incarnation, tp) from 0, as the recorder's rows name them.
+        number: counts the intervals of (incarnation, tp) from 0; rows name them.
         how: revoked, lost, closed, died, or reassigned (assigned again before it was given up); empty: nobody saw its
             end. Then ``given_up_begin_ns`` is the member's last sign and ``given_up_end_ns`` is 0.
     """
@@ -107,6 +113,7 @@ class Commit:
     end_ns: int
     outcome: str
     error: str = ""
+    mode: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,6 +130,11 @@ class Accepted:
     at_ns: int
     uncertainty_ns: int = 0
     answered_ns: int = 0
+
+    @property
+    def written(self) -> Window:
+        """In which time it was written."""
+        return Window(self.at_ns - self.uncertainty_ns, self.at_ns + self.uncertainty_ns)
 
 
 @dataclass(frozen=True)
@@ -152,8 +164,27 @@ class Gone:
 
 
 @dataclass(frozen=True)
+class Doubled:
+    """After one record batch of the coordinator the partition belonged to more than one member id."""
+
+    tp: int
+    at_ns: int
+    incarnations: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Stray:
+    """A callback told a member to give up a partition that it did not have."""
+
+    tp: int
+    incarnation: str
+    window: Window
+
+
+@dataclass(frozen=True)
 class Round:
-    """One completed rebalance: a generation (classic protocol) or a group epoch (consumer protocol)."""
+    """One completed rebalance: a generation (classic protocol) or a group epoch; ``anew``: of a group deleted or empty
+    before it."""
 
     term: int
     generation: int
@@ -162,6 +193,7 @@ class Round:
     members: tuple[str, ...] = ()
     reason: str = ""
     uncertainty_ns: int = 0
+    anew: bool = False
 
 
 @dataclass(frozen=True)
@@ -215,36 +247,3 @@ class Damage:
 
     def __str__(self) -> str:
         return f"{self.file}: {self.what}" if self.file else self.what
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """What the promises set: how long is too long, how often is too often."""
-
-    stuck_ns: int = 30 * NS
-    loop_deliveries: int = 10
-    loop_ns: int = 30 * NS
-
-
-@dataclass(frozen=True)
-class Facts:
-    """How much was judged; measures are made of these too.
-
-    Attributes:
-        acknowledged: sends that were acknowledged. visible: records of the log.
-        judged: visible records between the group's start and its final committed offset.
-        delivered, begun, finished: rows of all incarnations that got so far.
-        first_ns, last_ns: the first delivery and the last finish; 0 when there is none.
-        failed: kinds that could not be judged, with the reason. damage: records that could not be read.
-    """
-
-    acknowledged: int = 0
-    visible: int = 0
-    judged: int = 0
-    delivered: int = 0
-    begun: int = 0
-    finished: int = 0
-    first_ns: int = 0
-    last_ns: int = 0
-    failed: Mapping[str, str] = field(default_factory=dict)
-    damage: tuple[Damage, ...] = ()

@@ -27,18 +27,20 @@ from fencepost_member.ownership import Ownership, Tp, rows
 RETRY_EVERY_S = 0.05
 RETRY_WITHIN_S = 30.0
 
+Offsets = Dict[Tp, int]
 Work = List[Tuple[int, Tp, int]]  # the recorder's index, the partition, the next offset
 
 
 class Commits:
     """Performs commits and records each as an event."""
 
-    def __init__(self, adapter: Any, events: EventLog) -> None:
-        """``adapter`` satisfies ``Adapter``."""
-        self._adapter, self._events = adapter, events
+    def __init__(self, adapter: Any, events: EventLog, what: Callable[[Offsets], Offsets] = dict) -> None:
+        """``adapter`` satisfies ``Adapter``; ``what`` is committed for what is asked for (members wrong on purpose)."""
+        self._adapter, self._events, self._what = adapter, events, what
 
     def commit(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, str]:
         """Commit and wait for the answer; an error name for each partition, empty where it was accepted."""
+        offsets = self._what(offsets)
         member_id, generation = self._adapter.identity()
         begun_ns = time.monotonic_ns()
         fields: Dict[str, Any] = {

@@ -12,7 +12,10 @@ Tp = Tuple[str, int]
 
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PROTOCOLS = ("eager", "cooperative", "consumer")
-PLANTED_BUGS = ("", "seek-back", "out-of-order", "stale-backlog")
+PLANTED_BUGS = (
+    *("", "seek-back", "out-of-order", "stale-backlog"),
+    *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start"),
+)
 
 
 class ConfigError(Exception):

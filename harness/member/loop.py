@@ -38,9 +38,9 @@ class Member:
         self._numbers = Numbers(config.topics)
         self._ownership = Ownership()
         self._adapter: Any = adapters.connect(config, self)
-        commits = Commits(self._adapter, events)
-        self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._ownership)
         self._bug = BUGS[config.loop.planted_bug](self._adapter, events, self._ownership)
+        commits = Commits(self._adapter, events, self._bug.offsets)
+        self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._ownership)
         self._divided = not (self._policy.undivided or self._bug.undivided)
         self._never = threading.Event()  # the handler waits on it
         self._polls = self._records = 0
@@ -94,6 +94,7 @@ class Member:
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
         event = self._begin("assigned", partitions, self._ownership.take(partitions))
+        self._bug.assigned(partitions)
         apply()
         self._events.end(event)
 

@@ -19,6 +19,11 @@ class Ownership:
         self.intervals: Dict[Tp, int] = {}
         self._used: Dict[Tp, int] = {}
 
+    @property
+    def ever(self) -> Iterable[Tp]:
+        """Every partition that was owned at some time."""
+        return self._used.keys()
+
     def take(self, partitions: Iterable[Tp]) -> Dict[Tp, int]:
         """Begin an interval of each of ``partitions``; their numbers. One that is owned already begins a new one."""
         taken = {}

@@ -10,39 +10,28 @@
     Keeps records in a queue of its own for a while before it processes them, and goes on with those of partitions
     that it gave up, once somebody else has taken over. It never commits these.
 
-The fourth planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.
+``off-by-one``, ``commit-ahead``, ``foreign-commit``, ``late-commit``, ``wrong-start``
+    See ``planted_commits``.
+
+One planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Any, Deque, Dict, List, Tuple
+from typing import Any, Deque, Dict, Tuple
 
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, rows
-
-Work = List[Tuple[int, Tp, int]]
+from fencepost_member.planted_commits import BUGS as COMMIT_BUGS
+from fencepost_member.planted_commits import Correct, Work
 
 SEEK_EVERY_S = 1.0
 SEEK_RECORDS = 10
 BACKLOG_S = 0.3  # how long a record of an owned partition waits
 STALE_AFTER_S = 4.0  # how long a record of a given-up partition waits from its delivery: the new owner is at work then
 STALE_RECORDS = 200  # records of one given-up partition that are gone on with, at most
-
-
-class Correct:
-    """What a correct member does: every record at once, in the order of the poll."""
-
-    undivided = False
-
-    def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
-        """``adapter`` satisfies ``Adapter`` and ``Seeks``."""
-        self._adapter, self._events, self._ownership = adapter, events, ownership
-
-    def arrange(self, work: Work) -> Work:
-        """What to process now, in which order, after a poll returned ``work``."""
-        return work
 
 
 class SeekBack(Correct):
@@ -122,4 +111,10 @@ class StaleBacklog(Correct):
         return due
 
 
-BUGS = {"": Correct, "seek-back": SeekBack, "out-of-order": OutOfOrder, "stale-backlog": StaleBacklog}
+BUGS = {
+    "": Correct,
+    "seek-back": SeekBack,
+    "out-of-order": OutOfOrder,
+    "stale-backlog": StaleBacklog,
+    **COMMIT_BUGS,
+}

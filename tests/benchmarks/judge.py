@@ -25,11 +25,11 @@ import pyarrow.parquet as pq
 from synthetic import Shape, write
 
 from fencepost.checkers import judge
+from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel.part import DELIVERED, LOG
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
-from fencepost.checkers.tables.rows import Bounds
 from fencepost.clock import ticks
 from fencepost.model import Anomaly
 

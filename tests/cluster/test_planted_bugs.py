@@ -8,7 +8,8 @@ from datetime import date
 
 import pytest
 
-from fencepost.checkers import Delivery, Order, Ownership, Progress
+from fencepost import runner
+from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 from fencepost.faults import Bounce, Kill
 from fencepost.model import Severity, Validity
 from fencepost.scenario import PROTOCOLS, Group, Scenario, Topic
@@ -20,7 +21,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 SUSPECT = 1
 SESSION = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
-PROMISES = (Delivery("at-least-once"), Order(by="key"), Ownership(of="processing"), Progress(within_s=30))
+PROMISES = (Delivery("at-least-once"), Order(by="key"), Ownership(of="processing"), Progress(within_s=30), Commits())
 
 # Others come back and take partitions over, and nobody is paused: a correct member keeps even the strictest promise.
 MOVES = Scenario(
@@ -43,15 +44,31 @@ DEATH = replace(
     min_records=3_000,
 )
 
+ALL = (0, 1, 2)
+
+# bug: where it is looked for, what is planted, in whom, and exactly the kinds that it turns red
 BUGS = {
-    "seek-back": (MOVES, {"planted_bug": "seek-back", "planted_in": (SUSPECT,)}, {"rewind"}),
-    "out-of-order": (MOVES, {"planted_bug": "out-of-order", "planted_in": (SUSPECT,)}, {"key-order"}),
-    "stale-backlog": (
-        MOVES,
-        {"planted_bug": "stale-backlog", "planted_in": (SUSPECT,)},
-        {"processing-after-revocation"},
+    "seek-back": (MOVES, {"planted_bug": "seek-back"}, (SUSPECT,), {"rewind"}),
+    "out-of-order": (MOVES, {"planted_bug": "out-of-order"}, (SUSPECT,), {"key-order"}),
+    "stale-backlog": (MOVES, {"planted_bug": "stale-backlog"}, (SUSPECT,), {"processing-after-revocation"}),
+    "commit-before-processing": (
+        replace(DEATH, promises=(*PROMISES[:-1], Commits(order="before-processing"))),
+        {"commit": "before-processing"},
+        (SUSPECT,),  # all do it; who dies loses by it
+        {"unseen"},
     ),
-    "commit-before-processing": (DEATH, {"commit": "before-processing"}, {"unseen"}),
+    "off-by-one": (MOVES, {"planted_bug": "off-by-one"}, ALL, {"off-by-one"}),
+    "commit-ahead": (MOVES, {"planted_bug": "commit-ahead"}, (SUSPECT,), {"commit-ahead"}),
+    # Offsets that are old as well as another's: the group goes back, until the owner commits again.
+    "foreign-commit": (
+        MOVES,
+        {"planted_bug": "foreign-commit"},
+        (SUSPECT,),
+        {"foreign-commit", "commit-regression"},
+    ),
+    "late-commit": (MOVES, {"planted_bug": "late-commit"}, (SUSPECT,), {"zombie-commit", "commit-regression"}),
+    # A little below the committed offset: what was done is done again.
+    "wrong-start": (MOVES, {"planted_bug": "wrong-start"}, (SUSPECT,), {"wrong-start", "redelivery-below-commit"}),
 }
 
 
@@ -70,14 +87,17 @@ def under(protocol, scenario):
 
 @pytest.mark.parametrize("protocol", each_protocol())
 @pytest.mark.parametrize("bug", BUGS)
-def test_a_planted_bug_is_found_under_its_kind_and_the_member_is_named(chaos, bug, protocol):
-    scenario, change, kinds = BUGS[bug]
+def test_a_planted_bug_is_found_under_its_kind_and_the_member_is_named(chaos, monkeypatch, bug, protocol):
+    scenario, change, planted_in, kinds = BUGS[bug]
+    monkeypatch.setattr(runner, "DRAIN_S", 15.0)  # who is off by one never commits everything
+    if "planted_bug" in change:
+        change = {**change, "planted_in": planted_in}
     verdict = chaos.run(under(protocol, replace(scenario, workload=replace(scenario.workload, **change)))).verdict
     found = violations(verdict)
     assert {f.kind for f in found} == kinds
     assert verdict.validity is Validity.INVALID
     blamed = {example["members"][0] for f in found for example in f.examples}
-    assert {name.partition(".")[0] for name in blamed} == {f"member-{SUSPECT}"}
+    assert {name.partition(".")[0] for name in blamed} == {f"member-{member}" for member in planted_in}
 
 
 @pytest.mark.parametrize("protocol", each_protocol())

@@ -1,7 +1,8 @@
 """Writes small run folders from a compact notation: real Parquet, event lines and evidence, sealed by the real seal.
 
 Times are seconds since the run's start. Nothing is implied but what is convenient and harmless: an assigned callback
-also writes the coordinator's record of it just before, an "ok" commit is also accepted by the coordinator. ::
+also writes the coordinator's record of it just before; a commit is also a request that a broker logs, and an "ok" one
+is accepted by the coordinator. ::
 
     h = HistoryBuilder(tmp_path)
     h.write(10)                                # offsets 0..9 of partition 0, acknowledged and in the log
@@ -18,7 +19,8 @@ from __future__ import annotations
 import json
 import shutil
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -155,14 +157,49 @@ class MemberTeller:
         outcome: str | None = "ok",
         error: str = "",
         accepted: bool | None = None,
+        logged: bool | str = True,
+        mode: str = "sync",
         generation: int = 1,
     ) -> None:
-        """One commit of 2 ms; outcome None: never answered. Accepted 1 ms after its begin, if ok or told so."""
+        """One commit of 2 ms; outcome None: never answered. Accepted 1 ms after its begin, if ok or told so.
+
+        ``logged``: a broker logged the request from 0.5 to 1.5 ms after the begin, with the error (or another one).
+        """
         fields: dict[str, Any] = {"outcome": outcome, "error": error or None} if outcome else {}
-        end = at + 0.002 if outcome else None
-        self._event("commit", at, end, tp=tp, offset=offset, generation=generation, detail={"mode": "sync"}, **fields)
-        if outcome == "ok" if accepted is None else accepted:
+        begin, end = (at + 0.002, at + 0.002) if mode == "auto" else (at, at + 0.002 if outcome else None)
+        fields = {**fields, "detail": {"mode": mode}}
+        self._event("commit", begin, end, tp=tp, offset=offset, generation=generation, **fields)
+        taken = outcome == "ok" if accepted is None else accepted
+        if taken:
             self.history.accepts(offset, at + 0.001, tp)
+        if logged is not False:
+            why = logged if isinstance(logged, str) else "" if taken else error or "REQUEST_TIMED_OUT"
+            self.asks_to_commit(offset, at + 0.0005, tp, error=why)
+
+    def asks_to_commit(self, offset: int, at: float, tp: int = 0, *, error: str = "") -> None:
+        """A broker logs a request of 1 ms to commit, with its answer; nothing else comes of it."""
+        self.history.logs("OFFSET_COMMIT", self, offset, at, tp, error=error, member_id=self.member_id)
+
+    def fetches(self, offset: int | None, at: float, tp: int = 0, *, error: str = "") -> None:
+        """A broker logs that it told this member the committed offset (None: there is none), in 1 ms.
+
+        As brokers do: the consumer protocol names the member, the classic one does not.
+        """
+        member_id = None if self.history.classic else self.member_id
+        self.history.logs(
+            "OFFSET_FETCH", self, -1 if offset is None else offset, at, tp, error=error, member_id=member_id
+        )
+
+    def heartbeat(self, at: float, *, generation: int = 1, error: str | None = None) -> None:
+        """A heartbeat that the coordinator answered, within 1 ms."""
+        api = "HEARTBEAT" if self.history.classic else "CONSUMER_GROUP_HEARTBEAT"
+        times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": BLUR_NS}
+        asked = {"api": api, "member_id": self.member_id, "generation": generation, "error": error}
+        self.history.requests.append({**asked, **times})
+
+    def gives_up(self, error: str, at: float) -> None:
+        """Its client meets a fatal error."""
+        self.events.note("error", error=error, detail={"fatal": True}, begin_ns=ns(at), end_ns=ns(at))
 
     def seek(self, offset: int, at: float, tp: int = 0) -> None:
         """The program moves its position."""
@@ -206,11 +243,14 @@ class HistoryBuilder:
         keys: int = 3,
         classic: bool = False,
         config: Mapping[str, Any] | None = None,
+        protocol: str = "",
+        workload: Mapping[str, Any] | None = None,
     ) -> None:
         self.run = RunFolder.create(folder, "history", 1)
         self.partitions = [TopicPartition(TOPIC, n) for n in range(partitions)]
         self.promises = list(promises)
         self.min_records, self.keys, self.classic, self.config = min_records, keys, classic, dict(config or {})
+        self.protocol, self.workload = protocol, dict(workload or {})
         self.content: dict[tuple[int, int], tuple[int, int, int]] = {}
         self.produced: list[Produced] = []
         self.log: list[Logged] = []
@@ -229,6 +269,8 @@ class HistoryBuilder:
         self.harness = EventLog(self.run.history / "events" / "harness.jsonl", "harness")
         self.term = 1
         self._has: dict[str, set[int]] = {}
+        self._known: set[str] = set()
+        self._batch: int | None = None
         self._next: dict[int, int] = defaultdict(int)
 
     def write(
@@ -246,15 +288,18 @@ class HistoryBuilder:
         self._next[tp] = first + count
         return range(first, first + count)
 
-    def member(self, index: int, *, member_id: str = "") -> MemberTeller:
-        """The next life of a member, started at 0.9."""
+    def member(
+        self, index: int, *, member_id: str = "", instance_id: str | None = None, at: float = 0.9
+    ) -> MemberTeller:
+        """The next life of a member, started at ``at``."""
         life = sum(m.name.startswith(f"member-{index}.") for m in self.members) + 1
         name = f"member-{index}.{life}"
         events = EventLog(self.run.history / "events" / f"{name}.jsonl", name)
         teller = MemberTeller(self, name, member_id or f"id-{name}", events)
-        times = {"begin_ns": ns(0.9), "end_ns": ns(0.9)}
+        times = {"begin_ns": ns(at), "end_ns": ns(at)}
         self.harness.note("launched", actor=name, detail={"slot": index, "member": index, "pid": 1}, **times)
-        events.note("started", detail={"slot": index, "member": index, "config": {}}, **times)
+        detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id}
+        events.note("started", detail=detail, **times)
         self.members.append(teller)
         return teller
 
@@ -281,6 +326,16 @@ class HistoryBuilder:
         slot, times = int(member.name.split("-")[1].split(".")[0]), {"start_ns": ns(at), "end_ns": ns(at + STEP_S)}
         self.requests.append({"api": "JOIN_GROUP", "slot": slot, "member_id": member.member_id, **times})
 
+    def logs(
+        self, api: str, member: MemberTeller, offset: int, at: float, tp: int, *, error: str, member_id: str | None
+    ) -> None:
+        """A line of a broker's request log, as ``fencepost.evidence.requests`` keeps it."""
+        name, slot = self.partitions[tp], int(member.name.split("-")[1].split(".")[0])
+        times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": BLUR_NS}
+        who = {"slot": slot, "client_id": member.name, "member_id": member_id}
+        offsets = [[name.topic, name.partition, offset, error]]
+        self.requests.append({"api": api, **who, **times, "error": error or None, "offsets": offsets})
+
     def takes(self, member: MemberTeller, tp: int, at: float) -> None:
         """The coordinator takes a partition away."""
         self._has.get(member.member_id, set()).discard(tp)
@@ -293,6 +348,34 @@ class HistoryBuilder:
                 self._assignment("", at)
             else:
                 self._line(at, type="current", member_id=member.member_id, deleted=True)
+
+    def round(self, at: float, *has: tuple[MemberTeller, Iterable[int]], generation: int) -> None:
+        """One batch of the coordinator: a generation (or epoch) with exactly these members, who have this. Nobody: a
+        classic group is empty."""
+        now = {member.member_id: set(tps) for member, tps in has}
+        with self.batch():
+            if not self.classic:
+                for member_id in sorted(self._known - set(now)):
+                    self._line(at, type="current", member_id=member_id, deleted=True)
+                    self._line(at, type="member", member_id=member_id, deleted=True)
+                for member_id in sorted(set(now) - self._known):
+                    self._line(at, type="member", member_id=member_id, deleted=False)
+                self._line(at, type="group-epoch", deleted=False, epoch=generation)
+            before, self._has, self._known = self._has, now, set(now)
+            changed = [m for m in now if now[m] != before.get(m)] if not self.classic else [""]
+            for member_id in changed:
+                self._assignment(member_id, at, generation)
+
+    def deletes(self, at: float) -> None:
+        """The coordinator deletes the group."""
+        self._line(at, type="classic-group" if self.classic else "group-epoch", deleted=True)
+
+    @contextmanager
+    def batch(self) -> Iterator[None]:
+        """The coordinator writes all of this at once."""
+        self._batch = len(self.coordinator)
+        yield
+        self._batch = None
 
     def fault(
         self,
@@ -352,7 +435,8 @@ class HistoryBuilder:
             self.harness.note("phase", detail={"name": name, **reason}, begin_ns=ns(begin), end_ns=end_ns)
         for log in (self.harness, *(m.events for m in self.members)):
             log.close()
-        scenario = {"name": "history", "group": {"config": self.config}, "promises": self.promises}
+        group = {"config": self.config, "protocol": self.protocol}
+        scenario = {"name": "history", "group": group, "workload": self.workload, "promises": self.promises}
         self.run.write_json("scenario.json", {"scenario": {**scenario, "min_records": self.min_records}, "seed": 1})
         self.run.write_json("plan.json", {"seed": 1, "steps": self.steps})
         self.run.write_json("history/clock.json", {"pairs": [[ORIGIN_NS, ORIGIN_NS + WALL_AHEAD_NS]]})
@@ -363,8 +447,7 @@ class HistoryBuilder:
         self.run.write_json("history/partitions.json", {"partitions": entries})
         self._write_records()
         self.coordinator.sort(key=lambda line: (line["at_ns"], line["order"]))
-        for order, line in enumerate(self.coordinator):
-            line["order"] = order
+        self._number()
         for name, lines in (("offsets", self.coordinator), ("metadata", self.metadata), ("requests", self.requests)):
             _write_lines(self.run.history / "coordinator" / f"{name}.jsonl", lines)
         _write_lines(self.run.history / "host.jsonl", self.host)
@@ -374,6 +457,16 @@ class HistoryBuilder:
             path = self.run.path / name
             shutil.rmtree(path) if path.is_dir() else path.unlink()
         return self.run.path
+
+    def _number(self) -> None:
+        """Order, batches and the generations that were not told, in the order of the log."""
+        first: dict[int, int] = {}
+        generation = 0
+        for order, line in enumerate(self.coordinator):
+            line["order"] = order
+            line["batch"] = first.setdefault(line["batch"], order)
+            if line["type"] == "classic-group" and not line["deleted"]:
+                line["generation"] = generation = line["generation"] or generation + 1
 
     def _write_records(self) -> None:
         history = self.run.history
@@ -391,13 +484,12 @@ class HistoryBuilder:
         times = {"begin_ns": ns(at), "end_ns": ns(proven_at), "outcome": "ok" if proven else "info"}
         self.harness.note(kind, detail={**detail, "evidence": evidence}, **times)
 
-    def _assignment(self, member_id: str, at: float) -> None:
+    def _assignment(self, member_id: str, at: float, generation: int | None = None) -> None:
         if not self.classic:
             given = {"assigned": self._names(self._has.get(member_id, ())), "pending_revocation": {}}
             self._line(at, type="current", member_id=member_id, deleted=False, epoch=1, state="STABLE", **given)
             return
         members = [{"member_id": m, "assignment": self._names(tps)} for m, tps in sorted(self._has.items())]
-        generation = 1 + sum(line["type"] == "classic-group" for line in self.coordinator)
         self._line(at, type="classic-group", deleted=False, generation=generation, members=members)
 
     def _names(self, tps: Iterable[int]) -> dict[str, list[int]]:
@@ -405,7 +497,9 @@ class HistoryBuilder:
 
     def _line(self, at: float, **fields: Any) -> None:
         times = {"at_ns": ns(at), "uncertainty_ns": BLUR_NS, "term": self.term}
-        self.coordinator.append({"order": len(self.coordinator), **times, **fields})
+        order = len(self.coordinator)
+        batch = order if self._batch is None else self._batch
+        self.coordinator.append({"order": order, "batch": batch, **times, **fields})
 
 
 def _write_rows(path: Path, names: Mapping[str, str], rows: Iterable[Any]) -> None:

@@ -13,12 +13,14 @@ from fencepost.history import State
 from history.builder import HistoryBuilder, MemberTeller, Row, ns
 
 HUGE = 3_000_000_000_000
+FENCED = "UNKNOWN_MEMBER_ID"
 
 
 def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     """Write and seal one run; the same seed tells the same run."""
     rng = random.Random(seed)
     config = {"auto.offset.reset": "latest"} if rng.random() < 0.2 else {}
+    config |= {"heartbeat.interval.ms": 250} if rng.random() < 0.5 else {}
     h = HistoryBuilder(folder, partitions, keys=rng.choice([1, 2, 5]), classic=rng.random() < 0.3, config=config)
     if rng.random() < 0.3:
         h.phases["drain"] = (20.1, rng.choice([21.0, 60.0, 120.0]))
@@ -64,10 +66,12 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
         member = rng.choice(members)
         if rng.random() < 0.9:
             member.assigned(at, tp, took=rng.choice([0.0, 0.25, 1.0]), told=rng.random() < 0.8)
+        for _ in range(rng.choice([0, 0, 1, 2])):
+            member.fetches(rng.choice([None, 3]), at + rng.choice([0.0, 0.25, 1.0]), tp)
         position = max(0, position - rng.choice([0, 0, 0, 2, 5]))
-        for _ in range(rng.randrange(0, 4)):
+        for _ in range(rng.randrange(0, 6)):
             if rng.random() < 0.1:
-                member.seek(offsets[max(0, position - 3)], at, tp)
+                member.seek(offsets[max(0, min(position, len(offsets)) - 3)], at, tp)
             if rng.random() < 0.1:
                 position = max(0, position + rng.choice([-3, -1, 1, 2]))
             some = offsets[position : position + rng.randrange(0, 6)]
@@ -78,8 +82,12 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
             at += rng.choice([0.0, 0.25, 1.0, 4.0])
             if some and rng.random() < 0.6:
                 outcome = rng.choice(["ok", "ok", "ok", "fail", "info", None])
-                accepted = rng.random() < 0.5 if outcome != "ok" else None
-                member.commit(some[-1] + rng.choice([1, 1, 1, 0, 3]), at, tp, outcome=outcome, accepted=accepted)
+                accepted = rng.random() < (0.9 if outcome == "ok" else 0.5)
+                told = {"logged": rng.choice([True, True, False, FENCED]), "mode": rng.choice(["sync", "sync", "auto"])}
+                told["error"] = rng.choice(["", FENCED, "ILLEGAL_GENERATION"]) if outcome == "fail" else ""
+                position_told = some[-1] + rng.choice([1, 1, 1, 0, 3])
+                who = member if rng.random() < 0.9 else rng.choice(members)
+                who.commit(position_told, at, tp, outcome=outcome, accepted=accepted, **told)
         how = rng.random()
         if how < 0.35:
             member.revoked(at, tp, took=rng.choice([0.0, 0.5]), told=rng.random() < 0.8)

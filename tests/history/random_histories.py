@@ -18,7 +18,7 @@ from pathlib import Path
 from fencepost.history import State
 from history.builder import HistoryBuilder, MemberTeller, Row
 
-PROMISES = ("delivery", "order", "ownership", "progress")
+PROMISES = ("delivery", "order", "ownership", "progress", "commits")
 SESSION_S = 3.0
 
 
@@ -40,9 +40,8 @@ class _Group:
         promises = [{"type": name} for name in PROMISES]
         self.rng, self.wild = rng, wild
         self.partitions = rng.randint(1, 3)
-        self.h = HistoryBuilder(
-            folder, self.partitions, promises=promises, keys=rng.choice((1, 2, 5)), classic=rng.random() < 0.5
-        )
+        options = {"promises": promises, "keys": rng.choice((1, 2, 5)), "classic": rng.random() < 0.5}
+        self.h = HistoryBuilder(folder, self.partitions, config={"heartbeat.interval.ms": 500}, **options)
         self.t = 1.0
         self.crew: list[MemberTeller] = []
         self.owner: dict[int, MemberTeller] = {}
@@ -51,7 +50,7 @@ class _Group:
         self.committed: dict[int, int] = defaultdict(int)
         self.free_at: dict[int, float] = {}
         self.asleep: list[tuple[float, MemberTeller, list[Row]]] = []
-        self.steps = self.spawned = 0
+        self.steps = self.spawned = self.behind = 0
         for tp in range(self.partitions):
             for _ in range(rng.randint(1, 3)):
                 hole = rng.choice((0, 0, 2))
@@ -84,11 +83,16 @@ class _Group:
         member.assigned(self.t, tp)
         self.owner[tp] = member
         self.position[tp] = self.reached[tp] = self.committed[tp]
+        if self.rng.random() < 0.7:
+            member.fetches(self.committed[tp] or None, self.t + 0.002, tp)
         self.t += 0.01
 
     def log(self, tp: int) -> list[int]:
         """What there is to read for the owner."""
         return sorted(r.offset for r in self.h.log if r.tp == tp and r.offset >= self.position[tp])
+
+    def end(self, tp: int) -> int:
+        return max((r.offset + 1 for r in self.h.log if r.tp == tp), default=0)
 
     def some(self) -> int | None:
         """A partition that somebody owns."""
@@ -115,7 +119,10 @@ class _Group:
         accepted = how in ("ok", "in doubt")
         outcome = None if how == "in doubt" else how
         error = {"fail": "REBALANCE_IN_PROGRESS", "info": "_TIMED_OUT"}.get(how, "")
-        self.owner[tp].commit(self.reached[tp], self.t, tp, outcome=outcome, error=error, accepted=accepted)
+        more = {"logged": self.rng.random() < 0.9, "mode": self.rng.choice(("sync", "sync", "auto"))}
+        if how == "in doubt":
+            more["mode"] = "sync"  # the client itself tells only of answers
+        self.owner[tp].commit(self.reached[tp], self.t, tp, outcome=outcome, error=error, accepted=accepted, **more)
         if accepted:
             self.committed[tp] = self.reached[tp]
         self.t += 0.004
@@ -241,7 +248,7 @@ class _Group:
                 self.owner[tp].process(offsets[:9], self.t, tp)
                 self.t += 0.02
                 self.position[tp] = self.reached[tp] = offsets[:9][-1] + 1
-            self.owner[tp].commit(self.reached[tp], self.t, tp)
+            self.owner[tp].commit(max(0, self.reached[tp] - self.behind), self.t, tp)
             self.t += 0.01
         for member in self.crew:
             for tp in self.owned_by(member):
@@ -399,6 +406,66 @@ def _leaderless(g: _Group) -> None:
     g.h.leader(g.rng.choice((-1, 1)), g.t, 0)
 
 
+def _commit_back(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        g.owner[tp].commit(max(0, g.committed[tp] - g.rng.randint(1, 4)), g.t, tp)
+        g.t += 0.004
+        if g.rng.random() < 0.3:
+            g.rng.choice(g.crew or [g.owner[tp]]).fetches(g.committed[tp], g.t, tp)
+            g.t += 0.004
+
+
+def _commit_beyond(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        g.owner[tp].commit(g.end(tp) + g.rng.choice((0, 1, 2, 100)), g.t, tp)
+        g.t += 0.004
+
+
+def _write_late(g: _Group) -> None:
+    """Records that come after commits which may be above them."""
+    tp = g.rng.randrange(g.partitions)
+    g.h.write(g.rng.randint(1, 4), tp, at=g.t + g.rng.choice((-0.002, 0.0005, 0.1)))
+
+
+def _foreign(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None and g.crew:
+        offset = g.rng.choice((g.reached[tp], g.committed[tp]))
+        g.rng.choice(g.crew).commit(offset, g.t, tp, logged=g.rng.random() < 0.8)
+        if g.rng.random() < 0.2:
+            g.owner[tp].asks_to_commit(offset, g.t + 0.001, tp)
+        g.t += 0.004
+
+
+def _untrue(g: _Group) -> None:
+    """The client says ok, the coordinator does not."""
+    tp = g.some()
+    if tp is not None:
+        logged = g.rng.choice((True, False, "UNKNOWN_MEMBER_ID", "NOT_COORDINATOR"))
+        mode = g.rng.choice(("sync", "auto"))
+        g.owner[tp].commit(g.reached[tp], g.t, tp, accepted=False, logged=logged, mode=mode)
+        g.t += 0.004
+
+
+def _carry_on(g: _Group) -> None:
+    tp = g.some()
+    if tp is not None:
+        error = g.rng.choice(("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "REBALANCE_IN_PROGRESS"))
+        g.owner[tp].commit(g.reached[tp], g.t, tp, outcome="fail", error=error, generation=g.rng.randint(0, 9))
+        for _ in range(g.rng.randint(1, 4)):
+            g.t += g.rng.choice((0.1, 0.4, 0.6))
+            if g.owner[tp].poll(offsets := g.log(tp)[:2], g.t, tp):
+                for row in g.owner[tp].rows[-len(offsets) :]:
+                    row.begin(g.t).end(g.t + 0.001)
+                g.position[tp] = g.reached[tp] = offsets[-1] + 1
+
+
+def _behind(g: _Group) -> None:
+    g.behind = 1
+
+
 _PLANTS: tuple[Callable[[_Group], None], ...] = (
     *(
         _lose,
@@ -414,4 +481,5 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
         _hole,
     ),
     *(_loop, _act, _forget, _unassigned, _half_done, _leaderless),
+    *(_commit_back, _commit_beyond, _write_late, _foreign, _untrue, _carry_on, _behind),
 )

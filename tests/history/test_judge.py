@@ -9,11 +9,12 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers import certainty, oracle
+from fencepost.checkers import Commits, certainty, oracle
+from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.judge import KIND_OF_DAMAGE, Finder, judge
 from fencepost.checkers.spark.finder import find_here
 from fencepost.checkers.tables import PARTS, Tables
-from fencepost.checkers.tables.rows import Bounds, Damage, Facts
+from fencepost.checkers.tables.rows import Damage
 from fencepost.errors import ScenarioError
 from fencepost.evidence.seal import seal
 from fencepost.model import Anomaly, Check, Severity, Validity, Verdict
@@ -133,7 +134,10 @@ def test_what_nobody_promised_is_noted(tmp_path: Path) -> None:
     verdict = judge(h.seal(), oracle.judge)
     other = check(verdict, "other")
     assert (verdict.validity, other.validity) == (Validity.VALID, Validity.VALID)
-    assert {(f.kind, f.severity) for f in other.findings} == {("unseen", Severity.NOTE)}
+    assert {(f.kind, f.severity) for f in other.findings} == {
+        ("unseen", Severity.NOTE),
+        ("commit-ahead", Severity.NOTE),
+    }
 
 
 def test_too_few_facts_are_unknown(tmp_path: Path) -> None:
@@ -159,7 +163,7 @@ def test_an_empty_run_is_unknown(tmp_path: Path) -> None:
         ("history/log/audit.parquet", {"delivery", "order", "progress"}),
         ("history/produced", {"progress"}),
         ("history/coordinator/offsets.jsonl", {"delivery", "ownership", "progress"}),
-        ("history/coordinator/requests.jsonl", set()),
+        ("history/coordinator/requests.jsonl", {"ownership"}),
         ("history/host.jsonl", {"progress"}),
         ("history/partitions.json", {"delivery", "order", "ownership", "progress"}),
         ("plan.json", {"faults", "order", "ownership", "progress"}),
@@ -436,7 +440,7 @@ def test_a_delivery_from_before_its_assignment_is_damage_and_no_crash(tmp_path: 
     a, b = h.member(0), h.member(1)
     a.assigned(1)
     a.process(range(10), 2)
-    a.commit(10, 3)
+    a.commit(8, 3)
     a.revoked(4)
     b.assigned(6)
     rows = b.process(range(8, 10), 7)
@@ -456,7 +460,7 @@ def test_a_delivery_from_before_its_assignment_is_damage_and_no_crash(tmp_path: 
 
 def test_every_kind_has_a_ground_that_names_known_parts() -> None:
     kinds = {kind for of_rule in oracle.rules().values() for kind in of_rule} - {KIND_OF_DAMAGE}
-    assert set(certainty.GROUNDS) == kinds
+    assert set(certainty.GROUNDS) >= kinds | set(Commits.kinds)
     for ground in certainty.GROUNDS.values():
         assert ground.anywhere | ground.own <= set(PARTS)
     assert certainty.doubt(Anomaly("a-new-kind", "orders", 0), [Damage("host", "history/host.jsonl", "torn")])

@@ -12,9 +12,10 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import oracle
+from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.spark import finder
 from fencepost.checkers.tables import load
-from fencepost.checkers.tables.rows import NS, Bounds, Facts
+from fencepost.checkers.tables.rows import NS
 from fencepost.model import Anomaly
 from history import odd_histories, random_histories
 

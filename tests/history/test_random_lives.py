@@ -43,4 +43,5 @@ def test_planted_anomalies_are_found(tmp_path: Path) -> None:
     for seed in range(LIVES):
         verdict = judge(wild(tmp_path, seed), oracle.judge)
         kinds |= {f.kind for check in verdict.checks for f in check.findings if f.severity == Severity.VIOLATION}
+    assert kinds >= {"commit-ahead", "commit-beyond-end", "commit-regression", "off-by-one", "wrong-start"}
     assert kinds >= {"lost-write", "unseen", "phantom", "redelivery-below-commit", "rewind", "poll-skip", "key-order"}

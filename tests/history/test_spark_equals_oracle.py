@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.checkers.facts import Bounds
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
-from fencepost.checkers.tables.rows import Bounds
 from history import odd_histories, random_histories
 from history.builder import HistoryBuilder
+from history.test_commit_kinds import CASES as COMMIT_CASES
 from history.test_kernel_equals_oracle import FIRST, NARROW, STRICT, agreed
 from history.test_kinds import CASES
 
@@ -32,9 +33,9 @@ def spark(chaos_spark: Spark) -> Spark:
 @pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
 @pytest.mark.parametrize("wrong", [True, False], ids=["wrong", "near-miss"])
 def test_hand_written_histories(tmp_path: Path, spark: Spark, wrong: bool, classic: bool) -> None:
-    for number, story in enumerate(CASES):
+    for number, story in enumerate([*CASES, *COMMIT_CASES]):
         if number % 2 == classic:  # each story in one of the two protocols
-            h = HistoryBuilder(tmp_path / story.__name__, classic=classic)
+            h = HistoryBuilder(tmp_path / story.__name__, 2, classic=classic)
             story(h, wrong)
             agree(h.seal(), Bounds(), spark)
 

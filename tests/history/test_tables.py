@@ -25,7 +25,7 @@ def current(order: int, member_id: str, assigned: list[int], pending: list[int],
 
 
 def owners(lines: list[dict[str, Any]], who: dict[str, str] | None = None) -> list[tuple[int, int, str]]:
-    given, _ = coordinator.assignments(lines, who or {}, NUMBERS)
+    given, *_ = coordinator.assignments(lines, who or {}, NUMBERS)
     return [(g.order, g.tp, g.member_id) for g in given]
 
 
@@ -41,7 +41,7 @@ def test_a_deleted_member_has_nothing_and_is_gone_once() -> None:
         line(3, 3, type="member", member_id="a") | {"deleted": True},
         line(4, 4, type="member", member_id="stranger") | {"deleted": True},
     ]
-    given, gone = coordinator.assignments(lines, {"a": "member-0.1"}, NUMBERS)
+    given, gone, _ = coordinator.assignments(lines, {"a": "member-0.1"}, NUMBERS)
     assert [(g.order, g.member_id) for g in given] == [(1, "a"), (2, "")]
     assert [(g.order, g.incarnation) for g in gone] == [(2, "member-0.1")]
 
@@ -52,7 +52,7 @@ def test_a_classic_generation_is_the_whole_truth() -> None:
         return line(order, order, type="classic-group", generation=order, members=members)
 
     lines = [generation(1, a=[0, 1]), generation(2, a=[0], b=[]), generation(3, b=[1, 0])]
-    given, gone = coordinator.assignments(lines, {}, NUMBERS)
+    given, gone, _ = coordinator.assignments(lines, {}, NUMBERS)
     assert [(g.order, g.tp, g.member_id) for g in given] == [
         (1, 0, "a"),
         (1, 1, "a"),

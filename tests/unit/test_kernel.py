@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.checkers import kernel
+from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, cut
 from fencepost.checkers.kernel.rows import Places, Rows, concatenate
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
@@ -20,7 +21,7 @@ from fencepost.checkers.sightings import Sighting, gather
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.seams import settle
 from fencepost.checkers.tables import load
-from fencepost.checkers.tables.rows import Bounds, Partition
+from fencepost.checkers.tables.rows import Partition
 from fencepost.model import TopicPartition
 
 PARTITIONS = {0: Partition(0, TopicPartition("orders", 0))}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost_member import commits, planted
+from fencepost_member import commits, planted, planted_commits
 from fencepost_member.commits import AfterProcessing, BeforeProcessing, Commits
 from fencepost_member.config import LoopConfig
 from fencepost_member.events import EventLog, read
@@ -145,3 +145,59 @@ def test_a_stale_backlog_goes_on_with_what_was_given_up_but_not_with_what_came_b
     monkeypatch.setattr(planted, "BACKLOG_S", 0)
     assert backlog.arrange([]) == [(0, A, 1)]
     assert backlog.arrange([(2, B, 2)]) == [(2, B, 2)]
+
+
+def test_off_by_one_commits_the_last_offset_and_says_so(log):
+    adapter = Answers()
+    bug = planted_commits.OffByOne(adapter, log, Ownership())
+    Commits(adapter, log, bug.offsets).commit({A: 5}, "sync")
+    assert adapter.asked == [{A: 4}]
+    assert log.found()[0]["partitions"] == [["orders", 0, 4]]
+
+
+def test_commit_ahead_commits_a_poll_that_it_goes_on_to_process(log, monkeypatch):
+    monkeypatch.setattr(planted_commits, "EVERY_S", 0)
+    ownership, adapter = Ownership(), Answers()
+    ownership.take([A])
+    work = [(0, A, 4), (1, A, 5), (2, B, 9)]
+    assert planted_commits.CommitAhead(adapter, log, ownership).arrange(work) == work
+    assert adapter.asked == [{A: 5}]
+
+
+def test_a_foreign_commit_is_of_a_partition_that_was_never_owned(log, monkeypatch):
+    monkeypatch.setattr(planted_commits, "EVERY_S", 0)
+    ownership, adapter = Ownership(), Answers()
+    adapter.partitions = lambda topics: [A, B]
+    ownership.take([A])
+    bug = planted_commits.ForeignCommit(adapter, log, ownership)
+    for _ in range(5):
+        bug.arrange([(0, A, 1)])
+    assert adapter.asked == [{B: 0}] * planted_commits.TIMES
+    ownership.take([B])
+    assert planted_commits.ForeignCommit(adapter, log, ownership).arrange([(0, A, 1)])
+    assert len(adapter.asked) == planted_commits.TIMES
+
+
+def test_a_late_commit_is_of_a_partition_that_was_given_up(log, monkeypatch):
+    monkeypatch.setattr(planted_commits, "EVERY_S", 0)
+    monkeypatch.setattr(planted_commits, "LATE_S", 0)
+    ownership, adapter = Ownership(), Answers()
+    ownership.take([A, B])
+    bug = planted_commits.LateCommit(adapter, log, ownership)
+    bug.arrange([(0, A, 7), (1, B, 3)])
+    assert adapter.asked == []
+    ownership.give_up([A])
+    bug.arrange([(2, B, 4)])
+    assert adapter.asked == [{A: 7}]
+    ownership.take([A])
+    bug.arrange([(3, B, 5)])
+    assert adapter.asked == [{A: 7}]
+
+
+def test_a_wrong_start_is_a_little_below_the_committed_offset_and_recorded(log):
+    adapter, begun = Answers(), []
+    adapter.committed = lambda partitions: {A: 25, B: 5}
+    adapter.start_at = begun.append
+    planted_commits.WrongStart(adapter, log, Ownership()).assigned([A, B])
+    assert begun == [{A: 15}]
+    assert [(e["kind"], e["partitions"]) for e in log.found()] == [("seek", [["orders", 0, 15]])]

@@ -33,9 +33,10 @@ def test_a_bug_is_planted_in_the_members_that_were_named_or_in_all():
 @pytest.mark.parametrize(("commit", "level"), [("auto", "at-least-once"), ("before-processing", "at-most-once")])
 def test_the_commit_policy_decides_what_delivery_may_be_expected(commit, level):
     promises = {type(p).__name__: p for p in PollLoop(commit=commit).promises()}
-    assert set(promises) - {"Order"} == {"Delivery", "Ownership", "Progress"}
+    assert set(promises) - {"Order"} == {"Commits", "Delivery", "Ownership", "Progress"}
     assert ("Order" in promises) == (level == "at-least-once")
     assert promises["Delivery"].level == level
+    assert promises["Commits"].order == ("before-processing" if level == "at-most-once" else "after-processing")
 
 
 @pytest.mark.parametrize(

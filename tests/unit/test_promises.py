@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fencepost import codec
-from fencepost.checkers import Delivery, Order, Ownership, Progress
+from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Severity
@@ -54,6 +54,28 @@ ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership()
         (Ownership("processing"), "processing-overlap", "", "", "violation"),
         (Ownership("processing"), "processing-overlap", "", "in flight when frozen", "permitted"),
         (Ownership("processing"), "stale-backlog", "", "", "violation"),
+        (Ownership(), "coordinator-overlap", "", "", "violation"),
+        (Ownership(), "generation-regression", "", "", "violation"),
+        (Ownership(), "assignment-mismatch", "", "", "violation"),
+        (Ownership(), "callback-ledger", "assigned twice", "", "violation"),
+        (Ownership(), "early-assignment", "", "", "violation"),
+        (Ownership(), "early-assignment", "", "zombie", "permitted"),
+        (Ownership(), "needless-revocation", "", "", "violation"),
+        (Ownership(), "needless-revocation", "", ACT, "permitted"),
+        (Ownership(), "lost-told-as-revoked", "UNKNOWN_MEMBER_ID", "", "violation"),
+        (Ownership(), "duplicate-instance", "", "", "violation"),
+        (Progress(), "orphaned-partition", "", "", "violation"),
+        (Progress(), "orphaned-partition", "", "no leader", "permitted"),
+        (Progress(), "never-stable", "", "", "violation"),
+        (Progress(), "dead-member", "FENCED_INSTANCE_ID", "", "violation"),
+        (Commits(), "commit-ahead", "", "", "violation"),
+        (Commits("before-processing"), "commit-ahead", "", "", "permitted"),
+        (Commits("before-processing"), "wrong-start", "seek", "", "violation"),
+        (Commits(), "wrong-start", "seek", ACT, "permitted"),
+        (Commits(), "commit-regression", "", "", "violation"),
+        (Commits(), "commit-regression", "own retry", "", "note"),
+        (Commits(), "zombie-commit", "", "", "violation"),
+        (Commits(), "fenced-and-carried-on", "UNKNOWN_MEMBER_ID", "pause was in effect", "permitted"),
         (Progress(), "unconsumed", "", "", "violation"),
         (Progress(), "stuck-partition", "unowned", "", "violation"),
         (Progress(), "stuck-partition", "", "no leader", "permitted"),

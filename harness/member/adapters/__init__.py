@@ -7,7 +7,7 @@ The file name in snake case is the client's name: ``confluent-kafka`` is ``confl
 from __future__ import annotations
 
 import importlib
-from typing import Any, Callable, Dict, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from fencepost_member.config import ConfigError, MemberConfig
 
@@ -58,6 +58,19 @@ class Seeks(Protocol):
 
     def seek(self, tp: Tp, offset: int) -> None:
         """The next record of ``tp`` that a poll returns is the one at ``offset``."""
+
+
+class Starts(Protocol):
+    """An adapter that can look around in its topics and begin an assignment elsewhere than at the committed offset."""
+
+    def partitions(self, topics: Iterable[str]) -> List[Tp]:
+        """All partitions of these topics; some may be missing while the client does not know them."""
+
+    def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
+        """The group's committed offsets; partitions that have none, or that nobody could tell, are left out."""
+
+    def start_at(self, offsets: Mapping[Tp, int]) -> None:
+        """Inside the assigned callback, before ``apply``: begin these partitions there."""
 
 
 class Stores(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import suppress
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Sequence, Tuple
 
 import confluent_kafka as client
 
@@ -17,6 +17,8 @@ RESERVED = ("bootstrap.servers", "group.id", "group.protocol", "group.instance.i
 RESERVED_LOOP = ("enable.auto.commit", "enable.auto.offset.store", "auto.commit.interval.ms")
 # With the consumer protocol these are the brokers' to decide, and the client refuses them.
 CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy", "group.protocol.type")
+
+ASK_S = 5.0  # how long a question to the brokers may take
 
 # librdkafka's names where they are not Kafka's. Its own errors (names with a leading underscore) become LOCAL_...
 KAFKA_NAMES = {
@@ -95,7 +97,7 @@ def connect(config: MemberConfig, listener: Listener) -> ConfluentKafka:
 
 
 class ConfluentKafka:
-    """One librdkafka consumer; satisfies ``Adapter``, ``Seeks``, ``Stores`` and ``Described``."""
+    """One librdkafka consumer; satisfies ``Adapter``, ``Seeks``, ``Starts``, ``Stores`` and ``Described``."""
 
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
         """Raises ConfigError when librdkafka refuses the settings."""
@@ -103,6 +105,7 @@ class ConfluentKafka:
         self.settings = client_settings(config)
         self._listener = listener
         self._incremental = config.protocol != "eager"
+        self._starts: Dict[Tp, int] = {}
         callbacks: Dict[str, Any] = {"error_cb": self._error}
         if config.loop.commit == "auto":
             callbacks["on_commit"] = self._committed
@@ -155,13 +158,36 @@ class ConfluentKafka:
         """See ``Seeks``."""
         self._guarded(lambda: self._consumer.seek(client.TopicPartition(tp[0], tp[1], offset)))()
 
+    def partitions(self, topics: Iterable[str]) -> List[Tp]:
+        """See ``Starts``."""
+        with suppress(client.KafkaException):
+            known = self._consumer.list_topics(timeout=ASK_S).topics
+            return sorted((name, p) for name in topics if name in known for p in known[name].partitions)
+        return []
+
+    def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
+        """See ``Starts``."""
+        with suppress(client.KafkaException):
+            told = self._consumer.committed([client.TopicPartition(*tp) for tp in partitions], timeout=ASK_S)
+            return {(p.topic, p.partition): p.offset for p in told if p.error is None and p.offset >= 0}
+        return {}
+
+    def start_at(self, offsets: Mapping[Tp, int]) -> None:
+        """See ``Starts``."""
+        self._starts.update(offsets)
+
     def store(self, offsets: Mapping[Tp, int]) -> None:
         """See ``Stores``."""
         self._guarded(lambda: self._consumer.store_offsets(offsets=_partitions(offsets)))()
 
     def _assigned(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
         assign = consumer.incremental_assign if self._incremental else consumer.assign
-        self._listener.assigned(_tps(partitions), self._guarded(lambda: assign(partitions)))
+        self._listener.assigned(_tps(partitions), self._guarded(lambda: assign(self._placed(partitions))))
+
+    def _placed(self, partitions: List[client.TopicPartition]) -> List[client.TopicPartition]:
+        starts, self._starts = self._starts, {}
+        own = client.OFFSET_INVALID  # the committed offset
+        return [client.TopicPartition(*tp, starts.get(tp, own)) for tp in _tps(partitions)] if starts else partitions
 
     def _revoked(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
         self._listener.revoked(_tps(partitions), self._guarded(lambda: self._unassign(consumer, partitions)))

@@ -1,0 +1,67 @@
+"""The sentences of the kinds of ``Commits``; see ``sentences``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fencepost.checkers.telling import Telling
+
+
+def _by(t: Telling) -> str:
+    """Who wrote it, at the end of a sentence."""
+    return f"by {t.who}" if t.a.members else "by nobody that the request log names for certain"
+
+
+def _regression(t: Telling) -> str:
+    healed = "; the same member put that right before anybody was told" if t.a.cause else ""
+    to = f"to {t.a.first_offset}" if t.one else f"{t.a.count:,} times, to offsets {t.offsets}"
+    former = f", below what {t.other} had committed" if len(t.a.members) > 1 else ""
+    return f"the committed offset of {t.place} went back {to} ({t.span}), {_by(t)}{former}{healed}"
+
+
+def _beyond_end(t: Telling) -> str:
+    above = f"above anything that can have been written by then (offset {t.offsets}, {t.span})"
+    return f"a commit of {t.place} was {above}, {_by(t)}"
+
+
+def _off_by_one(t: Telling) -> str:
+    last = "the last record that was finished instead of the next one to read, as in every partition"
+    return f"the final commit of {t.place} ({t.offsets}, {t.span}), {_by(t)}, names {last}"
+
+
+def _foreign(t: Telling) -> str:
+    since = ", which it had owned before," if t.a.kind == "zombie-commit" else ""
+    often = f"offset {t.offsets}" if t.one else f"{t.a.count:,} times, offsets {t.offsets}"
+    return f"{t.who} committed {t.place}{since} after the coordinator had given it to {t.other} ({often}, {t.span})"
+
+
+def _carried_on(t: Telling) -> str:
+    hindered = f"; {t.a.excuse}" if t.a.excuse else ""
+    refused = f"although its commit had been refused ({t.a.cause}) and it had not joined again"
+    return f"{t.who} went on to process {t.records} ({t.span}) {refused}{hindered}"
+
+
+def _untrue(t: Telling) -> str:
+    why = f"had refused it ({t.a.cause})" if t.a.cause else "has no record of it"
+    what = f"its commit of {t.place} ({t.offsets})" if t.one else f"{t.a.count:,} commits of {t.place} ({t.offsets})"
+    return f"{t.who} was told that {what} had worked ({t.span}), but the coordinator {why}"
+
+
+def _wrong_start(t: Telling) -> str:
+    sought = "; the program itself had moved its position" if t.a.cause == "seek" else ""
+    where = f"at offset {t.offsets}" if t.one else f"{t.a.count:,} times at offsets {t.offsets}"
+    return f"{t.who} began an assignment of {t.place} {where} ({t.span}), where no committed offset sent it{sought}"
+
+
+SENTENCES: Mapping[str, Callable[[Telling], str]] = {
+    "commit-regression": _regression,
+    "commit-ahead": lambda t: f"{t.who} committed past {t.records} ({t.span}) before anybody had finished {t.them}",
+    "commit-beyond-end": _beyond_end,
+    "off-by-one": _off_by_one,
+    "foreign-commit": _foreign,
+    "zombie-commit": _foreign,
+    "fenced-and-carried-on": _carried_on,
+    "silent-commit-failure": _untrue,
+    "acknowledged-commit-missing": _untrue,
+    "wrong-start": _wrong_start,
+}

@@ -1,0 +1,162 @@
+"""Rules about the callbacks by which a client tells its program what it owns: are they in order, right and in time?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import FOREVER, NS, Interval, Window
+
+if TYPE_CHECKING:
+    from fencepost.checkers.coordination import Rule
+
+RETURNED_NS = NS  # within so long a callback returns after it told the client that the partition is given up
+FENCES = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
+
+
+def callback_ledger(tables: Tables) -> Iterator[Sighting]:
+    """``callback-ledger``: a member is told a partition twice, or to give up what it does not have.
+
+    * cause ``assigned twice``: assigned while its interval was open; times: the former and the new callback's begin;
+    * cause ``given up twice``: a revoked or lost callback names it while no interval is open; times: that callback's.
+
+    members: the incarnation.
+    """
+    for (incarnation, tp), intervals in tables.intervals_of.items():
+        for before, now in pairwise(intervals):
+            if before.how == "reassigned":
+                times = (before.assigned_begin_ns, now.assigned_begin_ns)
+                yield Sighting("callback-ledger", tp, (incarnation,), "assigned twice", "", -1, *times)
+    for stray in tables.strays:
+        yield Sighting("callback-ledger", stray.tp, (stray.incarnation,), "given up twice", "", -1, *stray.window)
+
+
+def early_assignment(tables: Tables) -> Iterator[Sighting]:
+    """``early-assignment``: a partition is assigned to a member while the former one is still giving it up.
+
+    Of two intervals of different incarnations: the later one's assigned callback began after the revoked callback of
+    the other one had begun and before it returned. (When that callback had not begun yet it is ``assignment-overlap``;
+    one that never returned is none.) The client is told that the partition is given up from inside of the callback, at
+    its end; so it counts only
+
+    * where a commit that the callback made was certainly answered after the assigned callback began,
+    * or the callback returned more than 1 s after that, and no proven pause of its incarnation and no stall of the host
+      meets the time between.
+
+    excuse ``zombie``: the coordinator's records show the former owner gone by then. members: the new owner, the former
+    one; times: from the assigned callback's begin to the revoked one's end.
+    """
+    for intervals in tables.intervals_by_tp.values():
+        for former in intervals:
+            for later in intervals:
+                if _giving_up(former, later) and (_committing(tables, former, later) or _slow(tables, former, later)):
+                    excuse = "zombie" if tables.removed(former, former.given_up_end_ns) else ""
+                    members = people(later.incarnation, former.incarnation)
+                    times = (later.assigned_begin_ns, former.given_up_end_ns)
+                    yield Sighting("early-assignment", later.tp, members, "", excuse, -1, *times)
+
+
+def _giving_up(former: Interval, later: Interval) -> bool:
+    meanwhile = former.given_up_begin_ns < later.assigned_begin_ns < former.given_up_end_ns
+    return meanwhile and former.how == "revoked" and later.incarnation != former.incarnation
+
+
+def _committing(tables: Tables, former: Interval, later: Interval) -> bool:
+    """Whether the former owner's callback was certainly not through with its commits when the other one began."""
+    own = tables.commits_of.get((former.incarnation, former.tp), ())
+    inside = (c for c in own if c.mode != "auto" and former.given_up_begin_ns <= c.begin_ns)
+    return any(later.assigned_begin_ns < c.end_ns <= former.given_up_end_ns for c in inside)
+
+
+def _slow(tables: Tables, former: Interval, later: Interval) -> bool:
+    between = Window(later.assigned_begin_ns, former.given_up_end_ns)
+    life = tables.lives.get(former.incarnation)
+    stood = (*(life.paused if life else ()), *tables.stalls)
+    return between.length_ns > RETURNED_NS and not any(window.meets(between) for window in stood)
+
+
+def needless_revocation(tables: Tables) -> Iterator[Sighting]:
+    """``needless-revocation``: cooperative and consumer members keep what they get again; this one had to give it up.
+
+    The interval ended by revoked, the partition's next interval is the same incarnation's, and between the begin of
+    the former and the end of the later assigned callback nothing changed that explains it:
+
+    * every round from the former one's generation to the later one's is known, none began anew, and all have the same
+      members (members do not change what they subscribe to);
+    * no incarnation started or ended, and none may have left the group;
+    * the coordinator gave the partition to nobody else, and no partition was made.
+
+    members: the incarnation; times: from the revoked callback's begin to the next assigned one's end; excuse: a
+    declared act before that end.
+    """
+    if tables.protocol not in ("cooperative", "consumer"):
+        return
+    for tp, intervals in tables.intervals_by_tp.items():
+        for former, later in pairwise(intervals):
+            between = Window(former.assigned_begin_ns, later.assigned_end_ns or FOREVER)
+            same = former.incarnation == later.incarnation and former.how == "revoked"
+            if same and _same_members(tables, former, later) and not _explained(tables, former, between):
+                times = (former.given_up_begin_ns, later.assigned_end_ns)
+                excuse = tables.declared(tp, between.end_ns)
+                yield Sighting("needless-revocation", tp, (former.incarnation,), "", excuse, -1, *times)
+
+
+def _same_members(tables: Tables, former: Interval, later: Interval) -> bool:
+    """Whether the rounds show that the members stayed the same from the one interval to the other."""
+    until_ns = later.assigned_end_ns or FOREVER
+    rounds = [
+        r
+        for r in tables.rounds
+        if former.generation <= r.generation and (r.generation <= later.generation or r.begin_ns <= until_ns)
+    ]
+    known = {former.generation, later.generation} <= {r.generation for r in rounds}
+    anew = any(now.anew or now.generation <= before.generation for before, now in pairwise(rounds))
+    return known and not anew and len({frozenset(r.members) for r in rounds}) == 1 and bool(rounds[0].members)
+
+
+def _explained(tables: Tables, former: Interval, between: Window) -> bool:
+    """Whether a member, an owner or the partitions may have changed in a time."""
+    others = (g for g in tables.given_of.get(former.tp, ()) if g.member_id and g.incarnation != former.incarnation)
+    marks = [Window(g.at_ns - g.uncertainty_ns, g.at_ns + g.uncertainty_ns) for g in others]
+    marks += [Window(g.at_ns - g.uncertainty_ns, g.at_ns + g.uncertainty_ns) for g in tables.gone]
+    for life in tables.lives.values():
+        marks.append(Window(life.started_ns, life.started_ns))
+        if life.ended_ns:
+            marks.append(Window(life.last_sign_ns, life.ended_ns))
+    made: dict[int, Window] = {}
+    for at_ns, blur_ns, tp, _ in tables.leaders:
+        made.setdefault(tp, Window(at_ns - blur_ns, at_ns + blur_ns))
+    return any(mark.meets(between) for mark in (*marks, *made.values()))
+
+
+def lost_told_as_revoked(tables: Tables) -> Iterator[Sighting]:
+    """``lost-told-as-revoked``: a member knew that it was fenced, and its program was told revoked instead of lost.
+
+    It had the answer to a commit of an open interval of the partition, refused as by a coordinator that does not know
+    the member (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID), before the callback began that ended the interval, by revoked.
+    (What a broker answered to other requests is logged, but not when the client heard it; ILLEGAL_GENERATION is also
+    the answer to a commit that was overtaken by a round in which the member kept the partition.) The last interval of
+    an incarnation that closed is none: it gave up by itself.
+
+    members: the incarnation; cause: the error; times: the answer, and the callback's begin.
+    """
+    for (incarnation, tp), intervals in tables.intervals_of.items():
+        life = tables.lives.get(incarnation)
+        told = intervals[:-1] if life is None or life.how == "closed" else intervals
+        for i in (i for i in told if i.how == "revoked"):
+            those = (c for c in tables.commits_of.get((incarnation, tp), ()) if c.error in FENCES and c.end_ns)
+            during = [c for c in those if i.certain.begin_ns < c.begin_ns and c.end_ns < i.given_up_begin_ns]
+            for c in during[:1] if i.assigned_end_ns else ():
+                times = (c.end_ns, i.given_up_begin_ns)
+                yield Sighting("lost-told-as-revoked", tp, (incarnation,), c.error, "", -1, *times)
+
+
+RULES: dict[Rule, tuple[str, ...]] = {
+    callback_ledger: ("callback-ledger",),
+    early_assignment: ("early-assignment",),
+    needless_revocation: ("needless-revocation",),
+    lost_told_as_revoked: ("lost-told-as-revoked",),
+}

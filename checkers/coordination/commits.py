@@ -1,0 +1,145 @@
+"""Rules about commits by the coordinator's log: what it took for done, and from whom.
+
+Accepted commits are taken in the order of the log, never by time. Who wrote one is known where the logged requests of
+exactly one incarnation fit (``Tables.writers``).
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.requests import Request
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Window
+from fencepost.outcomes import outcome
+
+if TYPE_CHECKING:
+    from fencepost.checkers.coordination import Rule
+
+
+def commit_regression(tables: Tables) -> Iterator[Sighting]:
+    """``commit-regression``: an accepted commit is below the one just before it in the coordinator's log.
+
+    A deletion resets the baseline. cause ``own retry``: one incarnation wrote both and all up to one that is not below
+    the former, and nobody was told an offset of the partition in between. members: its writer, then the writer of the
+    one before (nobody, where its writer is not known); offset: the new one; times: when it was written; excuse: a
+    declared act before it.
+    """
+    for tp, rows in tables.accepted_of.items():
+        for n, (before, now) in enumerate(pairwise(rows), 1):
+            if 0 <= now.offset < before.offset:
+                by, former = tables.writer(now), tables.writer(before)
+                cause = "own retry" if _healed(tables, before, rows[n:]) else ""
+                members, excuse = people(by, former) if by else (), tables.declared(tp, now.at_ns)
+                yield Sighting("commit-regression", tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
+
+
+def _healed(tables: Tables, before: Accepted, after: Sequence[Accepted]) -> bool:
+    """Whether the writer of ``before`` came back to it by itself ere anybody may have been told less."""
+    by = tables.writer(before)
+    for commit in after:
+        if not by or tables.writer(commit) != by:
+            return False
+        if commit.offset >= before.offset:
+            low = Window(after[0].written.begin_ns, commit.written.end_ns)
+            return not any(f.tp == before.tp and f.served.meets(low) for f in tables.fetched)
+    return False
+
+
+def foreign_commit(tables: Tables) -> Iterator[Sighting]:
+    """``foreign-commit``, ``zombie-commit``: accepted, though the coordinator had given the partition to another one.
+
+    Judged by the order of the coordinator's log: its last assignment record before the commit gave the partition to an
+    incarnation (known) that is not the commit's writer (known). ``zombie-commit`` when the writer had been assigned the
+    partition before that record was certainly written, else ``foreign-commit``. members: the writer, the owner; offset:
+    the committed one; times: when it was written; excuse: a declared act before it.
+    """
+    for tp, rows in tables.accepted_of.items():
+        given = tables.given_of.get(tp, [])
+        for commit in rows:
+            by, last = tables.writer(commit), bisect_left(given, commit.order, key=lambda g: g.order) - 1
+            if not by or last < 0 or given[last].incarnation in ("", by):
+                continue
+            owner = given[last]
+            held = tables.intervals_of.get((by, tp), ())
+            was_owner = any(i.assigned_begin_ns <= owner.at_ns + owner.uncertainty_ns for i in held)
+            kind, members = "zombie-commit" if was_owner else "foreign-commit", people(by, owner.incarnation)
+            excuse, at_ns = tables.declared(tp, commit.at_ns), commit.at_ns
+            yield Sighting(kind, tp, members, "", excuse, commit.offset, at_ns, at_ns)
+
+
+def commit_above_end(tables: Tables, reached: Mapping[int, int]) -> Iterator[Sighting]:
+    """``commit-beyond-end``: an accepted commit is above any record that there ever was, as far as anybody knows.
+
+    That is: above the end of the log that the audit saw, and above every offset that a record of the log, a send or a
+    delivery has (a log that lost its tail had a later end). members: the writer; offset: the committed one; times: when
+    it was written; excuse: a declared act before it.
+
+    Args:
+        reached: by partition, the offset after the greatest one that any record of the history has.
+    """
+    for tp, rows in tables.accepted_of.items():
+        end = tables.partitions[tp].log_end if tp in tables.partitions else -1
+        for commit in rows:
+            if end >= 0 and commit.offset > max(end, reached.get(tp, 0)):
+                excuse, at_ns = tables.declared(tp, commit.at_ns), commit.at_ns
+                members = people(tables.writer(commit))
+                yield Sighting("commit-beyond-end", tp, members, "", excuse, commit.offset, at_ns, at_ns)
+
+
+def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
+    """``silent-commit-failure``, ``acknowledged-commit-missing``: the client said ok, and the coordinator did not.
+
+    For each commit answered ok of which no accepted commit of that partition and offset may have been written between
+    its begin and its end. (One of mode ``auto`` tells no begin: the start of its incarnation stands for it.) Its
+    *request* is the last one of that incarnation for that partition and offset that the brokers may have received in
+    that time.
+
+    * ``silent-commit-failure``: the request was certainly refused; cause: the error;
+    * else ``acknowledged-commit-missing``, unless a later commit may have let the coordinator's log be cleaned of it:
+      an older commit that was superseded before the request (without one: before the commit's begin) is still there,
+      of whatever partition, or there is none of this partition at all; excuse: a declared act before its begin.
+
+    members: the incarnation; offset: the committed one; times: begin and end of the commit.
+    """
+    asked: Mapping[tuple[str, int, int], list[Request]] = defaultdict(list)
+    for request in tables.asked_commits:
+        asked[request.incarnation, request.tp, request.offset].append(request)
+    accepted: Mapping[tuple[int, int], list[Accepted]] = defaultdict(list)
+    for record in tables.accepted:
+        accepted[record.tp, record.offset].append(record)
+    superseded = (rows[1].written.end_ns for rows in tables.accepted_of.values() if len(rows) > 1)
+    whole_ns = min(superseded, default=FOREVER)
+    for commit in tables.commits:
+        asking = Window(_begin_ns(tables, commit), commit.end_ns)
+        written = (a.written.meets(asking) for a in accepted.get((commit.tp, commit.offset), ()))
+        if commit.outcome != "ok" or commit.offset < 0 or any(written):
+            continue
+        those = asked.get((commit.incarnation, commit.tp, commit.offset), ())
+        last = next((r for r in reversed(those) if r.received.meets(asking)), None)
+        place, times = (commit.tp, (commit.incarnation,)), (commit.begin_ns, commit.end_ns)
+        from_ns = max(asking.begin_ns, last.received.begin_ns if last else 0)
+        if last and outcome(last.error) == "fail":
+            yield Sighting("silent-commit-failure", *place, last.error, "", commit.offset, *times)
+        elif from_ns >= whole_ns or commit.tp not in tables.accepted_of:
+            excuse = tables.declared(commit.tp, commit.begin_ns)
+            yield Sighting("acknowledged-commit-missing", *place, "", excuse, commit.offset, *times)
+
+
+def _begin_ns(tables: Tables, commit: Commit) -> int:
+    if commit.mode != "auto":
+        return commit.begin_ns
+    life = tables.lives.get(commit.incarnation)
+    return life.started_ns if life else 0
+
+
+RULES: dict[Rule, tuple[str, ...]] = {
+    commit_regression: ("commit-regression",),
+    foreign_commit: ("foreign-commit", "zombie-commit"),
+    commit_told_wrongly: ("silent-commit-failure", "acknowledged-commit-missing"),
+}

@@ -1,0 +1,132 @@
+"""Rules about who owns what by the coordinator's log, and whether the members' callbacks agree with it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import FOREVER, NS, Given, Window
+
+if TYPE_CHECKING:
+    from fencepost.checkers.coordination import Rule
+
+REST_NS = 5 * NS  # for so long nothing may have happened before callbacks and assignment are compared
+TOLD_NS = NS  # within so long a healthy client has told its program what a heartbeat told it
+
+
+def coordinator_overlap(tables: Tables) -> Iterator[Sighting]:
+    """``coordinator-overlap``: after a record batch of the coordinator one partition belongs to two member ids.
+
+    members: both incarnations (the member id where it is not known), by member id; times: when the batch was written.
+    """
+    for both in tables.doubled:
+        yield Sighting("coordinator-overlap", both.tp, people(*both.incarnations), "", "", -1, both.at_ns, both.at_ns)
+
+
+def generation_regression(tables: Tables) -> Iterator[Sighting]:
+    """``generation-regression``: a generation (or epoch) is below the one that the coordinator wrote before it.
+
+    Not after the group was deleted or empty, when it may begin anew. members: those of the round; times: its begin and
+    end.
+    """
+    for before, now in pairwise(tables.rounds):
+        if now.generation < before.generation and not now.anew:
+            yield Sighting("generation-regression", -1, now.members, "", "", -1, now.begin_ns, now.end_ns)
+
+
+def assignment_mismatch(tables: Tables) -> Iterator[Sighting]:
+    """``assignment-mismatch``: at rest, a member does not own what the coordinator's records give to it.
+
+    Judged for the 5 s (plus one poll's work) before the end of the drain, or before the first member left because of
+    it, if the group was at rest then: no fault was in effect, the host did not stand still, no process started or
+    ended, no callback ran, and no record of an assignment or round may have been written.
+
+    A sighting for a partition whose last record before gives it to a known incarnation which certainly has no open
+    interval of it, and which the coordinator still told in that time that all is well: a heartbeat in the generation of
+    the last round was accepted, 1 s (plus one poll's work) before the end or earlier. (Without that, it may be waiting
+    for a round that others hold up.) A commit that was running excuses nothing but is no rest: then none.
+
+    members: that incarnation, then who else has an open interval, if anybody; times: when it was given the partition,
+    and the end.
+    """
+    end_ns, work_ns = min(tables.quiet.end_ns, tables.closing_ns - 1), _poll_work_ns(tables)
+    rest = Window(end_ns - REST_NS - work_ns, end_ns)
+    if not tables.quiet.end_ns or _unrest(tables, rest):
+        return
+    for tp, rows in tables.given_of.items():
+        last = [g for g in rows if g.at_ns + g.uncertainty_ns < rest.begin_ns][-1:]
+        open_ = sorted(i.incarnation for i in tables.intervals_by_tp.get(tp, ()) if i.possible_at(end_ns))
+        for owner in last:
+            if owner.incarnation and owner.incarnation not in open_ and _well(tables, owner, rest, TOLD_NS + work_ns):
+                members = people(owner.incarnation, *open_)
+                yield Sighting("assignment-mismatch", tp, members, "", "", -1, owner.at_ns, end_ns)
+
+
+def _poll_work_ns(tables: Tables) -> int:
+    """How long the program works on what one poll returned, and so does not hear of its assignment."""
+    workload = tables.asked.get("workload") or {}
+    return round(float(workload.get("batch") or 0) * float(workload.get("handler_ms") or 0) * 1_000_000)
+
+
+def _unrest(tables: Tables, rest: Window) -> bool:
+    """Whether anything may have happened in a time that moves partitions or keeps members from hearing of it."""
+    marks = [Window(g.at_ns - g.uncertainty_ns, g.at_ns + g.uncertainty_ns) for g in tables.given]
+    marks += [Window(g.at_ns - g.uncertainty_ns, g.at_ns + g.uncertainty_ns) for g in tables.gone]
+    marks += [Window(r.begin_ns - r.uncertainty_ns, r.end_ns + r.uncertainty_ns) for r in tables.rounds]
+    marks += tables.stalls
+    for step in tables.steps:
+        if step.begun_ns:
+            until = (step.healed_ns or FOREVER) if step.heals else max(step.begun_ns, step.proven_ns)
+            marks.append(Window(step.begun_ns, until))
+    for life in tables.lives.values():
+        marks += [Window(life.started_ns, life.started_ns), Window(life.last_sign_ns, life.ended_ns or FOREVER)]
+    for i in tables.intervals:
+        if i.assigned_end_ns or not i.how:
+            marks.append(Window(i.assigned_begin_ns, i.assigned_end_ns or FOREVER))
+        if i.how:
+            marks.append(Window(i.given_up_begin_ns, i.given_up_end_ns))
+    marks += [Window(c.begin_ns, c.end_ns or FOREVER) for c in tables.commits if not c.end_ns or c.end_ns > rest.end_ns]
+    return any(mark.meets(rest) for mark in marks)
+
+
+def _well(tables: Tables, owner: Given, rest: Window, told_ns: int) -> bool:
+    """Whether, at rest, the coordinator certainly took a heartbeat of the last round's generation from an owner, and
+    answered it ``told_ns`` before the end of that time; and its process lived on."""
+    life = tables.lives.get(owner.incarnation)
+    if life is None or (life.ended_ns and life.ended_ns <= rest.end_ns):
+        return False  # what it sent before may arrive late
+    last = [r.generation for r in tables.rounds if r.end_ns < rest.begin_ns][-1:]
+    own = (h for h in tables.heartbeats if h.incarnation == owner.incarnation and h.generation in last)
+    return any(rest.begin_ns <= h.served.begin_ns and h.served.end_ns <= rest.end_ns - told_ns for h in own)
+
+
+def duplicate_instance(tables: Tables) -> Iterator[Sighting]:
+    """``duplicate-instance``: of two live processes with one static id, the older goes on after the newer was taken in.
+
+    The coordinator accepted a heartbeat of the older one that it certainly received after it had answered an accepted
+    one of the newer one, and its process had not ended. One sighting for each such pair; members: the older, the newer;
+    times: that answer, and the last such heartbeat's answer.
+    """
+    lives = sorted((x for x in tables.lives.values() if x.instance_id), key=lambda x: (x.started_ns, x.incarnation))
+    for n, older in enumerate(lives):
+        for newer in lives[n + 1 :]:
+            if newer.instance_id != older.instance_id or newer.started_ns == older.started_ns:
+                continue
+            answers = [h.served.end_ns for h in tables.heartbeats if h.incarnation == newer.incarnation]
+            since = min(answers, default=FOREVER)
+            own = (h for h in tables.heartbeats if h.incarnation == older.incarnation)
+            after = [h.end_ns for h in own if h.served.begin_ns > since]
+            if after and (not older.ended_ns or older.ended_ns > since):
+                members = (older.incarnation, newer.incarnation)
+                yield Sighting("duplicate-instance", -1, members, "", "", -1, since, max(after))
+
+
+RULES: dict[Rule, tuple[str, ...]] = {
+    coordinator_overlap: ("coordinator-overlap",),
+    generation_regression: ("generation-regression",),
+    assignment_mismatch: ("assignment-mismatch",),
+    duplicate_instance: ("duplicate-instance",),
+}

@@ -1,0 +1,122 @@
+"""Rules about getting on: partitions that nobody owns, groups that never rest, and members that ended by themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import FOREVER, NS, Step, Window
+
+if TYPE_CHECKING:
+    from fencepost.checkers.coordination import Rule
+
+WITHIN_S = 30.0  # unless progress is promised within another time
+STABLE_NS = 5 * NS  # so long without a new round, and the group was stable
+
+
+def _within_ns(tables: Tables) -> int:
+    """The bound of the promise of progress; of several, the longest."""
+    promises = [p for p in tables.asked.get("promises") or () if isinstance(p, Mapping)]
+    bounds = [p.get("within_s", WITHIN_S) for p in promises if p.get("type") == "progress"]
+    return round(max((float(b) for b in bounds if isinstance(b, int | float)), default=WITHIN_S) * NS)
+
+
+def orphaned_partition(tables: Tables) -> Iterator[Sighting]:
+    """``orphaned-partition``: in the quiet window the coordinator certainly left a partition to nobody for too long.
+
+    That is longer than progress is promised within (else 30 s), between one of its records that took the partition
+    away (or the window's begin) and the next that gave it to somebody (or the window's end), while nobody may have
+    owned it by its own callbacks, one and the same member lived and was not paused, and the host never stood still.
+    None where no member was given anything in the whole run, and for a partition that was made after the first record
+    of an assignment: clients may not know of it.
+
+    excuse ``no leader``: the partition had none at some time between. times: that time.
+    """
+    quiet, bound_ns = tables.quiet, _within_ns(tables)
+    first_ns = min((g.at_ns for g in tables.given), default=0)
+    for tp in tables.partitions if quiet.end_ns and tables.given else ():
+        rows = tables.given_of.get(tp, [])
+        begins = [(0, ""), *((g.at_ns + g.uncertainty_ns, g.member_id) for g in rows)]
+        ends = [*(g.at_ns - g.uncertainty_ns for g in rows), quiet.end_ns]
+        made_ns = next((at_ns for at_ns, _, of, _ in tables.leaders if of == tp), 0)
+        for (from_ns, owner), to_ns in zip(begins, ends, strict=True):
+            alone = _unowned(tables, tp, Window(from_ns, to_ns).common(quiet))
+            if not owner and alone.length_ns > bound_ns and made_ns < first_ns and _somebody(tables, alone):
+                excuse = "no leader" if tables.leaderless(tp, *alone) else ""
+                yield Sighting("orphaned-partition", tp, (), "", excuse, -1, *alone)
+
+
+def _unowned(tables: Tables, tp: int, window: Window) -> Window:
+    """The part of a time before, or behind, the intervals in which somebody may have owned a partition."""
+    for i in tables.intervals_by_tp.get(tp, ()):
+        owned = Window(i.assigned_begin_ns, i.given_up_end_ns if i.how else FOREVER)
+        if owned.meets(window) and owned.begin_ns <= window.begin_ns:
+            window = Window(owned.end_ns, window.end_ns)
+        elif owned.meets(window):
+            window = Window(window.begin_ns, owned.begin_ns)
+    return window
+
+
+def _somebody(tables: Tables, window: Window) -> bool:
+    """Whether a member could have had a partition all the time."""
+    alive = (
+        life
+        for life in tables.lives.values()
+        if life.started_ns <= window.begin_ns and (not life.ended_ns or life.ended_ns >= window.end_ns)
+    )
+    fit = any(not any(pause.meets(window) for pause in life.paused) for life in alive)
+    return fit and not any(stall.meets(window) for stall in tables.stalls)
+
+
+def never_stable(tables: Tables) -> Iterator[Sighting]:
+    """``never-stable``: in the quiet window one round follows another, for longer than progress is promised within.
+
+    From the last moment that a member started, or that the coordinator let go of one whose process had ended (or of one
+    that is not known), to the end of the window there certainly were never 5 s without a new round, and the host did
+    not stand still. members: those of the last round; times: that time.
+    """
+    quiet = tables.quiet
+    if not quiet.end_ns:
+        return
+    starts = [life.started_ns for life in tables.lives.values()]
+    departures = [g.at_ns + g.uncertainty_ns for g in tables.gone if _ended(tables, g.incarnation, quiet.end_ns)]
+    ends = [life.ended_ns for life in tables.lives.values()]
+    since = max([quiet.begin_ns, *(ns for ns in (*starts, *departures, *ends) if ns < quiet.end_ns)])
+    window = Window(since, quiet.end_ns)
+    inside = [r for r in tables.rounds if window.begin_ns <= r.end_ns <= window.end_ns]
+    early = [since, *(r.end_ns - r.uncertainty_ns for r in inside)]
+    late = [*(r.end_ns + r.uncertainty_ns for r in inside), window.end_ns]
+    restless = all(to_ns - from_ns < STABLE_NS for from_ns, to_ns in zip(early, late, strict=True))
+    stood = any(stall.meets(window) for stall in tables.stalls)
+    if window.length_ns > _within_ns(tables) and restless and not stood:
+        yield Sighting("never-stable", -1, people(*inside[-1].members), "", "", -1, *window, len(inside))
+
+
+def _ended(tables: Tables, incarnation: str, by_ns: int) -> bool:
+    life = tables.lives.get(incarnation)
+    return life is None or 0 < life.ended_ns <= by_ns
+
+
+def dead_member(tables: Tables) -> Iterator[Sighting]:
+    """``dead-member``: a member ended by itself, and no fault of the plan killed or stopped it before.
+
+    Its life ended by ``crashed``: neither closed nor killed from outside. members: the incarnation; cause: the error
+    for which its client gave up, if it did; times: its last sign and its end.
+    """
+    for life in tables.lives.values():
+        if life.how == "crashed" and not any(_hit(step, life.incarnation, life.ended_ns) for step in tables.steps):
+            times = (life.last_sign_ns or life.started_ns, life.ended_ns)
+            yield Sighting("dead-member", -1, (life.incarnation,), life.fatal, "", -1, *times)
+
+
+def _hit(step: Step, incarnation: str, by_ns: int) -> bool:
+    return step.fault in ("kill", "bounce") and incarnation in step.members and step.begun_ns <= by_ns
+
+
+RULES: dict[Rule, tuple[str, ...]] = {
+    orphaned_partition: ("orphaned-partition",),
+    never_stable: ("never-stable",),
+    dead_member: ("dead-member",),
+}

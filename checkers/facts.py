@@ -1,0 +1,41 @@
+"""What a finder is told besides the tables, and what it tells besides anomalies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from fencepost.checkers.tables.rows import NS, Damage
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """What the promises set: how long is too long, how often is too often."""
+
+    stuck_ns: int = 30 * NS
+    loop_deliveries: int = 10
+    loop_ns: int = 30 * NS
+
+
+@dataclass(frozen=True)
+class Facts:
+    """How much was judged; measures are made of these too.
+
+    Attributes:
+        acknowledged: sends that were acknowledged. visible: records of the log.
+        judged: visible records between the group's start and its final committed offset.
+        delivered, begun, finished: rows of all incarnations that got so far.
+        first_ns, last_ns: the first delivery and the last finish; 0 when there is none.
+        failed: kinds that could not be judged, with the reason. damage: records that could not be read.
+    """
+
+    acknowledged: int = 0
+    visible: int = 0
+    judged: int = 0
+    delivered: int = 0
+    begun: int = 0
+    finished: int = 0
+    first_ns: int = 0
+    last_ns: int = 0
+    failed: Mapping[str, str] = field(default_factory=dict)
+    damage: tuple[Damage, ...] = ()

@@ -1,0 +1,88 @@
+"""The sentences of what callbacks and the coordinator's log say of owners and progress; see ``sentences``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from fencepost.checkers.telling import Telling
+
+
+def _often(t: Telling) -> str:
+    return "" if t.one else f" {t.a.count:,} times"
+
+
+def _names(members: tuple[str, ...]) -> str:
+    return " and ".join(filter(None, (", ".join(members[:-1]), members[-1]))) if members else "nobody known"
+
+
+def _overlap(t: Telling) -> str:
+    return (
+        f"after a batch of the coordinator's records {t.place} belonged to {_names(t.a.members)}{_often(t)}, {t.span}"
+    )
+
+
+def _regression(t: Telling) -> str:
+    often = "" if t.one else f", {t.a.count:,} times"
+    return f"the group's generation went back{often} ({t.span}); its members were {_names(t.a.members)}"
+
+
+def _mismatch(t: Telling) -> str:
+    holds = f"; by the callbacks it was {_names(t.a.members[1:])} who owned it" if len(t.a.members) > 1 else ""
+    given = f"the coordinator had given {t.place} to {t.who} at {t.at(t.a.from_ns)} and heard from it since"
+    return f"{given}, but at rest, at {t.at(t.a.to_ns)}, {t.who} did not own it by its callbacks{holds}"
+
+
+def _ledger(t: Telling) -> str:
+    if t.a.cause == "assigned twice":
+        return f"{t.who} was assigned {t.place} again{_often(t)} while it owned it, {t.span}"
+    return f"{t.who} was told to give up {t.place}{_often(t)} when it did not have it, {t.span}"
+
+
+def _early(t: Telling) -> str:
+    zombie = f"; {t.other} had been removed from the group" if t.a.excuse else ""
+    return f"{t.who} was assigned {t.place}{_often(t)} while {t.other} was still giving it up, {t.span}{zombie}"
+
+
+def _needless(t: Telling) -> str:
+    return f"{t.who} had to give up {t.place} and got it back{_often(t)}, {t.span}, though nothing in the group changed"
+
+
+def _revoked(t: Telling) -> str:
+    known = f"{t.who} knew at {t.at(t.a.from_ns)} that it was fenced ({t.a.cause})"
+    return f"{known}, and was told at {t.at(t.a.to_ns)} that {t.place} was revoked, not lost"
+
+
+def _instance(t: Telling) -> str:
+    return (
+        f"{t.who} and {t.other} have one static id, and the coordinator heard both, {t.span}: the older was not fenced"
+    )
+
+
+def _orphaned(t: Telling) -> str:
+    leader = "; it had no leader for a part of that time" if t.a.excuse else ""
+    often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
+    return f"nobody owned {t.place} {often} ({t.span}), by the coordinator's log and by all callbacks{leader}"
+
+
+def _restless(t: Telling) -> str:
+    return f"one rebalance followed another for {t.length} ({t.span}): {t.a.count:,} rounds of {_names(t.a.members)}"
+
+
+def _dead(t: Telling) -> str:
+    gave_up = f"; its client had given up ({t.a.cause})" if t.a.cause else ""
+    return f"{t.who} ended by itself at {t.at(t.a.to_ns)}; its last sign was at {t.at(t.a.from_ns)}{gave_up}"
+
+
+SENTENCES: Mapping[str, Callable[[Telling], str]] = {
+    "coordinator-overlap": _overlap,
+    "generation-regression": _regression,
+    "assignment-mismatch": _mismatch,
+    "callback-ledger": _ledger,
+    "early-assignment": _early,
+    "needless-revocation": _needless,
+    "lost-told-as-revoked": _revoked,
+    "duplicate-instance": _instance,
+    "orphaned-partition": _orphaned,
+    "never-stable": _restless,
+    "dead-member": _dead,
+}

@@ -1,0 +1,185 @@
+"""Kernel rules about commits against records: commit-ahead, commit-beyond-end, off-by-one, carried on, wrong-start."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import accumulate
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.streams import sought_ns
+from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
+from fencepost.checkers.oracle.commits import FENCES
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.commits import back_ns, hindrance, told_offsets, tried_past
+from fencepost.checkers.tables.rows import Accepted, Interval
+
+Array = NDArray[Any]
+NEVER = np.iinfo(np.int64).max
+
+
+def commit_ahead(part: Part) -> None:
+    """``commit-ahead``: committed by an interval past a visible record that nobody had finished then."""
+    done_ns = _first_done_ns(part)
+    for interval in part.intervals:
+        reached = min(part.tables.committed_between(part.tp, interval.assigned_begin_ns, interval.assigned_begin_ns))
+        for commit in part.tables.commits_in(interval):
+            if commit.outcome == "fail":
+                continue
+            low, high = part.places.below(reached), part.places.below(commit.offset)
+            late = low + np.flatnonzero(part.visible[low:high] & (done_ns[low:high] > commit.begin_ns))
+            if len(late):  # as a rule none: only now it is worth while to look where the interval really began
+                late = late[part.places.offsets(late) >= _start(part, interval)]
+            if len(late):
+                offsets = part.places.offsets(late)
+                numbers = Numbers(len(late), int(offsets[0]), int(offsets[-1]), commit.begin_ns, commit.end_ns)
+                part.tallies.put("commit-ahead", part.tp, Label((interval.incarnation,)), numbers)
+            reached = max(reached, commit.offset)
+
+
+def _start(part: Part, interval: Interval) -> int:
+    """Where an interval began to read; far away when it never delivered anything."""
+    first = part.first_delivered(interval.incarnation, interval.number)
+    if first is None:
+        return NEVER
+    offset, at_ns = first
+    return max(offset, *part.tables.committed_between(part.tp, interval.assigned_begin_ns, at_ns))
+
+
+def _first_done_ns(part: Part) -> Array:
+    """When each place was first finished; far away where it never was."""
+    rows = part.rows
+    first = np.full(len(part.places), NEVER, np.int64)
+    first[part.at[rows.finished]] = rows.done_ns[rows.finished]
+    again = np.flatnonzero(rows.finished & (part.finishes > 1)[part.at])
+    np.minimum.at(first, part.at[again], rows.done_ns[again])
+    return first
+
+
+def _first_delivered_ns(part: Part) -> Array:
+    first = np.full(len(part.places), NEVER, np.int64)
+    np.minimum.at(first, part.at, part.rows.delivered_ns)
+    return first
+
+
+def commit_before_send(part: Part) -> None:
+    """``commit-beyond-end``: a record that was sent after a commit above it had been written."""
+    commits = sorted(part.tables.accepted_of.get(part.tp, ()), key=lambda a: a.offset)
+    if not commits:
+        return
+    edges = np.array([commit.offset for commit in commits], np.int64)
+    written = [(commit.at_ns + commit.uncertainty_ns, commit.order, n) for n, commit in enumerate(commits)]
+    first = [*reversed([*accumulate(reversed(written), min)])]  # of all commits from here on, that is, above an offset
+    at_ns = np.array([*(at_ns for at_ns, _, _ in first), NEVER], np.int64)
+    who = np.array([*(n for _, _, n in first), -1], np.int64)
+
+    def label(n: int) -> Label:
+        return Label(people(part.tables.writer(commits[n])), "", part.tables.declared(part.tp, commits[n].at_ns))
+
+    for sent in part.acknowledged("sent_ns"):
+        above = np.searchsorted(edges, sent["offset"], side="right")
+        places = part.places.at(sent["offset"])
+        late = np.flatnonzero((at_ns[above] < sent["sent_ns"]) & part.visible[places])
+        if len(late):
+            late = late[_first_delivered_ns(part)[places[late]] >= sent["sent_ns"][late]]
+        codes, offsets = who[above[late]], sent["offset"][late]
+        begin_ns = np.array([commits[n].at_ns for n in codes.tolist()], np.int64)
+        times = {"from_ns": begin_ns, "to_ns": sent["sent_ns"][late]}
+        part.tallies.put_many("commit-beyond-end", part.tp, [codes], label, first=offsets, **times)
+
+
+def off_by_one(part: Part) -> None:
+    """``#behind``: the finished visible records at or above the final committed offset, and ``#done``: all of them.
+
+    ``off_by_one_of`` makes of them what all partitions together show. ``to_ns``: when the first one was finished.
+    """
+    done = part.visible & (part.finishes > 0)
+    if not done.any():
+        return
+    part.tallies.put("#done", part.tp)
+    low = part.places.below(part.tables.final_committed(part.tp))
+    behind = low + np.flatnonzero(done[low:])
+    if len(behind):
+        offsets, done_ns = part.places.offsets(behind[[0, -1]]), int(_first_done_ns(part)[behind[0]])
+        numbers = Numbers(len(behind), int(offsets[0]), int(offsets[1]), 0, done_ns)
+        part.tallies.put("#behind", part.tp, numbers=numbers)
+
+
+def off_by_one_of(tallies: Tallies, tables: Tables) -> Iterator[Sighting]:
+    """``off-by-one``: of all partitions, the one finished record that was not committed is at the committed offset."""
+    of = {(kind, tp): numbers for (kind, tp, *_), numbers in tallies.items() if kind in ("#done", "#behind")}
+    final = [tables.accepted_of[tp][-1] for kind, tp in of if kind == "#done" and tables.final_committed(tp) >= 0]
+
+    def knew(commit: Accepted) -> bool:
+        n = of.get(("#behind", commit.tp), Numbers(0))
+        done_ns = n.to_ns if (n.count, n.first) == (1, commit.offset) else NEVER
+        return done_ns < commit.written.begin_ns and not tried_past(tables, commit)
+
+    for commit in final if tables.quiet.end_ns and len(final) > 1 and all(map(knew, final)) else ():
+        members, at_ns = people(tables.writer(commit)), commit.at_ns
+        yield Sighting("off-by-one", commit.tp, members, "", "", commit.offset, at_ns, at_ns)
+
+
+def fenced_and_carried_on(part: Part) -> None:
+    """``fenced-and-carried-on``: begun in an interval whose commit had been refused because the member was out."""
+    rows = part.rows
+    for interval in part.intervals:
+        fence = next((c for c in part.tables.commits_in(interval) if c.error in FENCES), None)
+        if fence is None or interval.incarnation not in rows.names:
+            continue
+        late_ns = fence.end_ns + part.tables.heartbeat_ns
+        mine = (rows.who == rows.names.index(interval.incarnation)) & (rows.interval == interval.number)
+        begun = (rows.begin_ns > 0) & (rows.begin_ns < back_ns(part.tables, fence))
+        on = np.flatnonzero(mine & begun & (rows.delivered_ns > late_ns))
+        if len(on):
+            first = part.first_poll(interval.incarnation, interval.number, late_ns)
+            on = on[part.polls(on) > first]
+        hindered_ns, hindered_by = hindrance(part.tables, interval.incarnation, fence.end_ns)
+        hindered = rows.begin_ns[on] >= hindered_ns
+        for those, excuse in ((on[~hindered], ""), (on[hindered], hindered_by)):
+            if len(those):
+                offsets, last_ns = rows.offset[those], int(rows.begin_ns[those].max())
+                label = Label((interval.incarnation,), fence.error, excuse)
+                numbers = Numbers(len(offsets), int(offsets.min()), int(offsets.max()), fence.end_ns, last_ns)
+                part.tallies.put("fenced-and-carried-on", part.tp, label, numbers)
+
+
+def wrong_start(part: Part) -> None:
+    """``wrong-start``: the first record of a stream is not where the group had got to."""
+    rows = part.rows.by_interval
+    reached: dict[int, int] = {}
+    for stream in rows.streams:
+        before = reached.get(stream.who)
+        reached[stream.who] = max(before or 0, int(rows.offset[stream.begin : stream.end].max()) + 1)
+        interval = part.interval_of(stream.who, stream.interval)
+        if interval is None:
+            continue
+        offset, at_ns = int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])
+        if _may_start(part, interval, offset, at_ns, before):
+            continue
+        label = Label(
+            (interval.incarnation,),
+            "seek" if at_ns >= sought_ns(part, stream) else "",
+            part.tables.declared(part.tp, at_ns),
+        )
+        numbers = Numbers(1, offset, offset, interval.assigned_begin_ns, at_ns)
+        part.tallies.put("wrong-start", part.tp, label, numbers)
+
+
+def _may_start(part: Part, interval: Interval, offset: int, at_ns: int, kept: int | None) -> bool:
+    told, reset = told_offsets(part.tables, interval, at_ns)
+    if not _has(part.seen, offset) or (reset and part.tables.resets_to_end):
+        return True
+    starts = [max(start, part.start) for start in told] + ([] if kept is None else [kept])
+    starts += [part.start] if reset else []
+    nearest = np.searchsorted(part.seen, np.array(starts, np.int64))
+    return offset in part.seen[nearest[nearest < len(part.seen)]]
+
+
+def _has(ascending: Array, value: int) -> bool:
+    at = int(np.searchsorted(ascending, value))
+    return at < len(ascending) and int(ascending[at]) == value

@@ -1,0 +1,171 @@
+"""Rules about commits against records: what a member says is done, and where the next one begins."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.coordination import commits
+from fencepost.checkers.oracle.repeats import sought
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables.commits import back_ns, hindrance, told_offsets, tried_past
+from fencepost.checkers.tables.records import Delivered
+from fencepost.checkers.tables.rows import Accepted, Interval
+from fencepost.history import Sent
+
+if TYPE_CHECKING:
+    from fencepost.checkers.oracle import History, Rule
+
+FENCES = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
+
+
+def commit_ahead(history: History) -> Iterator[Sighting]:
+    """``commit-ahead``: a member commits past a record of its own interval that certainly nobody had finished yet.
+
+    For each interval that delivered something, its commits that were not certainly refused, by begin, and the visible
+    records from where it started (its first delivered offset, or the greatest one in force from the assigned callback's
+    begin to the first delivery, whichever is greater) to before the committed offset: those of which no finished row
+    was done by the commit's begin. One sighting for each, at the first commit of the interval that passes it. members:
+    the incarnation; times: begin and end of the commit.
+    """
+    for (incarnation, tp, number), rows in sorted(history.streams.items()):
+        interval = history.tables.interval.get((incarnation, tp, number))
+        if interval is None:
+            continue
+        told = history.tables.committed_between(tp, interval.assigned_begin_ns, rows[0].delivered_ns)
+        reached = max(rows[0].offset, *told)
+        for commit in history.tables.commits_in(interval):
+            if commit.outcome == "fail":
+                continue
+            for offset in (o for o in history.visible(tp) if reached <= o < commit.offset):
+                if not any(row.done_ns <= commit.begin_ns for row in history.finished(tp, offset)):
+                    times = (commit.begin_ns, commit.end_ns)
+                    yield Sighting("commit-ahead", tp, (incarnation,), "", "", offset, *times)
+            reached = max(reached, commit.offset)
+
+
+def commit_above_end(history: History) -> Iterator[Sighting]:
+    """``commit-beyond-end``: above any record that there ever was; see ``coordination.commits.commit_above_end``."""
+    records, reached = history.records, defaultdict[int, int](int)
+    for those in (records.log, records.produced, records.delivered):
+        for record in those:
+            reached[record.tp] = max(reached[record.tp], record.offset + 1)
+    yield from commits.commit_above_end(history.tables, reached)
+
+
+def commit_before_send(history: History) -> Iterator[Sighting]:
+    """``commit-beyond-end``: the log cannot have held this record when a commit past it was written.
+
+    An acknowledged visible record that was sent after an accepted commit above it was certainly written, and of whose
+    offset nobody had been delivered anything before (a log that lost its tail gives an offset again); one sighting for
+    each such record, by the first of these commits (by the latest moment at which it was written, then by order).
+    members: the commit's writer; offset: the record's; times: when the commit was written, and the send; excuse: a
+    declared act before the commit.
+    """
+    for p in history.records.produced:
+        above = [a for a in history.tables.accepted_of.get(p.tp, ()) if a.offset > p.offset]
+        if p.outcome != Sent.OK or p.offset not in history.log.get(p.tp, {}) or not above:
+            continue
+        at_ns, _, commit = min((a.at_ns + a.uncertainty_ns, a.order, a) for a in above)
+        again = any(row.delivered_ns < p.sent_ns for row in history.of_offset.get((p.tp, p.offset), ()))
+        if at_ns < p.sent_ns and not again:
+            excuse, times = history.declared(p.tp, commit.at_ns), (commit.at_ns, p.sent_ns)
+            members = people(history.tables.writer(commit))
+            yield Sighting("commit-beyond-end", p.tp, members, "", excuse, p.offset, *times)
+
+
+def off_by_one(history: History) -> Iterator[Sighting]:
+    """``off-by-one``: the group commits the last record it finished instead of the next one to read.
+
+    Judged at quiescence (the drain ended), and only if it holds for each partition of which anything was finished and
+    committed, and these are at least two: of the visible records at or above the final committed offset exactly one was
+    finished, the one at that offset, certainly before that commit was written; and nobody ever tried to commit past it
+    (or else the group knew better and a commit merely failed). One sighting for each partition; members: the writer of
+    the final commit; offset: the committed one; times: when it was written.
+    """
+    if not history.tables.quiet.end_ns:
+        return
+    found = []
+    for tp, rows in history.tables.accepted_of.items():
+        final = rows[-1]
+        done = [offset for offset in history.visible(tp) if history.finished(tp, offset)]
+        if done and final.offset >= 0:
+            behind = [offset for offset in done if offset >= final.offset]
+            found.append((final, behind == [final.offset] and _knew(history, final)))
+    if len(found) > 1 and all(behind for _, behind in found):
+        for final, _ in found:
+            members, times = people(history.tables.writer(final)), (final.at_ns, final.at_ns)
+            yield Sighting("off-by-one", final.tp, members, "", "", final.offset, *times)
+
+
+def _knew(history: History, final: Accepted) -> bool:
+    """Whether the record at a committed offset was finished before the commit, and nobody tried to commit more."""
+    done_ns = min(row.done_ns for row in history.finished(final.tp, final.offset))
+    return done_ns < final.written.begin_ns and not tried_past(history.tables, final)
+
+
+def fenced_and_carried_on(history: History) -> Iterator[Sighting]:
+    """``fenced-and-carried-on``: a commit was refused because the member is out, and it goes on as if it were in.
+
+    The *fence* of an interval is its first commit whose error is one of ``FENCES``. A row of that interval that was
+    begun, and delivered more than one heartbeat interval after the answer, and not by the first such poll of the
+    interval (which may have begun before), with no later generation begun by then that its incarnation was in (a
+    cooperative member keeps its partitions when it joins again; it also may hear of the next generation before the
+    answer to a commit of the last one). One sighting for each such row; members: the incarnation; cause: the error;
+    excuse: what hindered it between the answer and the row's begin (``hindrance``); offset: the row's; times:
+    the answer, and the row's begin.
+    """
+    for (incarnation, tp, number), rows in sorted(history.streams.items()):
+        interval = history.tables.interval.get((incarnation, tp, number))
+        refused = (c for c in history.tables.commits_in(interval) if c.error in FENCES) if interval else iter(())
+        fence = next(refused, None)
+        if fence is None:
+            continue
+        late = [row for row in rows if row.delivered_ns > fence.end_ns + history.tables.heartbeat_ns]
+        hindered_ns, hindered_by = hindrance(history.tables, incarnation, fence.end_ns)
+        for row in late:
+            if row.poll > min(r.poll for r in late) and 0 < row.begin_ns < back_ns(history.tables, fence):
+                excuse, times = hindered_by if row.begin_ns >= hindered_ns else "", (fence.end_ns, row.begin_ns)
+                yield Sighting("fenced-and-carried-on", tp, (incarnation,), fence.error, excuse, row.offset, *times)
+
+
+def wrong_start(history: History) -> Iterator[Sighting]:
+    """``wrong-start``: the first record of an assignment interval is not where the group had got to.
+
+    Judged if the audit saw that record. Right is the first visible record at or above any offset in force
+    (``told_offsets``); where there was none, or one above the end of the log, the group's start, and with a
+    reset policy of ``latest`` anything. Also right: what follows all that this incarnation had got of the partition
+    before (it kept its position). cause ``seek``: the program moved its position (that excuses nothing); excuse: a
+    declared act before the delivery; members: the incarnation; offset: the delivered one; times: the assigned
+    callback's begin, and the delivery.
+    """
+    for (incarnation, tp, number), rows in sorted(history.streams.items()):
+        interval, first = history.tables.interval.get((incarnation, tp, number)), rows[0]
+        if interval is None or _may_start(history, interval, first):
+            continue
+        excuse, times = history.declared(tp, first.delivered_ns), (interval.assigned_begin_ns, first.delivered_ns)
+        yield Sighting("wrong-start", tp, (incarnation,), sought(history, first), excuse, first.offset, *times)
+
+
+def _may_start(history: History, interval: Interval, first: Delivered) -> bool:
+    tp, visible = interval.tp, history.visible(interval.tp)
+    told, reset = told_offsets(history.tables, interval, first.delivered_ns)
+    if first.offset not in history.log.get(tp, {}) or (reset and history.tables.resets_to_end):
+        return True
+    own = (row for row in history.rows[tp] if row.incarnation == interval.incarnation)
+    before = [row.offset + 1 for row in own if row.interval < interval.number]
+    starts = {*(max(offset, history.start(tp)) for offset in told), *([max(before)] if before else [])}
+    starts |= {history.start(tp)} if reset else set()
+    return any(first.offset in visible[bisect_left(visible, start) :][:1] for start in starts)
+
+
+RULES: dict[Rule, tuple[str, ...]] = {
+    commit_ahead: ("commit-ahead",),
+    commit_above_end: ("commit-beyond-end",),
+    commit_before_send: ("commit-beyond-end",),
+    off_by_one: ("off-by-one",),
+    fenced_and_carried_on: ("fenced-and-carried-on",),
+    wrong_start: ("wrong-start",),
+}

@@ -1,0 +1,49 @@
+"""The promise of commits: what the group believes to be done is done, and only its owner says so."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.errors import ScenarioError
+
+ORDERS = ("after-processing", "before-processing")
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Commits go forward, are written by the owner, and the next owner begins where they say.
+
+    Attributes:
+        order: ``after-processing`` forbids to commit past a record that is not finished; ``before-processing`` (at most
+            once) permits it.
+    """
+
+    order: str = "after-processing"
+    kinds: ClassVar[Mapping[str, str]] = {
+        "commit-regression": "safety",
+        "commit-ahead": "safety",
+        "commit-beyond-end": "safety",
+        "off-by-one": "safety",
+        "foreign-commit": "safety",
+        "zombie-commit": "safety",
+        "fenced-and-carried-on": "safety",
+        "silent-commit-failure": "safety",
+        "acknowledged-commit-missing": "safety",
+        "wrong-start": "safety",
+    }
+
+    def __post_init__(self) -> None:
+        if self.order not in ORDERS:
+            raise ScenarioError(f"Commits order {self.order!r} is unknown; known are {', '.join(ORDERS)}")
+
+    def severity(self, kind: str, cause: str, excuse: str) -> str:
+        """See ``Promise``."""
+        if excuse:
+            return "permitted"
+        if kind == "commit-ahead" and self.order == "before-processing":
+            return "permitted"
+        if kind == "commit-regression" and cause == "own retry":
+            return "note"
+        return "violation"

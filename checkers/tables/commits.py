@@ -1,0 +1,46 @@
+"""Questions about commits that several rules ask of the small tables. Pure."""
+
+from __future__ import annotations
+
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Interval, Window
+from fencepost.checkers.tables.tables import Tables
+
+
+def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tuple[int, ...], bool]:
+    """Every committed offset that an owner may have been told before its first delivery at ``first_ns``.
+
+    That is from its assigned callback on; if a broker logged that it fetched offsets in that time, to the answer of
+    the last of these fetches (nobody knows which one the client went by, nor when it began). -1 stands for none; and
+    whether the client may have reset its position: there was none, or one above the end that the log has.
+    """
+    asked = Window(interval.assigned_begin_ns, first_ns)
+    told = [f.served for f in tables.fetched_of.get((interval.incarnation, interval.tp), ())]
+    until_ns = max((served.end_ns for served in told if served.meets(asked)), default=first_ns)
+    asked = Window(asked.begin_ns, min(until_ns, first_ns))
+    offsets = tables.committed_between(interval.tp, *asked)
+    end = tables.partitions[interval.tp].log_end if interval.tp in tables.partitions else -1
+    return offsets, min(offsets) < 0 or max(offsets) > end >= 0
+
+
+def tried_past(tables: Tables, final: Accepted) -> bool:
+    """Whether any member ever tried to commit past an offset, with whatever outcome."""
+    return any(commit.tp == final.tp and commit.offset > final.offset for commit in tables.commits)
+
+
+def back_ns(tables: Tables, fence: Commit) -> int:
+    """When the first generation after that of a refused commit began that its incarnation was in; else never."""
+    after = (r for r in tables.rounds if r.generation > fence.generation and fence.incarnation in r.members)
+    return next((r.begin_ns for r in after), FOREVER)
+
+
+def hindrance(tables: Tables, incarnation: str, after_ns: int) -> tuple[int, str]:
+    """What first kept a member from hearing of the group from ``after_ns`` on, and since when; else never.
+
+    A fault that was in effect, on the member or on a broker; or a stall of the host.
+    """
+    found = [(w.begin_ns, "the host stood still") for w in tables.stalls if w.end_ns >= after_ns]
+    for step in tables.steps:
+        until_ns = (step.healed_ns or FOREVER) if step.heals else max(step.begun_ns, step.proven_ns)
+        if step.begun_ns and until_ns >= after_ns and (incarnation in step.members or step.brokers):
+            found.append((step.begun_ns, f"{step.fault} was in effect"))
+    return min(found, default=(FOREVER, ""))

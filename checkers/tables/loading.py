@@ -1,0 +1,81 @@
+"""Fills the tables of a run from its folder: events and evidence become typed rows, once."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fencepost.checkers.tables import coordinator, lives, requests, wholeness
+from fencepost.checkers.tables.reading import Reader
+from fencepost.checkers.tables.rows import Act, Partition, Seek, Window
+from fencepost.checkers.tables.tables import Tables
+from fencepost.history import EventKind
+from fencepost.model import TopicPartition
+
+
+def load(run: Path) -> Tables:
+    """The tables of the run folder ``run``; never raises for a damaged one."""
+    reader = Reader(run)
+    scenario, plan = reader.json("scenario", "scenario.json"), reader.json("plan", "plan.json")
+    pairs = reader.json("clock", "history/clock.json").get("pairs") or []
+    partitions = _partitions(reader)
+    numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values()}
+    events = reader.events()
+    of_harness = events or reader.unsealed_events("harness")
+    phases = lives.phases(of_harness)
+    offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl")
+    asked = reader.lines("requests", "history/coordinator/requests.jsonl")
+    metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl")
+    host = reader.lines("host", "history/host.jsonl")
+    steps = lives.steps(of_harness, plan.get("steps") or ())
+    known = lives.lives(events, steps)
+    commits = lives.commits(events, numbers)
+    who = coordinator.incarnations(events, asked, known)
+    given, gone, doubled = coordinator.assignments(offsets, who, numbers)
+    intervals = lives.intervals(events, known, numbers)
+    broken_off = lives.broken_off(phases)
+    wholeness.check(reader, scenario, events, known, broken_off)
+    return Tables(
+        run=run,
+        scenario=scenario,
+        plan=plan,
+        origin_ns=int(pairs[0][0]) if pairs else min((e["begin_ns"] for e in events if e["begin_ns"]), default=0),
+        partitions=partitions,
+        lives=known,
+        intervals=intervals,
+        commits=commits,
+        accepted=coordinator.accepted(offsets, commits, numbers),
+        given=given,
+        gone=gone,
+        doubled=doubled,
+        strays=lives.strays(events, intervals, numbers),
+        rounds=coordinator.rounds(offsets, asked, who),
+        steps=steps,
+        seeks=tuple(
+            Seek(tp, e["actor"], -1 if e["offset"] is None else e["offset"], e["begin_ns"])
+            for e, tp in lives.placed(events, numbers, EventKind.SEEK)
+        ),
+        acts=tuple(
+            Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
+            for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
+        ),
+        stalls=tuple(Window(int(s["from_ns"]), int(s["to_ns"])) for s in host if s.get("kind") == "stall"),
+        phases=phases,
+        broken_off=broken_off,
+        terms=coordinator.terms(offsets),
+        leaders=coordinator.leaders(metadata, numbers),
+        asked_commits=requests.commits(asked, who, numbers),
+        fetched=requests.fetches(asked, who, numbers),
+        heartbeats=requests.heartbeats(asked, who),
+        damage=tuple(reader.damage),
+    )
+
+
+def _partitions(reader: Reader) -> dict[int, Partition]:
+    """``{"partitions": [...]}`` or the list alone."""
+    value = reader.json("partitions", "history/partitions.json")
+    found = {}
+    for entry in value.get("partitions", value.get("")) or ():
+        name = TopicPartition(str(entry["topic"]), int(entry["partition"]))
+        tp = int(entry["tp"])
+        found[tp] = Partition(tp, name, int(entry.get("log_start", 0)), int(entry.get("log_end", -1)))
+    return found

@@ -1,0 +1,133 @@
+"""What members asked the coordinator of committed offsets, as the brokers logged it. Pure; called by ``tables.load``.
+
+An offset record of the coordinator does not name who committed it; the logged request does. Both are put together by
+partition, offset and time, and a record that two members may have written is nobody's.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.checkers.tables.rows import NS, Accepted, Window
+from fencepost.outcomes import outcome
+
+Line = Mapping[str, Any]
+Numbers = Mapping[tuple[str, int], int]
+LATE_NS = (
+    NS  # how much later than its answer a line of the request log may be written; 1 ms was seen, on a busy machine
+)
+HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
+
+
+@dataclass(frozen=True)
+class Request:
+    """One partition of one request as a broker logged it: received and answered in the order of these moments.
+
+    Attributes:
+        offset: the next offset to read; -1 when there is none.
+        incarnation: who asked, by its member id; empty when that is not known.
+        begin_ns, end_ns: the broker received it and answered it, by the time at which it wrote that down, each not more
+            than ``uncertainty_ns`` later; a busy broker writes late (``LATE_NS``), so both may have been earlier.
+        error: Kafka's name of the answer; empty: it was accepted.
+    """
+
+    tp: int
+    offset: int
+    incarnation: str
+    begin_ns: int
+    end_ns: int
+    uncertainty_ns: int
+    error: str = ""
+
+    @property
+    def received(self) -> Window:
+        """In which time the broker received it."""
+        return Window(self.begin_ns - LATE_NS, self.begin_ns + self.uncertainty_ns)
+
+    @property
+    def served(self) -> Window:
+        """In which time it was served."""
+        return Window(self.begin_ns - LATE_NS, self.end_ns + self.uncertainty_ns)
+
+
+@dataclass(frozen=True)
+class Heartbeat:
+    """A heartbeat that a coordinator accepted, with the member's generation (or epoch); times as in ``Request``."""
+
+    incarnation: str
+    generation: int
+    begin_ns: int
+    end_ns: int
+    uncertainty_ns: int
+
+    @property
+    def served(self) -> Window:
+        """In which time it was served."""
+        return Window(self.begin_ns - LATE_NS, self.end_ns + self.uncertainty_ns)
+
+
+def heartbeats(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Heartbeat, ...]:
+    """The accepted heartbeats of known members, in the order in which brokers received them.
+
+    Those of the consumer protocol that say farewell (their epoch is negative) are left out.
+    """
+    found = []
+    for line in lines:
+        incarnation = who.get(line.get("member_id") or "", "")
+        generation = line.get("generation")
+        if line.get("api") not in HEARTBEATS or line.get("error") or not incarnation or generation is None:
+            continue
+        if int(generation) >= 0:
+            times = (int(line.get(name) or 0) for name in ("start_ns", "end_ns", "uncertainty_ns"))
+            found.append(Heartbeat(incarnation, int(generation), *times))
+    return tuple(sorted(found, key=lambda h: (h.begin_ns, h.incarnation)))
+
+
+def commits(lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers) -> tuple[Request, ...]:
+    """Every request to commit an offset for the group, in the order in which brokers received them."""
+    return _requests(lines, "OFFSET_COMMIT", numbers, lambda line: who.get(line.get("member_id") or "", ""))
+
+
+def fetches(lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers) -> tuple[Request, ...]:
+    """Every answer that told a member where to start. The classic request names no member, but its client does."""
+    found = _requests(
+        lines, "OFFSET_FETCH", numbers, lambda line: who.get(line.get("member_id") or "") or line.get("client_id") or ""
+    )
+    return tuple(f for f in found if not f.error)
+
+
+def _requests(lines: Iterable[Line], api: str, numbers: Numbers, who: Callable[[Line], str]) -> tuple[Request, ...]:
+    found = []
+    for line in lines:
+        for topic, partition, offset, error in line.get("offsets") or () if line.get("api") == api else ():
+            tp = numbers.get((topic, int(partition)))
+            if tp is not None:
+                begin_ns, end_ns, blur_ns = (int(line.get(n) or 0) for n in ("start_ns", "end_ns", "uncertainty_ns"))
+                why = error or line.get("error") or ""
+                found.append(
+                    Request(tp, -1 if offset is None else int(offset), who(line), begin_ns, end_ns, blur_ns, why)
+                )
+    return tuple(sorted(found, key=lambda r: (r.begin_ns, r.tp, r.offset)))
+
+
+def writers(records: Iterable[Accepted], requests: Iterable[Request]) -> dict[int, str]:
+    """Which incarnation wrote each accepted commit, by the commit's order; left out where more than one may have.
+
+    Args:
+        records: the accepted commits.
+        requests: what was asked; those that were certainly refused have written nothing.
+    """
+    by_place: dict[tuple[int, int], list[Request]] = defaultdict(list)
+    for request in requests:
+        if outcome(request.error) != "fail":
+            by_place[request.tp, request.offset].append(request)
+    found = {}
+    for record in records:
+        fits = (r for r in by_place.get((record.tp, record.offset), ()) if r.served.meets(record.written))
+        names = {r.incarnation for r in fits}
+        if len(names) == 1 and names != {""}:
+            found[record.order] = names.pop()
+    return found

@@ -1,0 +1,514 @@
+"""Kinds about owners and progress by callbacks and the coordinator's log, each beside near misses.
+
+A case tells one story in several ways: ``wrong`` must give exactly what is listed, and every other way, which differs
+from it in one thing only, nothing (or what is listed for it).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.checkers import certainty, coordination, oracle
+from fencepost.checkers.facts import Bounds
+from fencepost.checkers.sentences import SENTENCES, example
+from fencepost.checkers.sightings import gather, performed
+from fencepost.checkers.tables import Tables, load
+from fencepost.model import Anomaly
+from history.builder import HistoryBuilder
+
+A, B, C = "member-0.1", "member-1.1", "member-2.1"
+Told = tuple[str, str, str, tuple[str, ...]]  # kind, cause, excuse, members
+Tell = Callable[[HistoryBuilder, str], None]
+OWN = {
+    kind
+    for rule, kinds in coordination.RULES.items()
+    for kind in kinds
+    if not rule.__module__.endswith("coordination.commits")
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """``ways``: what each way of the story shows; ``options``: of the builder."""
+
+    tell: Tell
+    ways: Mapping[str, Sequence[Told]]
+    options: Mapping[str, Any]
+    forms: tuple[str, ...]
+
+    def build(self, folder: Path, way: str, form: str) -> Path:
+        h = HistoryBuilder(folder, classic=form == "classic", **{"partitions": 4, **self.options})
+        h.phases["drain"] = (20.1, 21.0)  # too short for anything to be late
+        self.tell(h, way)
+        return h.seal()
+
+
+CASES: list[Case] = []
+
+
+def case(
+    wrong: Told, *misses: str, forms: tuple[str, ...] = ("consumer", "classic"), **options: Any
+) -> Callable[[Tell], Tell]:
+    """A story that shows ``wrong``, and the names of its near misses; ``excused=...`` of a way: with that excuse."""
+
+    def add(tell: Tell) -> Tell:
+        ways: dict[str, Sequence[Told]] = {"wrong": [wrong]}
+        for miss in misses:
+            name, _, excuse = miss.partition("=")
+            ways[name] = [(wrong[0], wrong[1], excuse, wrong[3])] if excuse else []
+        CASES.append(Case(tell, ways, options, forms))
+        return tell
+
+    return add
+
+
+def found(run: Path) -> tuple[Tables, list[Anomaly]]:
+    tables = load(run)
+    sightings, failed = performed(coordination.RULES, tables)
+    assert not failed
+    return tables, [a for a in gather(sightings, tables.partitions) if a.kind in OWN]
+
+
+def told(run: Path) -> list[Told]:
+    return [(a.kind, a.cause, a.excuse, a.members) for a in found(run)[1]]
+
+
+def members(h: HistoryBuilder) -> tuple[Any, Any]:
+    """Two members, whose ids are known by an early callback of a partition that no story is about."""
+    return known(h, 0), known(h, 1)
+
+
+def known(h: HistoryBuilder, index: int) -> Any:
+    member = h.member(index)
+    member.assigned(0.95, 2 + index, told=False)
+    return member
+
+
+# What the coordinator itself wrote.
+
+
+@case(("coordinator-overlap", "", "", (A, B)), "taken first", "one batch", forms=("consumer",))
+def one_partition_for_two(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    h.round(1, (a, [0, 1]), (b, []), generation=1)
+    lines = [(a, [1]), (b, [0])] if way == "taken first" else [(b, [0]), (a, [1])]
+    if way == "one batch":
+        with h.batch():
+            tell_current(h, lines, [2, 2])
+    else:
+        tell_current(h, lines, [2, 3])
+
+
+def tell_current(h: HistoryBuilder, lines: Sequence[tuple[Any, list[int]]], at: Sequence[float]) -> None:
+    for (member, tps), moment in zip(lines, at, strict=True):
+        h._has[member.member_id] = set(tps)
+        h._assignment(member.member_id, moment)
+
+
+@case(("coordinator-overlap", "", "", (A, B)), "apart", forms=("classic",))
+def a_leader_that_gives_one_partition_to_two(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    h.round(1, (a, [0]), (b, [1] if way == "apart" else [0, 1]), generation=1)
+
+
+@case(("generation-regression", "", "", (A,)), "deleted", "not lower", "written again")
+def a_generation_that_goes_back(h: HistoryBuilder, way: str) -> None:
+    a = known(h, 0)
+    h.round(1, (a, [0]), generation=5)
+    h.round(2, (a, [0, 1]), generation=6)
+    if way == "deleted":
+        h.deletes(3)
+    h.term = 2
+    h.round(4, (a, [0]), generation={"not lower": 7, "written again": 6}.get(way, 5))
+
+
+@pytest.mark.parametrize("classic", [False, True])
+@pytest.mark.parametrize("deleted", [False, True])
+def test_a_generation_again_is_a_round_only_if_the_group_began_anew(
+    tmp_path: Path, classic: bool, deleted: bool
+) -> None:
+    h = HistoryBuilder(tmp_path, classic=classic)
+    a = h.member(0)
+    h.round(1, (a, [0]), generation=1)
+    if deleted:
+        h.deletes(2)
+    h.round(3, (a, [0]), generation=1)
+    assert len(load(h.seal()).rounds) == (2 if deleted else 1)
+
+
+@case(("generation-regression", "", "", (A,)), "emptied", forms=("classic",))
+def a_group_that_was_empty_begins_anew(h: HistoryBuilder, way: str) -> None:
+    a = known(h, 0)
+    h.round(1, (a, [0]), generation=5)
+    if way == "emptied":
+        h.round(2, generation=6)
+    h.round(3, (a, [0]), generation=1)
+
+
+# What callbacks say of each other.
+
+
+@case(("callback-ledger", "assigned twice", "", (A,)), "given up between", "another life", "another partition")
+def assigned_twice(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    if way == "given up between":
+        a.revoked(2)
+    if way == "another life":
+        a.die(2)
+        a = h.member(0)
+    a.assigned(3, 1 if way == "another partition" else 0)
+
+
+@case(("callback-ledger", "given up twice", "", (A,)), "assigned between", "once", "died in it")
+def given_up_twice(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    a.revoked(2, took=None if way == "died in it" else 0.001)
+    if way == "assigned between":
+        a.assigned(2.5)
+    if way in ("wrong", "assigned between"):
+        a.lost(3)
+    if way == "died in it":
+        a.die(3)
+
+
+@case(
+    ("early-assignment", "", "", (B, A)),
+    "answered before",
+    "removed=zombie",
+    "lost",
+    "never returned",
+    "auto",
+)
+def assigned_while_the_former_owner_still_commits(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    a.assigned(1)
+    if way == "lost":
+        a.lost(5, took=0.5)
+    else:
+        a.revoked(5, took=None if way == "never returned" else 0.5, told=False)
+    a.commit(3, 5.1 if way == "answered before" else 5.3, mode="auto" if way == "auto" else "on-revoke")
+    if way == "removed":
+        a.evicted(5.1)
+    b.assigned(5.2)
+
+
+@case(("early-assignment", "", "", (B, A)), "soon after", "frozen", "host stood still", "same member", "after it")
+def assigned_long_before_the_former_owner_was_through(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    a.assigned(1)
+    a.revoked(5, took=0.9 if way == "soon after" else 1.5, told=False)
+    if way == "frozen":
+        a.pause(5.3, 6.3)
+    if way == "host stood still":
+        h.stall(5.3, 6.3)
+    if way == "same member":
+        a.assigned(5.2)
+    else:
+        b.assigned(6.6 if way == "after it" else 5.2)
+
+
+NEEDLESS = ("another joined", "another came and went", "lost", "moved between", "unknown round", "group made anew")
+
+
+@case(
+    ("needless-revocation", "", "", (A,)),
+    *NEEDLESS,
+    "partition made",
+    "process started",
+    "declared=declared act: remove-member",
+    protocol="cooperative",
+)
+def taken_and_given_back(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    c = h.member(2)
+    crew = [(b, [1]), (c, [])]
+    h.round(1, (a, [0]), *crew, generation=1)
+    a.assigned(1.1, told=False)
+    between = {
+        "another joined": [*crew, (h.member(3), [])],
+        "another came and went": crew[:1],
+        "moved between": [(b, [0, 1]), (c, [])],
+    }
+    if way == "process started":
+        h.member(4, at=3)
+    if way == "lost":
+        a.lost(4)
+    else:
+        a.revoked(4, told=False)
+    if way == "partition made":
+        h.leader(1, 2, tp=1)
+    if way == "declared":
+        h.act("remove-member", 3)
+    if way == "group made anew":
+        h.deletes(4.5)
+    if way != "unknown round":
+        h.round(5, (a, []), *between.get(way, crew), generation=2)
+    stays = between["another joined"] if way == "another joined" else crew
+    h.round(6, (a, [0]), *stays, generation=3)
+    a.assigned(6.1, told=False, generation=4 if way == "unknown round" else 3)
+
+
+@case(("needless-revocation", "", "", (A,)), "eager", "protocol unknown")
+def eager_members_give_everything_up(h: HistoryBuilder, way: str) -> None:
+    h.protocol = {"wrong": "consumer", "eager": "eager"}.get(way, "")
+    a, b = members(h)
+    for generation, at in ((1, 1), (2, 5)):
+        h.round(at, (a, [0]), (b, [1]), generation=generation)
+        a.assigned(at + 0.1, told=False, generation=generation)
+        a.revoked(at + 2, told=False)
+
+
+@case(
+    ("lost-told-as-revoked", "UNKNOWN_MEMBER_ID", "", (A,)),
+    "lost",
+    "an overtaken commit",
+    "answered in the callback",
+    "of an earlier interval",
+    "leaving",
+)
+def fenced_and_told_revoked(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    if way == "of an earlier interval":
+        a.commit(3, 2, outcome="fail", error="UNKNOWN_MEMBER_ID")
+        a.lost(3)
+        a.assigned(4)
+    else:
+        error = "ILLEGAL_GENERATION" if way == "an overtaken commit" else "UNKNOWN_MEMBER_ID"
+        a.commit(3, 5.001 if way == "answered in the callback" else 4.5, outcome="fail", error=error)
+    if way == "lost":
+        a.lost(5)
+    else:
+        a.revoked(5, took=0.1)
+    if way == "leaving":
+        a.close(6)
+
+
+# Callbacks beside the coordinator's log.
+
+
+@case(
+    ("assignment-mismatch", "", "", (A,)),
+    "told",
+    "no heartbeat",
+    "an early heartbeat",
+    "a late heartbeat",
+    "an old generation",
+    "refused",
+    "a round before",
+    "a callback before",
+    "a fault before",
+    "not healed",
+    "host stood still",
+    "a slow program",
+    "a commit unanswered",
+    "ended",
+    "no drain",
+    "another's id",
+)
+def given_and_never_told(h: HistoryBuilder, way: str) -> None:
+    """Partition 1 is A's by the coordinator's log, from 20 s before the drain ends, at 40 s."""
+    h.phases["drain"] = (20.1, 40.0)
+    a, b = members(h)
+    h.round(1, (a, [0]), (b, []), generation=1)
+    a.assigned(1.1, told=False)
+    if way != "another's id":
+        h.round(20, (a, [0, 1]), (b, []), generation=2)
+    else:
+        h.round(20, (a, [0]), (b, []), (unknown(h), [1]), generation=2)
+    if way == "told":
+        a.assigned(20.1, 1, told=False)
+    if way == "a round before":
+        h.round(37, (a, [0, 1]), (b, []), generation=3)
+        a.heartbeat(37.5, generation=3)
+    if way == "a callback before":
+        b.assigned(37, told=False)
+    if way == "a fault before":
+        h.fault("kill", 37, step=1)
+    if way == "not healed":
+        h.fault("black_hole", 5, 9, step=1, healed=False)
+    if way == "host stood still":
+        h.stall(36, 37)
+    if way == "a slow program":
+        h.workload = {"batch": 100, "handler_ms": 10}
+    if way == "a commit unanswered":
+        a.commit(3, 30, outcome=None)
+    if way != "no heartbeat":
+        generation = 1 if way == "an old generation" else 2
+        at = {"an early heartbeat": 35.9, "a late heartbeat": 39.1}.get(way, 38.5)
+        a.heartbeat(at, generation=generation, error="REBALANCE_IN_PROGRESS" if way == "refused" else None)
+    if way == "no drain":
+        h.phases["drain"] = (20.1, None)
+    if way == "ended":
+        a.die(30)
+    else:
+        a.close(41)
+    b.close(41.1)
+
+
+def unknown(h: HistoryBuilder) -> Any:
+    """A member id of a process that is not ours."""
+
+    @dataclass
+    class Other:
+        member_id: str = "somebody"
+
+    return Other()
+
+
+@case(("duplicate-instance", "", "", (A, B)), "the older stops", "refused", "other ids", "no ids", "uncertain", "ended")
+def two_processes_with_one_static_id(h: HistoryBuilder, way: str) -> None:
+    ids = {"other ids": ("one", "two"), "no ids": (None, None)}.get(way, ("one", "one"))
+    a, b = h.member(0, instance_id=ids[0]), h.member(1, instance_id=ids[1], at=2)
+    a.assigned(1)
+    b.assigned(3, 1)
+    a.heartbeat(2.5)
+    b.heartbeat(3)
+    if way != "the older stops":
+        a.heartbeat(3.9 if way == "uncertain" else 4.5, error="FENCED_INSTANCE_ID" if way == "refused" else None)
+    b.heartbeat(5)
+    if way == "ended":
+        a.die(2.9)
+
+
+# Getting on.
+
+
+@case(
+    ("orphaned-partition", "", "", ()),
+    "given",
+    "not so long",
+    "promised within longer",
+    "no leader=no leader",
+    "made later",
+    "host stood still",
+    "owned by callbacks",
+    "nobody lives",
+    "everybody frozen",
+    "no drain",
+)
+def a_partition_for_nobody(h: HistoryBuilder, way: str) -> None:
+    """Partition 1 is nobody's in the quiet window, from 20.1 s to 60 s; partition 0 is A's."""
+    h.phases["drain"] = (20.1, None if way == "no drain" else 60.0)
+    h.fault("kill", 5, members=("member-9.1",))
+    a, b = members(h)
+    a.assigned(1)
+    if way == "given":
+        h.gives(b, 1, 2)
+    if way == "not so long":
+        b.assigned(45, 1)
+    if way == "promised within longer":
+        h.promises.append({"type": "progress", "within_s": 45})
+    h.leader(1, 10 if way == "made later" else 0.1, tp=1)
+    if way == "no leader":
+        h.leader(-1, 30, tp=1)
+    if way == "host stood still":
+        h.stall(30, 31)
+    if way == "owned by callbacks":
+        b.assigned(30, 1, told=False)
+    if way == "nobody lives":
+        a.die(40)
+        b.die(30)
+    if way == "everybody frozen":
+        h.fault("pause", 25, 26, step=1, members=(A, B))
+
+
+@case(
+    ("never-stable", "", "", (A, B)),
+    "a pause",
+    "not so long",
+    "promised within longer",
+    "a dead one is let go",
+    "another starts",
+    "host stood still",
+)
+def rounds_without_end(h: HistoryBuilder, way: str) -> None:
+    """A round every 4 s in the quiet window."""
+    h.phases["drain"] = (20.1, 45.0 if way == "not so long" else 60.0)
+    h.fault("kill", 5, members=("member-9.1",))
+    a, b = members(h)
+    dead = h.member(2)
+    dead.die(6)
+    if way == "promised within longer":
+        h.promises.append({"type": "progress", "within_s": 45})
+    for n, at in enumerate(range(8, 45 if way == "not so long" else 60, 4)):
+        there = [(dead, [])] if way == "a dead one is let go" and at < 40 else []
+        if way != "a pause" or at != 40:
+            h.round(at, (a, [n % 2]), (b, [1 - n % 2]), *there, generation=n + 1)
+    if way == "another starts":
+        h.member(3, at=40)
+    if way == "host stood still":
+        h.stall(40, 41)
+
+
+@case(("dead-member", "", "", (A,)), "closed", "killed", "a fault's", "lives")
+def a_member_ends_by_itself(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    if way == "a fault's":
+        h.fault("bounce", 4, members=(A,))
+    if way == "closed":
+        a.close(5)
+    elif way != "lives":
+        a.die(5, "killed" if way == "killed" else "crashed")
+
+
+@case(("dead-member", "FENCED_INSTANCE_ID", "", (A,)), "stopped by a fault", "a fault after it=-")
+def a_client_gives_up(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    a.gives_up("FENCED_INSTANCE_ID", 3)
+    a.die(4, "crashed")
+    if way != "wrong":
+        h.fault("bounce", 3.5 if way == "stopped by a fault" else 5, members=(A,))
+
+
+ALL = [
+    pytest.param(c, way, form, id=f"{c.tell.__name__}-{way}-{form}")
+    for c in CASES
+    for way in c.ways
+    for form in c.forms
+]
+
+
+@pytest.mark.parametrize(("story", "way", "form"), ALL)
+def test_each_way_of_a_story_shows_exactly_this(tmp_path: Path, story: Case, way: str, form: str) -> None:
+    expected = [(kind, cause, excuse.strip("-"), who) for kind, cause, excuse, who in story.ways[way]]
+    shown = told(story.build(tmp_path, way, form))
+    kind = story.ways["wrong"][0][0]
+    assert [t for t in shown if t[0] == kind] == expected
+    if way == "wrong":
+        assert shown == expected
+
+
+def test_every_kind_has_a_history_a_near_miss_and_a_ground() -> None:
+    shown = {ways[0][0] for c in CASES for ways in c.ways.values() if ways}
+    assert shown == OWN
+    assert {c.ways["wrong"][0][0] for c in CASES if [] in c.ways.values()} == OWN
+    assert set(certainty.GROUNDS) >= OWN
+
+
+WRONG = [pytest.param(c, form, id=f"{c.tell.__name__}-{form}") for c in CASES for form in c.forms]
+
+
+@pytest.mark.parametrize(("story", "form"), WRONG)
+def test_every_finder_performs_these_rules(tmp_path: Path, story: Case, form: str) -> None:
+    run = story.build(tmp_path, "wrong", form)
+    tables, anomalies = found(run)
+    assert [a for a in oracle.judge(run, tables, Bounds())[0] if a.kind in OWN] == anomalies
+    sentence = str(example(tables, anomalies[0])["sentence"])
+    assert all(name in sentence for name in anomalies[0].members)
+    assert not re.search(r"nobody known|--1|  |\(\)|-\d+\.\d+ s|\.\.", sentence), sentence
+    print(sentence)
+
+
+def test_every_kind_has_a_sentence() -> None:
+    assert set(SENTENCES) >= OWN
