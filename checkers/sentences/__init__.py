@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.checkers import commit_sentences, group_sentences
+from fencepost.checkers.sentences import commits, group
+from fencepost.checkers.sentences.telling import Telling
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.telling import Telling
 from fencepost.model import Anomaly
 
 
@@ -166,6 +166,6 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "unconsumed": _unconsumed,
     "stuck-partition": _stuck,
     "history-incomplete": _incomplete,
-    **commit_sentences.SENTENCES,
-    **group_sentences.SENTENCES,
+    **commits.SENTENCES,
+    **group.SENTENCES,
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fencepost.checkers.telling import Telling
+from fencepost.checkers.sentences.telling import Telling
 
 
 def _often(t: Telling) -> str:
