@@ -8,6 +8,7 @@ from collections.abc import Generator
 import pytest
 
 pytest_plugins = ["pytester"]
+# Docker is one way of three to one program, not a back-end of ours yet: where no engine starts, its tests are skipped.
 MUST_RUN = ("chaos", "cluster", "spark", "browser")
 
 

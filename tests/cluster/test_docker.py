@@ -82,7 +82,7 @@ def works(server: Path) -> bool:
     return "version" in subprocess.check_output([server, "-version"], text=True)
 
 
-pytestmark = pytest.mark.cluster
+pytestmark = pytest.mark.docker
 
 
 def test_the_server_is_taken_out_of_a_named_image_once(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
