@@ -26,7 +26,8 @@ Rule = Callable[[Part], None]
 OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.facts: (),
     delivery.lost_write: ("lost-write",),
-    delivery.phantom: ("phantom",),
+    delivery.vanished: ("phantom", "delivered-then-lost"),
+    delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
     delivery.unconsumed: ("unconsumed",),
     repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
@@ -42,6 +43,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),
     commits.wrong_start: ("wrong-start",),
+    streams.delivery_outside: ("delivery-outside-assignment",),
     streams.history_incomplete: ("history-incomplete",),
 }
 STUCK: dict[Rule, tuple[str, ...]] = {stuck.stuck_partition: ("stuck-partition",)}

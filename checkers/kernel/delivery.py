@@ -63,22 +63,43 @@ def _in_log(part: Part, at: Array, columns: Columns) -> Array:
     return there
 
 
-def phantom(part: Part) -> None:
-    """``phantom``: a row that is neither in the log at its offset nor among the sends."""
+def vanished(part: Part) -> None:
+    """``phantom``, ``delivered-then-lost``: a row that is not in the log at its offset, by whether it was sent."""
     rows = part.rows
     strange = np.flatnonzero(~_in_log(part, part.at, {"key": rows.key, "writer": rows.writer, "seq": rows.seq}))
     if not len(strange):
         return
-    strange = strange[~_among_sends(part, strange)]
-    times = rows.delivered_ns[strange]
+    sent, excuse = _among_sends(part, strange), part.tables.declared(part.tp, FOREVER)
+    for kind, which in (("delivered-then-lost", strange[sent]), ("phantom", strange[~sent])):
+        part.tallies.put_many(
+            kind,
+            part.tp,
+            [rows.who[which]],
+            lambda who: Label((rows.names[who],), "", excuse),
+            first=rows.offset[which],
+            from_ns=rows.delivered_ns[which],
+            to_ns=rows.delivered_ns[which],
+        )
+
+
+def inconsistent_offsets(part: Part) -> None:
+    """``inconsistent-offsets``: delivered with another content than the first delivery of its offset."""
+    rows = part.rows.in_turn((part.deliveries > 1)[part.at])
+    if not len(rows):
+        return
+    begin = np.flatnonzero(np.diff(rows.offset, prepend=-2))
+    first = np.repeat(begin, np.diff(np.append(begin, len(rows))))
+    contents = (rows.key, rows.writer, rows.seq)
+    other = np.flatnonzero(np.logical_or.reduce([column != column[first] for column in contents]))
+    excuse = part.tables.declared(part.tp, FOREVER)
     part.tallies.put_many(
-        "phantom",
+        "inconsistent-offsets",
         part.tp,
-        [rows.who[strange]],
-        lambda who: Label((rows.names[who],)),
-        first=rows.offset[strange],
-        from_ns=times,
-        to_ns=times,
+        [rows.who[other], rows.who[first[other]]],
+        lambda who, before: Label(people(rows.names[who], rows.names[before]), "", excuse),
+        first=rows.offset[other],
+        from_ns=rows.delivered_ns[first[other]],
+        to_ns=rows.delivered_ns[other],
     )
 
 

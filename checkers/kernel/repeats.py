@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 def repeats(part: Part) -> None:
     """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again."""
-    rows = _in_turn(part, part.rows.finished & (part.finishes > 1)[part.at])
+    rows = part.rows.in_turn(part.rows.finished & (part.finishes > 1)[part.at])
     if not len(rows):
         return
     rows = rows.take(np.lexsort((_since_ns(part, rows), rows.offset)))
@@ -45,13 +45,6 @@ def repeats(part: Part) -> None:
     for kind in ("redelivery", "avoidable-redelivery"):
         which = ~below & np.array([k == kind for k in kinds], bool)
         _put(part, kind, [former.who, former.interval, later.who], again, later, which)
-
-
-def _in_turn(part: Part, which: Array) -> Rows:
-    """Rows in the order of (offset, delivered_ns, incarnation, ord)."""
-    index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
-    rows = part.rows
-    return rows.take(index[np.lexsort((rows.delivered_ns[index], rows.offset[index]))])
 
 
 def _since_ns(part: Part, rows: Rows) -> Array:
@@ -117,7 +110,7 @@ def redelivery_loop(part: Part) -> None:
     often = part.deliveries > min(2, bounds.loop_deliveries)
     if not often.any():
         return
-    rows = _in_turn(part, often[part.at])
+    rows = part.rows.in_turn(often[part.at])
     begin = np.flatnonzero(np.diff(rows.offset, prepend=-2))
     end = np.append(begin[1:], len(rows)) - 1
     count, first, last = end - begin + 1, rows.delivered_ns[begin], rows.delivered_ns[end]

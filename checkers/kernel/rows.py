@@ -52,6 +52,11 @@ class Rows:
         """Some of the rows, in the order of ``index``."""
         return Rows(self.names, *(getattr(self, f.name)[index] for f in fields(self)[1:]))
 
+    def in_turn(self, which: Array) -> Rows:
+        """Some of the rows, in the order of (offset, delivered_ns, incarnation, ord)."""
+        index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
+        return self.take(index[np.lexsort((self.delivered_ns[index], self.offset[index]))])
+
     @cached_property
     def finished(self) -> Array:
         """Which are done or parked."""

@@ -30,19 +30,34 @@ def lost_write(history: History) -> Iterator[Sighting]:
             yield Sighting("lost-write", p.tp, (f"producer-{p.writer}",), "", excuse, p.offset, p.acked_ns, p.acked_ns)
 
 
-def phantom(history: History) -> Iterator[Sighting]:
-    """``phantom``: a row whose record (tp, key, writer, seq) is neither in the log at its offset nor among the sends.
+def vanished(history: History) -> Iterator[Sighting]:
+    """``phantom``, ``delivered-then-lost``: a row whose record (key, writer, seq) is not in the log at its offset.
 
-    Sends of any outcome count. members: the incarnation; times: delivered_ns.
+    ``delivered-then-lost`` when it (tp, key, writer, seq) is among the sends, of any outcome, for a consumer gets only
+    what is replicated; else ``phantom``. members: the incarnation; times: delivered_ns; excuse: a declared act on it.
     """
     sent = {(p.tp, p.key, p.writer, p.seq) for p in history.records.produced}
     for row in history.records.delivered:
         there = history.log.get(row.tp, {}).get(row.offset)
         in_log = there is not None and (there.key, there.writer, there.seq) == (row.key, row.writer, row.seq)
-        if not in_log and (row.tp, row.key, row.writer, row.seq) not in sent:
-            yield Sighting(
-                "phantom", row.tp, (row.incarnation,), "", "", row.offset, row.delivered_ns, row.delivered_ns
-            )
+        if not in_log:
+            kind = "delivered-then-lost" if (row.tp, row.key, row.writer, row.seq) in sent else "phantom"
+            excuse, at_ns = history.declared(row.tp, FOREVER), row.delivered_ns
+            yield Sighting(kind, row.tp, (row.incarnation,), "", excuse, row.offset, at_ns, at_ns)
+
+
+def inconsistent_offsets(history: History) -> Iterator[Sighting]:
+    """``inconsistent-offsets``: one offset was delivered with two contents (key, writer, seq).
+
+    Of the rows of one offset (by delivered_ns, incarnation, ord) each that differs from the first one. members: its
+    incarnation, then the first one's; times: delivered_ns of the first one, and its own; excuse: a declared act on it.
+    """
+    for (tp, offset), (first, *others) in history.of_offset.items():
+        for row in others:
+            if (row.key, row.writer, row.seq) != (first.key, first.writer, first.seq):
+                members, times = people(row.incarnation, first.incarnation), (first.delivered_ns, row.delivered_ns)
+                excuse = history.declared(tp, FOREVER)
+                yield Sighting("inconsistent-offsets", tp, members, "", excuse, offset, *times)
 
 
 def unseen(history: History) -> Iterator[Sighting]:
@@ -145,7 +160,8 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
 
 RULES: dict[Rule, tuple[str, ...]] = {
     lost_write: ("lost-write",),
-    phantom: ("phantom",),
+    vanished: ("phantom", "delivered-then-lost"),
+    inconsistent_offsets: ("inconsistent-offsets",),
     unseen: ("unseen",),
     unconsumed: ("unconsumed",),
     history_incomplete: ("history-incomplete",),

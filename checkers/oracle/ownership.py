@@ -84,6 +84,19 @@ def _pieces(history: History, row: Delivered) -> Iterator[_Piece]:
         begin_ns = max(begin_ns, pause.end_ns)
 
 
+def delivery_outside(history: History) -> Iterator[Sighting]:
+    """``delivery-outside-assignment``: a poll returned a record of a partition that the member did not own.
+
+    The row names no interval, and no interval of its (incarnation, tp) possibly holds delivered_ns. members: the
+    incarnation; times: delivered_ns.
+    """
+    for row in history.records.delivered:
+        own = history.tables.intervals_of.get((row.incarnation, row.tp), ())
+        if history.interval(row) is None and not any(i.possible_at(row.delivered_ns) for i in own):
+            at_ns = row.delivered_ns
+            yield Sighting("delivery-outside-assignment", row.tp, (row.incarnation,), "", "", row.offset, at_ns, at_ns)
+
+
 def stale_work(history: History) -> Iterator[Sighting]:
     """``processing-after-revocation``, ``stale-backlog``: begun after the partition was given up, or away.
 
@@ -159,6 +172,7 @@ def _owner(history: History, tp: int, at_ns: int) -> str:
 RULES: dict[Rule, tuple[str, ...]] = {
     assignment_overlap: ("assignment-overlap",),
     processing_overlap: ("processing-overlap",),
+    delivery_outside: ("delivery-outside-assignment",),
     stale_work: ("stale-backlog", "processing-after-revocation"),
     stuck_partition: ("stuck-partition",),
 }

@@ -28,6 +28,8 @@ class Delivery:
         "lost-write": "safety",
         "unseen": "safety",
         "phantom": "safety",
+        "delivered-then-lost": "safety",
+        "inconsistent-offsets": "safety",
         "redelivery-below-commit": "safety",
         "redelivery-loop": "safety",
         "rewind": "safety",

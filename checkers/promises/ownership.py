@@ -23,6 +23,7 @@ class Ownership:
     kinds: ClassVar[Mapping[str, str]] = {
         "assignment-overlap": "safety",
         "coordinator-overlap": "safety",
+        "delivery-outside-assignment": "safety",
         "assignment-mismatch": "safety",
         "callback-ledger": "safety",
         "early-assignment": "safety",

@@ -146,6 +146,16 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
         f"{t.records} {t.were} delivered to {t.who} ({t.span}), but nobody produced {t.them} and the log did not hold "
         f"{t.them} at the audit"
     ),
+    "delivered-then-lost": lambda t: (
+        f"{t.records} {t.were} produced, and delivered to {t.who} ({t.span}), but the log did not hold {t.them} at the "
+        "audit"
+    ),
+    "inconsistent-offsets": lambda t: (
+        f"{t.records} {t.were} delivered to {t.who} with another content than to {t.other} before ({t.span})"
+    ),
+    "delivery-outside-assignment": lambda t: (
+        f"{t.records} {t.were} delivered to {t.who} ({t.span}), which did not own the partition then"
+    ),
     "unseen": _unseen,
     "redelivery": _redelivery,
     "avoidable-redelivery": lambda t: f"{_twice(t)}, although {t.who} gave the partition up cleanly",

@@ -488,7 +488,8 @@ def test_what_was_seen_and_is_not_certain_is_a_note_that_says_why(tmp_path: Path
     verdict = judge(h.seal(without=["history/log"]), oracle.judge)
     told = {(f.kind, f.severity, f.reason) for f in check(verdict, "delivery").findings}
     why = "what is missing may explain it: history/log: it holds no Parquet file"
-    assert told == {("lost-write", Severity.NOTE, f"lost-write was seen, but {why}")}
+    kinds = ("lost-write", "delivered-then-lost")
+    assert told == {(kind, Severity.NOTE, f"{kind} was seen, but {why}") for kind in kinds}
 
 
 def test_a_file_of_a_producer_that_is_missing_is_noticed(tmp_path: Path) -> None:

@@ -72,13 +72,14 @@ def rest(member: MemberTeller, first: int, at: float = 15) -> None:
 @case
 def a_lost_write(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)
-    rest(a, 6)
-    if wrong:
-        del h.log[7]
-        return [("lost-write", "", "", ("producer-0",), 7, 7, 1)]
-    h.produced[7] = h.produced[7]._replace(outcome=2, offset=-1, acked_ns=0)  # nobody knows whether it was written
+    a.process([6, 8, 9], 15)
+    a.commit(10, 16)
+    a.revoked(38)
+    a.close(39)
+    if not wrong:  # nobody knows whether it was written
+        h.produced[7] = h.produced[7]._replace(outcome=2, offset=-1, acked_ns=0)
     del h.log[7]
-    return []
+    return [("lost-write", "", "", ("producer-0",), 7, 7, 1)] if wrong else []
 
 
 @case
@@ -87,7 +88,11 @@ def a_write_lost_by_a_declared_act(h: HistoryBuilder, wrong: bool) -> Iterable[T
     if wrong:
         h.act("delete-records", 17)
         del h.log[3]
-        return [("lost-write", "", "declared act: delete-records", ("producer-0",), 3, 3, 1)]
+        excuse = "declared act: delete-records"
+        return [
+            ("lost-write", "", excuse, ("producer-0",), 3, 3, 1),
+            ("delivered-then-lost", "", excuse, (A,), 3, 3, 1),
+        ]
     return []
 
 
@@ -98,9 +103,45 @@ def a_phantom(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     if wrong:
         a.rows[5].seq = 999
         return [("phantom", "", "", (A,), 5, 5, 1)]
-    del h.log[5]  # the send of an unknown outcome is no phantom, even if the log lost it
-    h.produced[5] = h.produced[5]._replace(outcome=2, offset=-1, acked_ns=0)
+    h.produced[5] = h.produced[5]._replace(outcome=2, offset=-1, acked_ns=0)  # of a send, whatever its outcome
     return []
+
+
+@case
+def a_record_that_was_delivered_and_then_lost(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    rest(a, 6)
+    h.produced[5] = h.produced[5]._replace(outcome=2, offset=-1, acked_ns=0)
+    if wrong:
+        del h.log[5]
+        return [("delivered-then-lost", "", "", (A,), 5, 5, 1)]
+    h.act("DeleteRecords", 20, 0)  # a declared act is another excuse: the record is there
+    return []
+
+
+@case
+def an_offset_with_two_contents(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.revoked(4)
+    b.assigned(5)
+    rest(b, 4)
+    again = [("avoidable-redelivery", "", "", (A, B), 4, 5, 2)]
+    if not wrong:
+        return again
+    a.rows[5].key, a.rows[5].seq = a.rows[4].key, a.rows[4].seq
+    lost, other = ("delivered-then-lost", "", "", (A,), 5, 5, 1), ("inconsistent-offsets", "", "", (B, A), 5, 5, 1)
+    return [*again, lost, other]
+
+
+@case
+def a_delivery_outside_of_the_assignment(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.revoked(4, took=0.5)
+    a.deliver(6, 4.6 if wrong else 4.4, interval=-1)
+    b.assigned(5)
+    rest(b, 6)
+    return [("delivery-outside-assignment", "", "", (A,), 6, 6, 1)] if wrong else []
 
 
 @case
@@ -528,7 +569,7 @@ def a_write_that_another_record_replaced(h: HistoryBuilder, wrong: bool) -> Iter
     rest(two(h)[0], 6)
     if wrong:
         h.log[7] = h.log[7]._replace(seq=99)
-        return [("lost-write", "", "", ("producer-0",), 7, 7, 1)]
+        return [("lost-write", "", "", ("producer-0",), 7, 7, 1), ("delivered-then-lost", "", "", (A,), 7, 7, 1)]
     return []
 
 
