@@ -102,11 +102,14 @@ def _ended(tables: Tables, incarnation: str, by_ns: int) -> bool:
 def dead_member(tables: Tables) -> Iterator[Sighting]:
     """``dead-member``: a member ended by itself, and no fault of the plan killed or stopped it before.
 
-    Its life ended by ``crashed``: neither closed nor killed from outside. members: the incarnation; cause: the error
-    for which its client gave up, if it did; times: its last sign and its end.
+    Its life ended by ``crashed``: neither closed nor killed from outside, and after the warm-up: where a group never
+    worked there was no progress to lose. members: the incarnation; cause: the error for which its client gave up, if it
+    did; times: its last sign and its end.
     """
+    worked_ns = tables.phases.get("warm-up", Window(0, 0)).end_ns or FOREVER
     for life in tables.lives.values():
-        if life.how == "crashed" and not any(_hit(step, life.incarnation, life.ended_ns) for step in tables.steps):
+        alone = life.how == "crashed" and life.ended_ns > worked_ns
+        if alone and not any(_hit(step, life.incarnation, life.ended_ns) for step in tables.steps):
             times = (life.last_sign_ns or life.started_ns, life.ended_ns)
             yield Sighting("dead-member", -1, (life.incarnation,), life.fatal, "", -1, *times)
 

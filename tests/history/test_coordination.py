@@ -449,10 +449,12 @@ def rounds_without_end(h: HistoryBuilder, way: str) -> None:
         h.stall(40, 41)
 
 
-@case(("dead-member", "", "", (A,)), "closed", "killed", "a fault's", "lives")
+@case(("dead-member", "", "", (A,)), "closed", "killed", "a fault's", "lives", "while the group forms")
 def a_member_ends_by_itself(h: HistoryBuilder, way: str) -> None:
     a, _ = members(h)
     a.assigned(1)
+    if way == "while the group forms":
+        h.phases["warm-up"] = (0.0, 6.0)
     if way == "a fault's":
         h.fault("bounce", 4, members=(A,))
     if way == "closed":
