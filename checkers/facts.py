@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
-from fencepost.checkers.tables.rows import NS, Damage
+from fencepost.checkers.tables.rows import NS, Damage, Step
 
 
 @dataclass(frozen=True)
@@ -15,6 +15,14 @@ class Bounds:
     stuck_ns: int = 30 * NS
     loop_deliveries: int = 10
     loop_ns: int = 30 * NS
+
+    def deliveries_of(self, steps: Iterable[Step], first_ns: int, last_ns: int) -> int:
+        """How often one record may be delivered between two moments: two times more for each fault step around them.
+
+        A fault can evict an owner, and let it have the record again when it comes back.
+        """
+        around = (s for s in steps if s.begun_ns and first_ns - self.loop_ns <= s.begun_ns <= last_ns)
+        return self.loop_deliveries + 2 * sum(1 for _ in around)
 
 
 @dataclass(frozen=True)

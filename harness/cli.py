@@ -91,7 +91,7 @@ def run(
     scenario: Annotated[
         str, typer.Argument(metavar="SCENARIO", help="A .toml, .json or .py file, or the name of a built-in scenario.")
     ],
-    seed: Annotated[int | None, typer.Option(help="Decides every random choice; drawn when left out.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Decides every random choice; drawn when left out.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run this often, with consecutive seeds.")] = 1,
     cluster: Annotated[str, typer.Option(help="The back-end.")] = "local",
     runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),

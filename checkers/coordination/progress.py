@@ -23,6 +23,11 @@ def _within_ns(tables: Tables) -> int:
     return round(max((float(b) for b in bounds if isinstance(b, int | float)), default=WITHIN_S) * NS)
 
 
+def _calm(tables: Tables) -> Window:
+    """The quiet window, up to the moment when the first member left because it was over."""
+    return Window(tables.quiet.begin_ns, min(tables.quiet.end_ns, tables.closing_ns - 1))
+
+
 def orphaned_partition(tables: Tables) -> Iterator[Sighting]:
     """``orphaned-partition``: in the quiet window the coordinator certainly left a partition to nobody for too long.
 
@@ -34,7 +39,7 @@ def orphaned_partition(tables: Tables) -> Iterator[Sighting]:
 
     excuse ``no leader``: the partition had none at some time between. times: that time.
     """
-    quiet, bound_ns = tables.quiet, _within_ns(tables)
+    quiet, bound_ns = _calm(tables), _within_ns(tables)
     first_ns = min((g.at_ns for g in tables.given), default=0)
     for tp in tables.partitions if quiet.end_ns and tables.given else ():
         rows = tables.given_of.get(tp, [])
@@ -73,11 +78,11 @@ def _somebody(tables: Tables, window: Window) -> bool:
 def never_stable(tables: Tables) -> Iterator[Sighting]:
     """``never-stable``: in the quiet window one round follows another, for longer than progress is promised within.
 
-    From the last moment that a member started, or that the coordinator let go of one whose process had ended (or of one
-    that is not known), to the end of the window there certainly were never 5 s without a new round, and the host did
-    not stand still. members: those of the last round; times: that time.
+    From the last moment that a member started or ended, or that the coordinator let go of one whose process had ended
+    (or of one that is not known), to when the first member leaves because the window is over, there certainly were
+    never 5 s without a new round, and the host did not stand still. members: those of the last round; times: that time.
     """
-    quiet = tables.quiet
+    quiet = _calm(tables)
     if not quiet.end_ns:
         return
     starts = [life.started_ns for life in tables.lives.values()]
@@ -90,7 +95,7 @@ def never_stable(tables: Tables) -> Iterator[Sighting]:
     late = [*(r.end_ns + r.uncertainty_ns for r in inside), window.end_ns]
     restless = all(to_ns - from_ns < STABLE_NS for from_ns, to_ns in zip(early, late, strict=True))
     stood = any(stall.meets(window) for stall in tables.stalls)
-    if window.length_ns > _within_ns(tables) and restless and not stood:
+    if inside and window.length_ns > _within_ns(tables) and restless and not stood:
         yield Sighting("never-stable", -1, people(*inside[-1].members), "", "", -1, *window, len(inside))
 
 
@@ -100,7 +105,9 @@ def _ended(tables: Tables, incarnation: str, by_ns: int) -> bool:
 
 
 def dead_member(tables: Tables) -> Iterator[Sighting]:
-    """``dead-member``: a member ended by itself, and no fault of the plan killed or stopped it before.
+    """``dead-member``: a member ended by itself, and no fault of the plan had killed or stopped it, or a life before.
+
+    (A static member that comes back before its dead life's session is over is refused, KIP-848: that is the fault's.)
 
     Its life ended by ``crashed``: neither closed nor killed from outside, and after the warm-up: where a group never
     worked there was no progress to lose. members: the incarnation; cause: the error for which its client gave up, if it
@@ -115,7 +122,9 @@ def dead_member(tables: Tables) -> Iterator[Sighting]:
 
 
 def _hit(step: Step, incarnation: str, by_ns: int) -> bool:
-    return step.fault in ("kill", "bounce") and incarnation in step.members and step.begun_ns <= by_ns
+    member = incarnation.rpartition(".")[0]
+    hit = any(name.rpartition(".")[0] == member for name in step.members)
+    return step.fault in ("kill", "bounce") and hit and step.begun_ns <= by_ns
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

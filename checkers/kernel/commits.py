@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.streams import sought_ns
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
-from fencepost.checkers.oracle.commits import FENCES
+from fencepost.checkers.oracle.commits import is_fence
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.commits import back_ns, hindrance, told_offsets, tried_past
@@ -128,7 +128,7 @@ def fenced_and_carried_on(part: Part) -> None:
     """``fenced-and-carried-on``: begun in an interval whose commit had been refused because the member was out."""
     rows = part.rows
     for interval in part.intervals:
-        fence = next((c for c in part.tables.commits_in(interval) if c.error in FENCES), None)
+        fence = next((c for c in part.tables.commits_in(interval) if is_fence(c)), None)
         if fence is None or interval.incarnation not in rows.names:
             continue
         late_ns = fence.end_ns + part.tables.heartbeat_ns

@@ -37,7 +37,9 @@ def facts(part: Part) -> None:
 
 def lost_write(part: Part) -> None:
     """``lost-write``: an acknowledged send that the log does not hold."""
-    lost = [np.flatnonzero(~_in_log(part, part.places.at(sent["offset"]), sent)) for sent in part.sent]
+    start = part.tables.log_start(part.tp)
+    kept = [(sent["offset"] >= start) & ~_in_log(part, part.places.at(sent["offset"]), sent) for sent in part.sent]
+    lost = [np.flatnonzero(which) for which in kept]
     if not any(map(len, lost)):
         return
     act = part.tables.act_on(part.tp, FOREVER)
@@ -66,7 +68,8 @@ def _in_log(part: Part, at: Array, columns: Columns) -> Array:
 def vanished(part: Part) -> None:
     """``phantom``, ``delivered-then-lost``: a row that is not in the log at its offset, by whether it was sent."""
     rows = part.rows
-    strange = np.flatnonzero(~_in_log(part, part.at, {"key": rows.key, "writer": rows.writer, "seq": rows.seq}))
+    there = _in_log(part, part.at, {"key": rows.key, "writer": rows.writer, "seq": rows.seq})
+    strange = np.flatnonzero(~there & (rows.offset >= part.tables.log_start(part.tp)))
     if not len(strange):
         return
     sent, excuse = _among_sends(part, strange), part.tables.declared(part.tp, FOREVER)

@@ -115,6 +115,8 @@ def redelivery_loop(part: Part) -> None:
     end = np.append(begin[1:], len(rows)) - 1
     count, first, last = end - begin + 1, rows.delivered_ns[begin], rows.delivered_ns[end]
     looping = count > bounds.loop_deliveries
+    for index in np.flatnonzero(looping):
+        looping[index] = count[index] > bounds.deliveries_of(part.tables.steps, int(first[index]), int(last[index]))
     standing = ~looping & (count >= 3) & (last - first > bounds.loop_ns)
     for index in np.flatnonzero(standing):
         times = int(first[index]), int(last[index])

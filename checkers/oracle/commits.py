@@ -12,7 +12,7 @@ from fencepost.checkers.oracle.repeats import sought
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.commits import back_ns, hindrance, told_offsets, tried_past
 from fencepost.checkers.tables.records import Delivered
-from fencepost.checkers.tables.rows import Accepted, Interval
+from fencepost.checkers.tables.rows import Accepted, Commit, Interval
 from fencepost.history import Sent
 
 if TYPE_CHECKING:
@@ -106,10 +106,16 @@ def _knew(history: History, final: Accepted) -> bool:
     return done_ns < final.written.begin_ns and not tried_past(history.tables, final)
 
 
+def is_fence(commit: Commit) -> bool:
+    """Whether the answer to a commit says that its member is out of the generation in which it committed."""
+    return commit.error in FENCES and commit.mode != "auto"
+
+
 def fenced_and_carried_on(history: History) -> Iterator[Sighting]:
     """``fenced-and-carried-on``: a commit was refused because the member is out, and it goes on as if it were in.
 
-    The *fence* of an interval is its first commit whose error is one of ``FENCES``. A row of that interval that was
+    The *fence* of an interval is its first commit (but of mode ``auto``: nobody knows the generation that it was sent
+    with) whose error is one of ``FENCES``. A row of that interval that was
     begun, and delivered more than one heartbeat interval after the answer, and not by the first such poll of the
     interval (which may have begun before), with no later generation begun by then that its incarnation was in (a
     cooperative member keeps its partitions when it joins again; it also may hear of the next generation before the
@@ -119,7 +125,7 @@ def fenced_and_carried_on(history: History) -> Iterator[Sighting]:
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))
-        refused = (c for c in history.tables.commits_in(interval) if c.error in FENCES) if interval else iter(())
+        refused = (c for c in history.tables.commits_in(interval) if is_fence(c)) if interval else iter(())
         fence = next(refused, None)
         if fence is None:
             continue

@@ -19,10 +19,11 @@ DIED = ("killed", "crashed")
 def lost_write(history: History) -> Iterator[Sighting]:
     """``lost-write``: an acknowledged send whose record (offset, writer, seq) is not in the log at the audit.
 
+    Not below the log's start: retention or an act deleted that.
     members: ``producer-<writer>``; offset: the acknowledged one; times: acked_ns; excuse: a declared act on it.
     """
     for p in history.records.produced:
-        if p.outcome != Sent.OK:
+        if p.outcome != Sent.OK or p.offset < history.tables.log_start(p.tp):
             continue
         there = history.log.get(p.tp, {}).get(p.offset)
         if there is None or (there.writer, there.seq) != (p.writer, p.seq):
@@ -33,6 +34,7 @@ def lost_write(history: History) -> Iterator[Sighting]:
 def vanished(history: History) -> Iterator[Sighting]:
     """``phantom``, ``delivered-then-lost``: a row whose record (key, writer, seq) is not in the log at its offset.
 
+    Not below the log's start: retention or an act deleted that.
     ``delivered-then-lost`` when it (tp, key, writer, seq) is among the sends, of any outcome, for a consumer gets only
     what is replicated; else ``phantom``. members: the incarnation; times: delivered_ns; excuse: a declared act on it.
     """
@@ -40,7 +42,7 @@ def vanished(history: History) -> Iterator[Sighting]:
     for row in history.records.delivered:
         there = history.log.get(row.tp, {}).get(row.offset)
         in_log = there is not None and (there.key, there.writer, there.seq) == (row.key, row.writer, row.seq)
-        if not in_log:
+        if not in_log and row.offset >= history.tables.log_start(row.tp):
             kind = "delivered-then-lost" if (row.tp, row.key, row.writer, row.seq) in sent else "phantom"
             excuse, at_ns = history.declared(row.tp, FOREVER), row.delivered_ns
             yield Sighting(kind, row.tp, (row.incarnation,), "", excuse, row.offset, at_ns, at_ns)

@@ -87,7 +87,7 @@ def _reason(history: History, interval: Interval) -> str:
 def redelivery_loop(history: History) -> Iterator[Sighting]:
     """``redelivery-loop``: one offset comes again and again.
 
-    * cause ``count``: more than ``bounds.loop_deliveries`` rows of one offset;
+    * cause ``count``: more rows of one offset than ``bounds.deliveries_of`` the faults around them explains;
     * else cause ``standing``: at least three rows, more than ``bounds.loop_ns`` from the first delivery to the last, in
       which no offset above it was (possibly) accepted and which no fault touched: none was in effect between
       ``loop_ns`` before the first delivery and the last one (a fault that was not healed stays in effect).
@@ -97,7 +97,7 @@ def redelivery_loop(history: History) -> Iterator[Sighting]:
     for (tp, offset), rows in sorted(history.of_offset.items()):
         first, last = rows[0].delivered_ns, rows[-1].delivered_ns
         again = len(rows) >= 3 and last - first > history.bounds.loop_ns
-        if len(rows) > history.bounds.loop_deliveries:
+        if len(rows) > history.bounds.deliveries_of(history.tables.steps, first, last):
             cause = "count"
         elif again and not _moved(history, tp, offset, first, last) and not _faulty(history, first, last):
             cause = "standing"

@@ -42,5 +42,7 @@ class Ownership:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
+        if kind == "lost-told-as-revoked":
+            return "note"  # a client may have had the revocation in hand already when the answer came
         unpromised = self.of == "assignment" and kind in ("stale-backlog", "processing-overlap")
         return "permitted" if excuse or unpromised else "violation"

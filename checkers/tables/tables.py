@@ -123,6 +123,10 @@ class Tables:
         own = self.commits_of.get((interval.incarnation, interval.tp), ())
         return [c for c in own if interval.possible_at(c.begin_ns)]
 
+    def log_start(self, tp: int) -> int:
+        """Where the log of a partition began at the audit: what was below is deleted, and that is no loss."""
+        return self.partitions[tp].log_start if tp in self.partitions else 0
+
     def final_committed(self, tp: int) -> int:
         """The group's last committed offset of a partition; -1 when there is none."""
         rows = self.accepted_of.get(tp)

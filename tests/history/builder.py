@@ -268,6 +268,7 @@ class HistoryBuilder:
         }
         self.harness = EventLog(self.run.history / "events" / "harness.jsonl", "harness")
         self.term = 1
+        self.log_starts: dict[int, int] = {}
         self._has: dict[str, set[int]] = {}
         self._known: set[str] = set()
         self._batch: int | None = None
@@ -441,7 +442,13 @@ class HistoryBuilder:
         self.run.write_json("plan.json", {"seed": 1, "steps": self.steps})
         self.run.write_json("history/clock.json", {"pairs": [[ORIGIN_NS, ORIGIN_NS + WALL_AHEAD_NS]]})
         entries = [
-            {"tp": tp, "topic": name.topic, "partition": name.partition, "log_start": 0, "log_end": self._next[tp]}
+            {
+                "tp": tp,
+                "topic": name.topic,
+                "partition": name.partition,
+                "log_start": self.log_starts.get(tp, 0),
+                "log_end": self._next[tp],
+            }
             for tp, name in enumerate(self.partitions)
         ]
         self.run.write_json("history/partitions.json", {"partitions": entries})

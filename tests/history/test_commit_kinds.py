@@ -270,6 +270,17 @@ def a_fenced_member_that_carries_on(h: HistoryBuilder, wrong: bool) -> Iterable[
 
 
 @case
+def a_refused_automatic_commit(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Its generation is not known: it may have been overtaken by the round that the member is in."""
+    a, _ = two(h)
+    a.commit(6, 4, outcome="fail", error="ILLEGAL_GENERATION", generation=9, mode="sync" if wrong else "auto")
+    a.process([6], 8)
+    a.process([7], 9)
+    rest(a, 8)
+    return [("fenced-and-carried-on", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)] if wrong else []
+
+
+@case
 def a_member_that_is_told_to_wait(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)
     a.commit(6, 4, outcome="fail", error="ILLEGAL_GENERATION" if wrong else "REBALANCE_IN_PROGRESS", generation=9)

@@ -445,11 +445,15 @@ def rounds_without_end(h: HistoryBuilder, way: str) -> None:
             h.round(at, (a, [n % 2]), (b, [1 - n % 2]), *there, generation=n + 1)
     if way == "another starts":
         h.member(3, at=40)
+    for n, member in enumerate((a, b)):  # as real ones do: within the drain, when it is over
+        member.close((45 if way == "not so long" else 60) - 0.5 + n / 10)
     if way == "host stood still":
         h.stall(40, 41)
 
 
-@case(("dead-member", "", "", (A,)), "closed", "killed", "a fault's", "lives", "while the group forms")
+@case(
+    ("dead-member", "", "", (A,)), "closed", "killed", "a fault's", "a fault's before", "lives", "while the group forms"
+)
 def a_member_ends_by_itself(h: HistoryBuilder, way: str) -> None:
     a, _ = members(h)
     a.assigned(1)
@@ -457,6 +461,8 @@ def a_member_ends_by_itself(h: HistoryBuilder, way: str) -> None:
         h.phases["warm-up"] = (0.0, 6.0)
     if way == "a fault's":
         h.fault("bounce", 4, members=(A,))
+    if way == "a fault's before":  # which ended the life before this one
+        h.fault("kill", 0.5, members=("member-0.0",))
     if way == "closed":
         a.close(5)
     elif way != "lives":

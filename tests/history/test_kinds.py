@@ -120,6 +120,17 @@ def a_record_that_was_delivered_and_then_lost(h: HistoryBuilder, wrong: bool) ->
 
 
 @case
+def a_log_that_deleted_its_begin(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    rest(two(h)[0], 6)
+    del h.log[3]
+    if not wrong:
+        h.log_starts[0] = 4
+        h.log[:3] = []
+        return []
+    return [("lost-write", "", "", ("producer-0",), 3, 3, 1), ("delivered-then-lost", "", "", (A,), 3, 3, 1)]
+
+
+@case
 def an_offset_with_two_contents(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, b = two(h)
     a.revoked(4)
@@ -324,6 +335,14 @@ def a_loop_over_one_offset(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a.commit(7, 7)
     a.close(39)
     return [("redelivery-loop", "count", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_loop_with_faults_around_it(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Each step may make a record come again, and back to whom it was taken from."""
+    told = a_loop_over_one_offset(h, True)
+    h.fault("move_coordinator", 3.5 if not wrong else 5.5)
+    return told if wrong else []
 
 
 @case

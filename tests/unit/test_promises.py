@@ -62,7 +62,7 @@ ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership()
         (Ownership(), "early-assignment", "", "zombie", "permitted"),
         (Ownership(), "needless-revocation", "", "", "violation"),
         (Ownership(), "needless-revocation", "", ACT, "permitted"),
-        (Ownership(), "lost-told-as-revoked", "UNKNOWN_MEMBER_ID", "", "violation"),
+        (Ownership(), "lost-told-as-revoked", "UNKNOWN_MEMBER_ID", "", "note"),
         (Ownership(), "duplicate-instance", "", "", "violation"),
         (Progress(), "orphaned-partition", "", "", "violation"),
         (Progress(), "orphaned-partition", "", "no leader", "permitted"),
