@@ -125,8 +125,8 @@ class Injector:
         event = self._events.begin(EventKind.FAULT, detail=detail)
         try:
             injection = step.fault.inject(self._world, target)
-        except FencepostError as error:
-            evidence = Evidence(False, now_ns(), f"could not be injected: {error}")
+        except Exception as error:  # a defect of one fault is that step's, and the others go on
+            evidence = Evidence(False, now_ns(), f"could not be injected: {_told(error)}")
         else:
             self._in_effect.append(_InEffect(step, target, injection, detail))
             self._disturbed.update(target.members)
@@ -165,7 +165,7 @@ class Injector:
             entry.injection.undo()
             evidence = entry.injection.healed()
         except Exception as error:  # a defect of one fault must not keep the others from being undone
-            evidence = Evidence(False, now_ns(), f"could not be undone: {error}")
+            evidence = Evidence(False, now_ns(), f"could not be undone: {_told(error)}")
             _LOG.warning("step %d %s", entry.step.step, evidence.what)
         still_hit = {m for other in self._in_effect for m in other.target.members}
         self._disturbed.difference_update(set(entry.target.members) - still_hit)
@@ -185,8 +185,16 @@ class Injector:
 def _proof(injection: Injection) -> Evidence:
     try:
         return injection.proven()
-    except FencepostError as error:  # a witness should not raise; the step stays in effect, and must be healed
-        return Evidence(False, now_ns(), f"could not be proven: {error}")
+    except Exception as error:  # a witness should not raise; the step stays in effect, and must be healed
+        return Evidence(False, now_ns(), f"could not be proven: {_told(error)}")
+
+
+def _told(error: Exception) -> str:
+    """What went wrong; the type of an error too that was not made for people."""
+    if isinstance(error, FencepostError):
+        return str(error)
+    _LOG.warning("a fault failed", exc_info=error)
+    return f"{type(error).__name__}: {error}"
 
 
 def _describe(step: Step) -> dict[str, Any]:

@@ -194,10 +194,18 @@ def test_a_step_that_comes_late_has_its_whole_window_to_find_a_target(perform, c
     assert fault.diary == ["pause hits member-0"]
 
 
-def test_a_witness_that_fails_leaves_the_step_unproven_and_it_is_healed_all_the_same(perform):
-    fault = Scripted("pause", proves=WaitTimeout("no broker answered"))
+@pytest.mark.parametrize(
+    ("error", "told"),
+    [
+        (WaitTimeout("no broker answered"), "no broker answered"),
+        (ProcessLookupError("no such process"), "ProcessLookupError: no such process"),
+    ],
+    ids=["of Fencepost", "of the system"],
+)
+def test_a_witness_that_fails_leaves_the_step_unproven_and_it_is_healed_all_the_same(perform, error, told):
+    fault = Scripted("pause", proves=error)
     injector, _, events = perform(at(0, fault, member(0), heal_after=0))
     until_finished(injector)
     assert fault.diary == ["pause hits member-0", "pause undone"]
     assert [(e["kind"], e["outcome"]) for e in events()] == [("fault", "info"), ("healed", "ok")]
-    assert events()[0]["detail"]["evidence"]["what"] == "could not be proven: no broker answered"
+    assert events()[0]["detail"]["evidence"]["what"] == f"could not be proven: {told}"
