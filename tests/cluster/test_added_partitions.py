@@ -12,6 +12,7 @@ import pytest
 from confluent_kafka.admin import AdminClient, NewPartitions
 
 from fencepost import runner
+from fencepost.clock import eventually
 from fencepost.clusters import local
 from fencepost.phases import Progress
 from fencepost.scenario import Group, Scenario, Topic
@@ -20,6 +21,23 @@ from fencepost.workloads import PollLoop
 pytestmark = pytest.mark.cluster
 
 RECORDS = 50
+
+
+def write(bootstrap: str) -> None:
+    """All records, as soon as every broker has heard of the partition: one that has not would let them fail."""
+
+    def known() -> bool:
+        clients = [AdminClient({"bootstrap.servers": server}) for server in bootstrap.split(",")]
+        return all(2 in client.list_topics("orders", timeout=10).topics["orders"].partitions for client in clients)
+
+    eventually(known, 60, "every broker to know the added partition")
+    answers: list[Any] = []
+    producer = ck.Producer({"bootstrap.servers": bootstrap})
+    for number in range(RECORDS):
+        key = str(number).encode()
+        producer.produce("orders", b"value", key, partition=2, on_delivery=lambda error, _: answers.append(error))
+    assert producer.flush(20) == 0
+    assert answers == [None] * RECORDS
 
 
 def test_the_members_record_it_and_the_run_knows_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -34,13 +52,9 @@ def test_the_members_record_it_and_the_run_knows_its_number(tmp_path: Path, monk
         if progress.phase != "chaos" or added:
             return
         added.append("orders")
-        servers = {"bootstrap.servers": clusters[0].bootstrap()}
-        admin = AdminClient(servers)
+        admin = AdminClient({"bootstrap.servers": clusters[0].bootstrap()})
         admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(20)
-        producer = ck.Producer({**servers, "topic.metadata.refresh.interval.ms": 100})
-        for number in range(RECORDS):
-            producer.produce("orders", b"value", str(number).encode(), partition=2)
-        assert producer.flush(20) == 0
+        write(clusters[0].bootstrap())
 
     monkeypatch.setitem(runner.BACKENDS, "local", (start, local.ABILITIES))
     scenario = Scenario(
