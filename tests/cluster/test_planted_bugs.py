@@ -70,6 +70,8 @@ BUGS = {
     # A little below the committed offset: what was done is done again.
     "wrong-start": (MOVES, {"planted_bug": "wrong-start"}, (SUSPECT,), {"wrong-start", "redelivery-below-commit"}),
 }
+# Who begins too low commits what it did again; whether in time to take the group back depends on when it commits.
+MAY_FOLLOW = {"wrong-start": {"commit-regression"}}
 
 
 def each_protocol():
@@ -94,7 +96,7 @@ def test_a_planted_bug_is_found_under_its_kind_and_the_member_is_named(chaos, mo
         change = {**change, "planted_in": planted_in}
     verdict = chaos.run(under(protocol, replace(scenario, workload=replace(scenario.workload, **change)))).verdict
     found = violations(verdict)
-    assert {f.kind for f in found} == kinds
+    assert kinds <= {f.kind for f in found} <= kinds | MAY_FOLLOW.get(bug, set())
     assert verdict.validity is Validity.INVALID
     blamed = {example["members"][0] for f in found for example in f.examples}
     assert {name.partition(".")[0] for name in blamed} == {f"member-{member}" for member in planted_in}
