@@ -65,7 +65,8 @@ class EventKind(StrEnum):
     # Written by the harness (actor = "harness", unless another is named).
     PHASE = "phase"  # detail: name
     LAUNCHED = "launched"  # actor = incarnation; the process was started; detail: pid, slot, member
-    ENDED = "ended"  # actor = incarnation; the process was reaped; detail: exit_code, how (closed | killed | crashed)
+    ENDED = "ended"  # actor = incarnation; the process was reaped; detail: exit_code, how: closed and killed as it was
+    # asked to or made to by the harness, else crashed
     FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason

@@ -26,7 +26,6 @@ from fencepost_member.events import EventLog
 
 START_S = 30.0
 KILL_S = 10.0
-CRASHES = {signals.SIGSEGV, signals.SIGABRT, signals.SIGBUS, signals.SIGILL, signals.SIGFPE}  # its own doing
 
 
 @dataclass(frozen=True)
@@ -65,6 +64,7 @@ class Incarnation:
         self.live = LiveEvents(home.history / "events" / f"{actor}.jsonl")
         self._events, self._lock = home.events, threading.Lock()
         self._exit_code: int | None = None
+        self._sent: set[int] = set()
         file = home.owner.directory / "config" / f"{actor}.json"
         file.parent.mkdir(mode=0o700, exist_ok=True)
         file.write_text(json.dumps({**config, "actor": actor, "run": str(home.history)}, indent=1), encoding="utf-8")
@@ -84,9 +84,15 @@ class Incarnation:
                 code = self._process.poll()
                 if code is not None:
                     self._exit_code = int(code)
-                    how = "closed" if code == 0 else "killed" if code < 0 and -code not in CRASHES else "crashed"
-                    self._events.note(EventKind.ENDED, actor=self.actor, detail={"exit_code": int(code), "how": how})
+                    detail = {"exit_code": int(code), "how": self._how(int(code))}
+                    self._events.note(EventKind.ENDED, actor=self.actor, detail=detail)
             return self._exit_code
+
+    def _how(self, code: int) -> str:
+        """Who ends unasked ended by itself, whatever the code says: a clean exit as well, and the kernel's SIGKILL."""
+        if code == 0:
+            return "closed" if self._sent & {signals.SIGTERM, signals.SIGINT} else "crashed"
+        return "killed" if -code in self._sent else "crashed"
 
     @property
     def pid(self) -> int | None:
@@ -108,6 +114,7 @@ class Incarnation:
         """Send a signal; nothing happens when it has ended."""
         with self._lock:
             if self._exit_code is None and self._process.poll() is None:
+                self._sent.add(number)
                 self._process.send_signal(signals.Signals(number))
 
     def wait_ended(self, within_s: float) -> int:

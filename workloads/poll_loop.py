@@ -15,6 +15,7 @@ COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PLANTED_BUGS = (
     *("", "seek-back", "out-of-order", "stale-backlog"),
     *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start"),
+    *("die-silently",),
 )
 
 
@@ -28,7 +29,8 @@ class PollLoop:
         commit_every_ms: how often ``after-processing`` and ``auto`` commit.
         handler_ms: how long a record's handler takes.
         batch: records that one poll may return; 1 polls singly.
-        rate_hz: records written per second, all producers together; 0: as fast as they can.
+        rate_hz: records written per second, all producers together; 0: as fast as they can. The members must be able
+            to handle them.
         keys: different keys; one key is always in one partition.
         value_bytes: size of a record's value.
         producers: producer processes.
@@ -37,7 +39,7 @@ class PollLoop:
             records of partitions that it gave up), ``off-by-one`` (commits the last offset it finished instead of the
             next), ``commit-ahead`` (commits a poll before it processes it), ``foreign-commit`` (commits a partition
             that it never owned), ``late-commit`` (commits a partition that it gave up), ``wrong-start`` (begins before
-            the committed offset). Empty: a correct member.
+            the committed offset), ``die-silently`` (ends in the middle of its work). Empty: a correct member.
         planted_in: the members that have the planted bug; empty: all.
     """
 
@@ -69,8 +71,18 @@ class PollLoop:
                 raise ScenarioError(f"{name} is {getattr(self, name)!r}, it cannot be negative")
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``."""
-        return next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
+        """See ``Names``. Members that cannot do the work are lacking too: what they leave is not the group's fault."""
+        return next(filter(None, map(inventory.lacks_member, self.planted_in)), "") or self._overload(inventory)
+
+    def _overload(self, inventory: Inventory) -> str:
+        able = min(inventory.members, sum(inventory.topics.values()))
+        work = self.rate_hz * self.handler_ms / 1000
+        if not self.handler_ms or (self.rate_hz and work < able):
+            return ""
+        if not self.rate_hz:
+            return f"rate_hz is 0, as fast as they can, which no handler of {self.handler_ms:g} ms keeps up with"
+        a_record = f"{self.rate_hz:g} records/s of {self.handler_ms:g} ms each"
+        return f"{a_record} are {work:g} s of work a second, and {able} members have less than {able} s for it"
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, NS, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, Life, Step, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
@@ -105,26 +105,33 @@ def _ended(tables: Tables, incarnation: str, by_ns: int) -> bool:
 
 
 def dead_member(tables: Tables) -> Iterator[Sighting]:
-    """``dead-member``: a member ended by itself, and no fault of the plan had killed or stopped it, or a life before.
+    """``dead-member``: a member ended by itself, and no fault of the plan had killed or stopped it.
 
-    (A static member that comes back before its dead life's session is over is refused, KIP-848: that is the fault's.)
+    Nor a life before it, where its client gave up: a static member that comes back before its dead life's session is
+    over is refused (KIP-848), and that is the fault's.
 
-    Its life ended by ``crashed``: neither closed nor killed from outside, and after the warm-up: where a group never
-    worked there was no progress to lose. members: the incarnation; cause: the error for which its client gave up, if it
-    did; times: its last sign and its end.
+    Its life ended by ``crashed``: the harness neither asked it to end nor killed it (the kernel may have, for want of
+    memory), and after the warm-up: where a group never worked there was no progress to lose. members: the incarnation;
+    cause: the error for which its client gave up, else the signal that ended it, if any; times: its last sign and its
+    end.
     """
     worked_ns = tables.phases.get("warm-up", Window(0, 0)).end_ns or FOREVER
     for life in tables.lives.values():
         alone = life.how == "crashed" and life.ended_ns > worked_ns
-        if alone and not any(_hit(step, life.incarnation, life.ended_ns) for step in tables.steps):
+        if alone and not any(_ended_by(step, life) for step in tables.steps):
             times = (life.last_sign_ns or life.started_ns, life.ended_ns)
-            yield Sighting("dead-member", -1, (life.incarnation,), life.fatal, "", -1, *times)
+            yield Sighting("dead-member", -1, (life.incarnation,), life.fatal or life.signal, "", -1, *times)
 
 
-def _hit(step: Step, incarnation: str, by_ns: int) -> bool:
-    member = incarnation.rpartition(".")[0]
-    hit = any(name.rpartition(".")[0] == member for name in step.members)
-    return step.fault in ("kill", "bounce") and hit and step.begun_ns <= by_ns
+def _ended_by(step: Step, life: Life) -> bool:
+    """Whether a step ended a life, or one before it of the same member, which its client could not come back from."""
+    member = life.incarnation.rpartition(".")[0]
+    before = bool(life.fatal) and any(name.rpartition(".")[0] == member for name in step.members)
+    return (
+        step.fault in ("kill", "bounce")
+        and step.begun_ns <= life.ended_ns
+        and (before or life.incarnation in step.members)
+    )
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

@@ -69,8 +69,11 @@ def _restless(t: Telling) -> str:
 
 
 def _dead(t: Telling) -> str:
-    gave_up = f"; its client had given up ({t.a.cause})" if t.a.cause else ""
-    return f"{t.who} ended by itself at {t.at(t.a.to_ns)}; its last sign was at {t.at(t.a.from_ns)}{gave_up}"
+    life = t.tables.lives.get(t.who)
+    by_signal = life is not None and not life.fatal and life.signal
+    way = f"was ended by {t.a.cause}, which the harness never sent," if by_signal else "ended by itself"
+    gave_up = f"; its client had given up ({t.a.cause})" if t.a.cause and not by_signal else ""
+    return f"{t.who} {way} at {t.at(t.a.to_ns)}; its last sign was at {t.at(t.a.from_ns)}{gave_up}"
 
 
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {

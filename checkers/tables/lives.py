@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from signal import Signals
 from typing import Any
 
 from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Stray, Window
@@ -90,7 +91,8 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
         if kind == EventKind.ERROR and detail.get("fatal"):
             life = replace(life, fatal=life.fatal or str(event["error"] or "unknown"))
         if kind == EventKind.ENDED:
-            life = replace(life, ended_ns=event["end_ns"] or event["begin_ns"], how=str(detail.get("how") or "crashed"))
+            how, signal = str(detail.get("how") or "crashed"), _signal(detail.get("exit_code"))
+            life = replace(life, ended_ns=event["end_ns"] or event["begin_ns"], how=how, signal=signal)
         if own:
             life = replace(life, last_sign_ns=max(life.last_sign_ns, event["begin_ns"], event["end_ns"]))
         found[actor] = life
@@ -101,6 +103,16 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
                 window = Window(step.proven_ns, step.undone_ns or life.ended_ns or FOREVER)
                 found[actor] = replace(life, paused=(*life.paused, window))
     return found
+
+
+def _signal(exit_code: Any) -> str:
+    """The signal behind an exit code of ``subprocess``, which is negative then; empty: none."""
+    if not isinstance(exit_code, int) or exit_code >= 0:
+        return ""
+    try:
+        return Signals(-exit_code).name
+    except ValueError:
+        return f"signal {-exit_code}"
 
 
 def _member_number(actor: str) -> int:

@@ -47,11 +47,11 @@ class Partition:
 
 @dataclass(frozen=True)
 class Life:
-    """One incarnation. ``how`` it ended: closed, killed, crashed; empty: it lives on.
+    """One incarnation. ``how`` it ended: closed or killed by the harness, crashed by itself; empty: it lives on.
 
     Attributes:
         last_sign_ns: its last own event. ended_ns: its process was reaped. paused: when it was proven to stand still.
-        instance_id: its static id; empty: it has none. fatal: the error for which its client gave up; empty: none.
+        instance_id: its static id. fatal: the error for which its client gave up. signal: what ended it. Empty: none.
     """
 
     incarnation: str
@@ -64,6 +64,7 @@ class Life:
     paused: tuple[Window, ...] = ()
     instance_id: str = ""
     fatal: str = ""
+    signal: str = ""
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,8 @@
 
 ``off-by-one``, ``commit-ahead``, ``foreign-commit``, ``late-commit``, ``wrong-start``
     See ``planted_commits``.
+``die-silently``
+    See ``planted_progress``.
 
 One planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.
 """
@@ -26,6 +28,7 @@ from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, rows
 from fencepost_member.planted_commits import BUGS as COMMIT_BUGS
 from fencepost_member.planted_commits import Correct, Work
+from fencepost_member.planted_progress import BUGS as PROGRESS_BUGS
 
 SEEK_EVERY_S = 1.0
 SEEK_RECORDS = 10
@@ -117,4 +120,5 @@ BUGS = {
     "out-of-order": OutOfOrder,
     "stale-backlog": StaleBacklog,
     **COMMIT_BUGS,
+    **PROGRESS_BUGS,
 }

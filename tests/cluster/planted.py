@@ -103,6 +103,7 @@ BUGS: Mapping[str, Bug] = {
         of_member("wrong-start"),
         may_follow={"commit-regression"},
     ),
+    "die-silently": Bug(MOVES, {"dead-member"}, of_member("die-silently")),
 }
 
 

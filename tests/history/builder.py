@@ -215,9 +215,9 @@ class MemberTeller:
         self.history.ended(self.name, at + 0.01, "closed")
         self.history.removes(self, at + 0.005)
 
-    def die(self, at: float, how: str = "killed") -> None:
+    def die(self, at: float, how: str = "killed", exit_code: int = 0) -> None:
         """Reaped at ``at``."""
-        self.history.ended(self.name, at, how)
+        self.history.ended(self.name, at, how, exit_code)
 
     def _event(self, kind: str, at: float, end: float | None, *, tp: int | None = None, **fields: Any) -> None:
         offset = fields.pop("offset", None)
@@ -304,9 +304,10 @@ class HistoryBuilder:
         self.members.append(teller)
         return teller
 
-    def ended(self, name: str, at: float, how: str) -> None:
+    def ended(self, name: str, at: float, how: str, exit_code: int = 0) -> None:
         """A process was reaped."""
-        self.harness.note("ended", actor=name, detail={"exit_code": 0, "how": how}, begin_ns=ns(at), end_ns=ns(at))
+        detail = {"exit_code": exit_code, "how": how}
+        self.harness.note("ended", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
 
     def accepts(self, offset: int | None, at: float, tp: int = 0) -> None:
         """The coordinator writes a commit (None: it deletes it)."""

@@ -452,7 +452,12 @@ def rounds_without_end(h: HistoryBuilder, way: str) -> None:
 
 
 @case(
-    ("dead-member", "", "", (A,)), "closed", "killed", "a fault's", "a fault's before", "lives", "while the group forms"
+    ("dead-member", "", "", (A,)),
+    "closed",
+    "killed",
+    "a fault's",
+    "lives",
+    "while the group forms",
 )
 def a_member_ends_by_itself(h: HistoryBuilder, way: str) -> None:
     a, _ = members(h)
@@ -461,21 +466,35 @@ def a_member_ends_by_itself(h: HistoryBuilder, way: str) -> None:
         h.phases["warm-up"] = (0.0, 6.0)
     if way == "a fault's":
         h.fault("bounce", 4, members=(A,))
-    if way == "a fault's before":  # which ended the life before this one
-        h.fault("kill", 0.5, members=("member-0.0",))
     if way == "closed":
         a.close(5)
     elif way != "lives":
         a.die(5, "killed" if way == "killed" else "crashed")
 
 
-@case(("dead-member", "FENCED_INSTANCE_ID", "", (A,)), "stopped by a fault", "a fault after it=-")
+@case(("dead-member", "SIGKILL", "", (A,)), "the harness's own", "a fault of an earlier life=-")
+def a_member_that_the_kernel_kills(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.assigned(1)
+    a.die(5, "killed" if way == "the harness's own" else "crashed", -9)
+    if way != "wrong":
+        h.fault("kill", 0.5, members=("member-0.0",))
+
+
+@case(
+    ("dead-member", "FENCED_INSTANCE_ID", "", (A,)),
+    "stopped by a fault",
+    "a fault before",
+    "a fault after it=-",
+)
 def a_client_gives_up(h: HistoryBuilder, way: str) -> None:
     a, _ = members(h)
     a.assigned(1)
     a.gives_up("FENCED_INSTANCE_ID", 3)
     a.die(4, "crashed")
-    if way != "wrong":
+    if way == "a fault before":  # which ended the life before this one
+        h.fault("kill", 0.5, members=("member-0.0",))
+    elif way != "wrong":
         h.fault("bounce", 3.5 if way == "stopped by a fault" else 5, members=(A,))
 
 

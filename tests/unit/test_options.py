@@ -152,6 +152,15 @@ def test_annotations_that_cannot_be_resolved_check_nothing() -> None:
         ({"schedule": [at(9, MoveCoordinator())], "chaos_s": 8}, "over only after 9 s, but .* chaos_s = 8"),
         ({"schedule": [every(1e-9, MoveCoordinator(), until_s=100)]}, "fires more than 10000 times"),
         ({"workload": PollLoop(planted_bug="seek-back", planted_in=(3,))}, "the workload: there is no member 3"),
+        (
+            {"workload": PollLoop(rate_hz=750, handler_ms=4)},
+            "the workload: 750 records/s of 4 ms each are 3 s of work a second, and 3 members have less than 3 s",
+        ),
+        (
+            {"topics": [Topic("orders", 2)], "workload": PollLoop(rate_hz=600, handler_ms=4)},
+            "and 2 members have less than 2 s for it",
+        ),
+        ({"workload": PollLoop(rate_hz=0, handler_ms=4)}, "rate_hz is 0, as fast as they can, which no handler of 4"),
         ({"topics": [Topic("orders"), Topic("orders")]}, "the topic orders is there twice"),
         ({"topics": [Topic("a.b"), Topic("a_b")]}, "a.b and a_b differ in dots and underscores alone"),
         ({"chaos_s": 0}, "needs chaos_s above 0"),

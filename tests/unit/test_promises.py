@@ -68,6 +68,7 @@ ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership()
         (Progress(), "orphaned-partition", "", "no leader", "permitted"),
         (Progress(), "never-stable", "", "", "violation"),
         (Progress(), "dead-member", "FENCED_INSTANCE_ID", "", "violation"),
+        (Progress(), "dead-member", "SIGKILL", "", "violation"),
         (Commits(), "commit-ahead", "", "", "violation"),
         (Commits("before-processing"), "commit-ahead", "", "", "permitted"),
         (Commits("before-processing"), "wrong-start", "seek", "", "violation"),

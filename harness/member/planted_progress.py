@@ -1,0 +1,49 @@
+"""Members that stop getting on, on purpose. See ``planted``, which names them.
+
+``die-silently``
+    A while after its first records its process is gone in the middle of its work, with exit code 0 and not a word:
+    no commit, no farewell to the group.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from typing import Any
+
+from fencepost_member.events import EventLog
+from fencepost_member.ownership import Ownership
+from fencepost_member.planted_commits import Correct, Work
+
+AFTER_S = 4.0  # after the first records: the group has long been warm then
+
+
+class _Late(Correct):
+    """Turns bad once, in the middle of its work; ``_turn`` says how."""
+
+    def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
+        """It has seen no record yet."""
+        super().__init__(adapter, events, ownership)
+        self._due_s = 0.0
+
+    def arrange(self, work: Work) -> Work:
+        """As it should be, until its time has come."""
+        if work:
+            self._due_s = self._due_s or time.monotonic() + AFTER_S
+            if time.monotonic() >= self._due_s:
+                self._due_s = float("inf")
+                self._turn()
+        return work
+
+    def _turn(self) -> None:
+        raise NotImplementedError
+
+
+class DieSilently(_Late):
+    """See the module."""
+
+    def _turn(self) -> None:
+        os._exit(0)
+
+
+BUGS = {"die-silently": DieSilently}
