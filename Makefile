@@ -8,10 +8,14 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 TREE := build/typecheck
 
-.PHONY: demo test lint format nightly bench doctor constraints clean
+.PHONY: demo demonstrations test lint format nightly bench doctor constraints clean
 
 demo: $(INSTALLED)
 	$(BIN)/fencepost run demo
+
+# The ten histories in which Jepsen's checker looks away, as run folders with reports: build/demonstrations/index.html.
+demonstrations: $(INSTALLED)
+	@PYTHONPATH=tests $(BIN)/python -m history.beyond_jepsen build/demonstrations
 
 test: lint
 	$(BIN)/pytest --chaos -m "not slow"

@@ -245,8 +245,9 @@ class HistoryBuilder:
         config: Mapping[str, Any] | None = None,
         protocol: str = "",
         workload: Mapping[str, Any] | None = None,
+        name: str = "history",
     ) -> None:
-        self.run = RunFolder.create(folder, "history", 1)
+        self.run, self.name = RunFolder.create(folder, name, 1), name
         self.partitions = [TopicPartition(TOPIC, n) for n in range(partitions)]
         self.promises = list(promises)
         self.min_records, self.keys, self.classic, self.config = min_records, keys, classic, dict(config or {})
@@ -438,7 +439,7 @@ class HistoryBuilder:
         for log in (self.harness, *(m.events for m in self.members)):
             log.close()
         group = {"config": self.config, "protocol": self.protocol}
-        scenario = {"name": "history", "group": group, "workload": self.workload, "promises": self.promises}
+        scenario = {"name": self.name, "group": group, "workload": self.workload, "promises": self.promises}
         self.run.write_json("scenario.json", {"scenario": {**scenario, "min_records": self.min_records}, "seed": 1})
         self.run.write_json("plan.json", {"seed": 1, "steps": self.steps})
         self.run.write_json("history/clock.json", {"pairs": [[ORIGIN_NS, ORIGIN_NS + WALL_AHEAD_NS]]})
