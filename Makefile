@@ -8,7 +8,7 @@ BIN := .venv/bin
 INSTALLED := .venv/installed
 TREE := build/typecheck
 
-.PHONY: demo demonstrations test lint format nightly bench doctor constraints clean
+.PHONY: demo demonstrations claims test lint format nightly bench doctor constraints clean
 
 demo: $(INSTALLED)
 	$(BIN)/fencepost run demo
@@ -16,6 +16,10 @@ demo: $(INSTALLED)
 # The ten histories in which Jepsen's checker looks away, as run folders with reports: build/demonstrations/index.html.
 demonstrations: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m history.beyond_jepsen build/demonstrations
+
+# The table of claims, as Markdown: kind of finding x rule, history, near miss, planted bug.
+claims: $(INSTALLED)
+	@PYTHONPATH=tests $(BIN)/python -m claims
 
 test: lint
 	$(BIN)/pytest --chaos -m "not slow"
