@@ -5,7 +5,7 @@ rules begin with a screen that costs a few operations per record and is silent f
 through is looked at exactly. Every rule does for one task what the rule of its name in the oracle does for a run.
 
 A partition of many million records is several tasks. What they cannot see alone (work that overlaps in time, keys
-over the edge of a range) they tell of in tallies, from which ``seams`` makes further tasks, as a rule none.
+and sends over the edge of a range) they tell of in tallies, from which ``seams`` makes further tasks, as a rule none.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fencepost.checkers.kernel import commits, delivery, keys, repeats, streams, stuck, times
+from fencepost.checkers.kernel import commits, delivery, keys, repeats, streams, stuck, times, writes
 from fencepost.checkers.kernel.columns import Files
 from fencepost.checkers.kernel.part import Judged, Part
 from fencepost.checkers.kernel.ranges import Task
@@ -23,6 +23,7 @@ from fencepost.checkers.kernel.tallies import Label, Tallies
 _LOG = logging.getLogger(__name__)
 Rule = Callable[[Part], None]
 
+SENDS = ("duplicate-write", "nonmonotonic-send")
 OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.facts: (),
     delivery.lost_write: ("lost-write",),
@@ -39,6 +40,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     commits.fenced_and_carried_on: ("fenced-and-carried-on",),
     times.processing_overlap: ("processing-overlap",),
     times.stale_work: ("stale-backlog", "processing-after-revocation"),
+    writes.landed: SENDS,
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),
@@ -54,6 +56,7 @@ RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
     "stuck": STUCK,
     "keys": {keys.key_order: ("key-order",)},
     "overlap": {times.processing_overlap: ("processing-overlap",)},
+    "sends": {writes.landed: SENDS},
 }
 
 

@@ -111,7 +111,7 @@ def _among_sends(part: Part, which: Array) -> Array:
     rows = part.rows.take(which)
     wanted = list(zip(rows.key.tolist(), rows.writer.tolist(), rows.seq.tolist(), strict=True))
     sent: set[tuple[int, int, int]] = set()
-    for sends in part.sends():
+    for sends in part.sends("key", "writer", "seq"):
         near = np.isin(sends["seq"], rows.seq)
         sent.update(zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True))
     return np.array([record in sent for record in wanted], bool)

@@ -233,10 +233,10 @@ class Part:
     def _whole_log(self) -> Columns:
         return _joined([part for _, part in self.files.read(self.task.whole(), "log", ["offset"])], ["offset"])
 
-    def sends(self) -> Iterator[Columns]:
-        """All sends of the partition, of whatever outcome and offset."""
+    def sends(self, *names: str) -> Iterator[Columns]:
+        """Columns of all sends of the partition, of whatever outcome and offset; ``offset`` is one of them."""
         for folder in PRODUCED:
-            for _, columns in self.files.read(self.task.whole(), folder, LOG):
+            for _, columns in self.files.read(self.task.whole(), folder, ["offset", *names]):
                 yield columns
 
 

@@ -100,6 +100,17 @@ def _groups(folder: str, file: str, metadata: object) -> Iterator[Group]:
         yield Group(folder, file, number, tp.min, offset.min, offset.max, group.num_rows)
 
 
+def joined(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Ranges (or windows of time), each from one number to before another, joined where they overlap."""
+    found: list[tuple[int, int]] = []
+    for low, high in sorted(ranges):
+        if found and low < found[-1][1]:
+            before = found.pop()
+            low, high = before[0], max(before[1], high)
+        found.append((low, high))
+    return found
+
+
 def cut(groups: Sequence[Group], partitions: Iterable[int], width: int = WIDTH) -> list[Task]:
     """The tasks of a run, the largest first; together they cover every offset there is of each partition.
 

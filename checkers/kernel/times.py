@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.ranges import joined
 from fencepost.checkers.kernel.rows import Rows, Stream
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
@@ -56,7 +57,7 @@ def _spans(rows: Rows, worked: Array) -> Iterator[Span]:
 
 
 def meetings(spans: Iterable[Span]) -> tuple[Window, ...]:
-    """The windows in which spans of different incarnations meet, joined where they touch."""
+    """The windows in which spans of different incarnations meet, joined where they overlap."""
     found: list[Window] = []
     running: list[Span] = []
     for span in sorted(spans):
@@ -65,13 +66,7 @@ def meetings(spans: Iterable[Span]) -> tuple[Window, ...]:
         if ends:
             found.append(Window(span.begin_ns, max(ends)))
         running.append(span)
-    joined: list[Window] = []
-    for window in found:
-        if joined and window.begin_ns <= joined[-1].end_ns:
-            joined[-1] = Window(joined[-1].begin_ns, max(window.end_ns, joined[-1].end_ns))
-        else:
-            joined.append(window)
-    return tuple(joined)
+    return tuple(Window(*window) for window in joined(found))
 
 
 class _Pieces(NamedTuple):

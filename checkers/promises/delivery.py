@@ -30,6 +30,7 @@ class Delivery:
         "phantom": "safety",
         "delivered-then-lost": "safety",
         "inconsistent-offsets": "safety",
+        "duplicate-write": "safety",
         "redelivery-below-commit": "safety",
         "redelivery-loop": "safety",
         "rewind": "safety",
@@ -47,7 +48,7 @@ class Delivery:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        if excuse.startswith("declared act"):
+        if excuse.startswith("declared act") or (kind == "duplicate-write" and excuse):
             return "permitted"
         if self.level == "at-most-once":
             return "permitted" if kind == "unseen" and cause != "skipped" and excuse else "violation"

@@ -42,6 +42,12 @@ def _sentence(t: Telling) -> str:
     return f"{text if named else text[0].upper() + text[1:]}."
 
 
+def _landed(t: Telling, how: str) -> str:
+    sent = f" (sent {t.span})" if t.a.from_ns else ""
+    why = "; its client was not told to be idempotent" if t.a.excuse else ""
+    return f"{t.records}, by {t.who}{sent}, {how}{why}"
+
+
 def _unseen(t: Telling) -> str:
     passed, c, holder = "", t.passer, t.other
     if c:
@@ -150,6 +156,8 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
         f"{t.records} {t.were} produced, and delivered to {t.who} ({t.span}), but the log did not hold {t.them} at the "
         "audit"
     ),
+    "duplicate-write": lambda t: _landed(t, f"{t.were} in the log already, below"),
+    "nonmonotonic-send": lambda t: _landed(t, "landed behind what it sent later"),
     "inconsistent-offsets": lambda t: (
         f"{t.records} {t.were} delivered to {t.who} with another content than to {t.other} before ({t.span})"
     ),

@@ -6,33 +6,36 @@ from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, Task, task
+from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, Task, joined, task
 from fencepost.checkers.kernel.tallies import Label, Tallies
 from fencepost.checkers.kernel.times import Span, meetings
 
 
 class Range(NamedTuple):
-    """A range of offsets: when its first record was begun, and when its last one was finished (0: never)."""
+    """A range of offsets: the first and the last of what it holds (0: nothing).
+
+    Of keys that is when its first record was begun and its last one finished, of sends their numbers.
+    """
 
     low: int
     high: int
-    begun_ns: int
-    finished_ns: int
+    first: int
+    last: int
 
 
 def settle(tallies: Tallies, groups: Sequence[Group]) -> list[Task]:
     """The further tasks. What ranges found of keys alone becomes valid in ``tallies``, unless it is judged again."""
     again: list[Task] = []
-    joined: dict[int, list[Range]] = {}
+    crossing: dict[int, list[Range]] = {}
     for tp, ranges in _edges(tallies).items():
-        joined[tp] = [r for r in _joined(ranges) if all((r.low, r.high) != (one.low, one.high) for one in ranges)]
-        again += [task(groups, tp, r.low, r.high, "keys") for r in joined[tp]]
+        crossing[tp] = _crossing(ranges)
+        again += [task(groups, tp, r.low, r.high, "keys") for r in crossing[tp]]
     for (kind, tp, members, cause, of), numbers in list(tallies.items()):
         if kind == "#key-order":
             low = int(of.split()[0])
-            if not any(r.low <= low < r.high for r in joined.get(tp, ())):
+            if not any(r.low <= low < r.high for r in crossing.get(tp, ())):
                 tallies.put("key-order", tp, Label(members, cause), numbers)
-    return [*again, *_overlaps(tallies, groups)]
+    return [*again, *_overlaps(tallies, groups), *_sends(tallies, groups)]
 
 
 def _edges(tallies: Tallies) -> dict[int, list[Range]]:
@@ -44,16 +47,16 @@ def _edges(tallies: Tallies) -> dict[int, list[Range]]:
     return found
 
 
-def _joined(ranges: Sequence[Range]) -> list[Range]:
-    """Ranges belong together from the first one that finished something after a later one began something."""
+def _crossing(ranges: Sequence[Range]) -> list[Range]:
+    """Ranges belong together from the first one whose last comes after the first of a later one; those that do."""
     found: list[Range] = []
     for one in sorted(ranges):
-        while found and one.begun_ns and one.begun_ns < max(earlier.finished_ns for earlier in found):
-            last = found.pop()
-            begun_ns = min(one.begun_ns, last.begun_ns or one.begun_ns)
-            one = Range(last.low, one.high, begun_ns, max(one.finished_ns, last.finished_ns))
+        while found and one.first and one.first < max(earlier.last for earlier in found):
+            before = found.pop()
+            first = min(one.first, before.first or one.first)
+            one = Range(before.low, one.high, first, max(one.last, before.last))
         found.append(one)
-    return found
+    return [r for r in found if all((r.low, r.high) != (one.low, one.high) for one in ranges)]
 
 
 def _overlaps(tallies: Tallies, groups: Sequence[Group]) -> Iterator[Task]:
@@ -66,3 +69,20 @@ def _overlaps(tallies: Tallies, groups: Sequence[Group]) -> Iterator[Task]:
         windows = meetings(those)
         if windows:
             yield task(groups, tp, FIRST, LAST, "overlap", windows)
+
+
+def _sends(tallies: Tallies, groups: Sequence[Group]) -> Iterator[Task]:
+    """Where the numbers of a writer do not ascend: inside of a range, or from one to another."""
+    of_writer: dict[tuple[int, str], list[Range]] = defaultdict(list)
+    odd: dict[int, list[tuple[int, int]]] = defaultdict(list)
+    for (kind, tp, members, cause, _), numbers in tallies.items():
+        if kind == "#sends":
+            low, high = map(int, cause.split())
+            # From 1 on, and the last one's successor: a number that comes again in a later range is out of order, too.
+            of_writer[tp, members[0]].append(Range(low, high, numbers.first + 1, numbers.last + 2))
+            if numbers.count:
+                odd[tp].append((low, high))
+    for (tp, _), ranges in of_writer.items():
+        odd[tp] += [(r.low, r.high) for r in _crossing(ranges)]
+    for tp, those in odd.items():
+        yield from (task(groups, tp, low, high, "sends") for low, high in joined(those))

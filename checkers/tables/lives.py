@@ -115,6 +115,13 @@ def _signal(exit_code: Any) -> str:
         return f"signal {-exit_code}"
 
 
+def unguarded(events: Iterable[Event]) -> frozenset[int]:
+    """The writers that started, and whose client's settings do not say that it is idempotent (its default is not)."""
+    started = (e["detail"] for e in events if e["kind"] == EventKind.STARTED and "writer" in e["detail"])
+    settings = {int(detail["writer"]): detail.get("config") or {} for detail in started}
+    return frozenset(w for w, s in settings.items() if str(s.get("enable.idempotence", False)).lower() != "true")
+
+
 def _member_number(actor: str) -> int:
     """The 2 of ``member-2.1``; -1 for another kind of name."""
     number = actor.rpartition("-")[2].partition(".")[0]

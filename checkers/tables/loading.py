@@ -66,6 +66,7 @@ def load(run: Path) -> Tables:
         asked_commits=requests.commits(asked, who, numbers),
         fetched=requests.fetches(asked, who, numbers),
         heartbeats=requests.heartbeats(asked, who),
+        unguarded=lives.unguarded(events),
         damage=tuple(reader.damage),
     )
 

@@ -45,6 +45,7 @@ class Tables:
         leaders: (at_ns, uncertainty_ns, tp, leader) of every change of a leader, -1 = none.
         phases: the window of each phase by name; an end of 0 means that it never ended.
         broken_off: the phase in which the run was interrupted; empty when it went through.
+        unguarded: writers whose client was not told to be idempotent.
     """
 
     run: Path
@@ -69,6 +70,7 @@ class Tables:
     broken_off: str = ""
     terms: tuple[tuple[int, int, int], ...] = ()
     leaders: tuple[tuple[int, int, int, int], ...] = ()
+    unguarded: frozenset[int] = frozenset()
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
@@ -178,6 +180,10 @@ class Tables:
         """The excuse by a declared act on the partition that began before ``by_ns``; empty when there is none."""
         act = self.act_on(tp, by_ns)
         return f"declared act: {act}" if act else ""
+
+    def not_idempotent(self, writer: int) -> str:
+        """The excuse for a client that writes a record twice or late; empty when it was told to be idempotent."""
+        return "producer not idempotent" if writer in self.unguarded else ""
 
     def setting(self, name: str, default: str) -> str:
         """A setting of the group's clients."""

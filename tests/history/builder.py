@@ -290,6 +290,26 @@ class HistoryBuilder:
         self._next[tp] = first + count
         return range(first, first + count)
 
+    def lands_again(self, offset: int, tp: int = 0) -> int:
+        """The record at an offset lands a second time, at the end; where."""
+        again = self._next[tp]
+        self.content[tp, again] = self.content[tp, offset]
+        self.log += [r._replace(offset=again) for r in self.log if (r.tp, r.offset) == (tp, offset)]
+        self._next[tp] += 1
+        return again
+
+    def land_crossed(self, one: int, other: int, tp: int = 0) -> None:
+        """Two records land each at the other's offset."""
+        cross = {one: other, other: one}
+        self.content |= {(tp, cross[o]): self.content[tp, o] for o in cross}
+        for rows in (self.produced, self.log):
+            rows[:] = [r._replace(offset=cross.get(r.offset, r.offset)) if r.tp == tp else r for r in rows]
+
+    def producer(self, *, idempotent: object, writer: int = 0) -> None:
+        """A producer tells, as it starts, of its client's setting."""
+        detail = {"writer": writer, "config": {"enable.idempotence": idempotent}}
+        self.harness.note("started", actor=f"producer-{writer}", detail=detail, begin_ns=ns(0.1), end_ns=ns(0.1))
+
     def member(
         self, index: int, *, member_id: str = "", instance_id: str | None = None, at: float = 0.9
     ) -> MemberTeller:

@@ -176,4 +176,7 @@ def _tamper_with_log(h: HistoryBuilder, rng: random.Random) -> None:
 
 def replaced(record, rng: random.Random):
     """The record, now and then with another content."""
-    return record._replace(seq=record.seq + 1_000) if rng.random() < 0.05 else record
+    if rng.random() > 0.05:
+        return record
+    writer, seq = rng.choice([record.writer, 1, -1, 70_000]), record.seq + rng.choice([-3, -1, 0, 1_000])
+    return record._replace(writer=writer, seq=max(0, seq))

@@ -267,6 +267,19 @@ def _lose(g: _Group) -> None:
         g.h.log.pop(g.rng.randrange(len(g.h.log)))
 
 
+def _twice(g: _Group) -> None:
+    tp = g.rng.randrange(g.partitions)
+    if offsets := [r.offset for r in g.h.log if r.tp == tp]:
+        g.h.lands_again(g.rng.choice(offsets), tp)
+
+
+def _crossed(g: _Group) -> None:
+    tp = g.rng.randrange(g.partitions)
+    offsets = [r.offset for r in g.h.log if r.tp == tp]
+    if len(offsets) > 1:
+        g.h.land_crossed(*g.rng.sample(offsets, 2), tp)
+
+
 def _alien(g: _Group) -> None:
     tp = g.some()
     if tp is not None:
@@ -462,6 +475,10 @@ def _carry_on(g: _Group) -> None:
                 g.position[tp] = g.reached[tp] = offsets[-1] + 1
 
 
+def _unguarded(g: _Group) -> None:
+    g.h.producer(idempotent=g.rng.choice((False, "true")))
+
+
 def _behind(g: _Group) -> None:
     g.behind = 1
 
@@ -482,4 +499,5 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
     ),
     *(_loop, _act, _forget, _unassigned, _half_done, _leaderless),
     *(_commit_back, _commit_beyond, _write_late, _foreign, _untrue, _carry_on, _behind),
+    *(_twice, _crossed, _unguarded),
 )

@@ -120,6 +120,58 @@ def a_record_that_was_delivered_and_then_lost(h: HistoryBuilder, wrong: bool) ->
 
 
 @case
+def a_send_that_landed_twice(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    again = h.lands_again(9) if wrong else h.write(1, key=0)[0]
+    a.process([*range(6, 10), again], 15)
+    a.commit(11, 16)
+    a.close(39)
+    return [("duplicate-write", "", "", ("producer-0",), 10, 10, 1)] if wrong else []
+
+
+@case
+def a_send_that_landed_late(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Not: two producers' records."""
+    a, _ = two(h)
+    h.land_crossed(7, 8)
+    if not wrong:
+        h.log[7] = h.log[7]._replace(writer=1)
+        h.produced[7] = h.produced[7]._replace(writer=1)
+        h.content[0, 8] = (h.log[7].key, 1, h.log[7].seq)
+    rest(a, 6)
+    return [("nonmonotonic-send", "", "", ("producer-0",), 8, 8, 1)] if wrong else []
+
+
+@case
+def records_of_strangers_have_no_numbers(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    del h.produced[7:9]
+    for offset in (7, 8):
+        stranger = {"writer": 0 if wrong else -1, "seq": 9 if wrong else -1}
+        h.log[offset] = h.log[offset]._replace(**stranger)
+        h.content[0, offset] = (h.log[offset].key, *stranger.values())
+    rest(a, 6)
+    return [("duplicate-write", "", "", ("producer-0",), 8, 9, 2)] if wrong else []
+
+
+@case
+def sends_again_without_idempotence(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """What a client may do that was not told to be idempotent: a batch lands, is taken for lost, and lands again."""
+    a, _ = two(h)
+    h.producer(idempotent=False)
+    again = [h.lands_again(offset) for offset in (8, 9)] if wrong else [*h.write(2)]
+    late = h.write(2)
+    if wrong:
+        h.land_crossed(*late)
+    a.process([*range(6, 10), *again, *late], 15)
+    a.commit(14, 16)
+    a.close(39)
+    excuse = "producer not idempotent"
+    twice = ("duplicate-write", "", excuse, ("producer-0",), 10, 11, 2)
+    return [twice, ("nonmonotonic-send", "", excuse, ("producer-0",), 13, 13, 1)] if wrong else []
+
+
+@case
 def a_log_that_deleted_its_begin(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     rest(two(h)[0], 6)
     del h.log[3]
@@ -587,7 +639,7 @@ def a_hole_in_the_counters(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
 def a_write_that_another_record_replaced(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     rest(two(h)[0], 6)
     if wrong:
-        h.log[7] = h.log[7]._replace(seq=99)
+        h.log[7] = h.log[7]._replace(writer=9)
         return [("lost-write", "", "", ("producer-0",), 7, 7, 1), ("delivered-then-lost", "", "", (A,), 7, 7, 1)]
     return []
 

@@ -59,6 +59,16 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "log did not hold them at the audit.",
         ),
         (
+            of("duplicate-write", "producer-0", count=2),
+            "2 records of orders-0 (offsets 4 to 9), by producer-0 (sent from 3.000 s to 3.500 s), were in the log "
+            "already, below.",
+        ),
+        (
+            of("nonmonotonic-send", "producer-0", to=3, excuse="producer not idempotent"),
+            "Offset 4 of orders-0, by producer-0 (sent at 3.000 s), landed behind what it sent later; its client was "
+            "not told to be idempotent.",
+        ),
+        (
             of("phantom", A, count=2, to=3),
             "2 records of orders-0 (offsets 4 to 9) were delivered to member-0.1 (at 3.000 s), but nobody produced "
             "them and the log did not hold them at the audit.",

@@ -218,3 +218,16 @@ def test_an_empty_folder_has_empty_tables_and_tells_what_is_missing(tmp_path: Pa
         *("scenario", "plan", "clock", "partitions", "events", "delivered", "produced", "log"),
         *("offsets", "requests", "metadata", "host"),
     }
+
+
+@pytest.mark.parametrize(
+    ("setting", "unguarded"), [(True, False), ("true", False), (False, True), ("false", True), (None, True)]
+)
+def test_only_a_writer_that_told_so_is_known_not_to_be_idempotent(
+    tmp_path: Path, setting: object, unguarded: bool
+) -> None:
+    h = HistoryBuilder(tmp_path)
+    h.producer(idempotent=setting)
+    tables = load(h.seal())
+    assert bool(tables.not_idempotent(0)) == unguarded
+    assert not tables.not_idempotent(1)

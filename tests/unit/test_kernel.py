@@ -162,6 +162,32 @@ def test_ranges_that_cross_in_time_are_judged_again_together_with_all_between() 
     assert tallies["key-order", 0, ("a",), "", ""].count == 2  # of the first and the last range
 
 
+@pytest.mark.parametrize(
+    ("sends", "again"),
+    [
+        ([(0, "a", 0, 0, 5), (10, "a", 0, 6, 9)], []),
+        ([(0, "a", 0, 0, 6), (10, "a", 0, 6, 9)], [(0, 20)]),
+        ([(0, "a", 0, 4, 6), (10, "a", 0, 7, 9), (20, "a", 0, 5, 5), (30, "a", 0, 10, 11)], [(0, 30)]),
+        ([(0, "a", 0, 0, 6), (10, "b", 0, 6, 9)], []),
+        ([(0, "a", 1, 0, 6), (10, "a", 0, 7, 9)], [(0, 10)]),
+        (
+            [(0, "a", 0, 5, 6), (10, "a", 0, 5, 9), (10, "b", 0, 7, 9), (20, "b", 0, 8, 8), (30, "a", 2, 10, 11)],
+            [(0, 30), (30, 40)],
+        ),
+    ],
+    ids=["ascending", "one in two ranges", "late", "two writers", "inside", "two writers cross"],
+)
+def test_ranges_where_the_numbers_of_a_writer_do_not_ascend_are_judged_again(
+    sends: list[tuple[int, str, int, int, int]], again: list[tuple[int, int]]
+) -> None:
+    tallies = Tallies()
+    for low, writer, falls, first, last in sends:
+        tallies.put("#sends", 0, Label((writer,), f"{low} {low + 10}"), Numbers(falls, first, last))
+    assert [(task.rules, task.low, task.high) for task in settle(tallies, groups_of(50))] == [
+        ("sends", low, high) for low, high in again
+    ]
+
+
 def test_work_that_meets_in_time_is_judged_again() -> None:
     tallies = Tallies()
     tallies.put("#span", 0, Label(("a",), "0"), Numbers(from_ns=1, to_ns=10))

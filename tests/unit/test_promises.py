@@ -15,6 +15,7 @@ from fencepost.model import Severity
 
 DIED = "former owner died"
 IN_HAND = "in hand when its owner died"
+RETRIES = "producer not idempotent"
 ACT = "declared act: delete-records"
 ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership(), Ownership("processing"), Progress()]
 
@@ -42,6 +43,11 @@ ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership()
         (Delivery("at-most-once"), "unseen", "committed-unprocessed", "", "violation"),
         (Delivery("at-most-once"), "redelivery", "", DIED, "violation"),
         (Delivery("at-most-once"), "avoidable-redelivery", "", "", "violation"),
+        (Delivery(), "duplicate-write", "", "", "violation"),
+        (Delivery(), "duplicate-write", "", RETRIES, "permitted"),
+        (Delivery("at-most-once"), "duplicate-write", "", RETRIES, "permitted"),
+        (Order(), "nonmonotonic-send", "", "", "violation"),
+        (Order(), "nonmonotonic-send", "", RETRIES, "permitted"),
         (Order(), "key-order", "", "", "violation"),
         (Order(), "poll-skip", "seek", "", "violation"),
         (Order(), "poll-skip", "seek", ACT, "permitted"),

@@ -1,0 +1,49 @@
+"""Rules about how sends landed in the log: twice, or in another order than they were sent."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.tables.records import Logged
+
+if TYPE_CHECKING:
+    from fencepost.checkers.oracle import History, Rule
+
+
+def landed(history: History) -> Iterator[Sighting]:
+    """``duplicate-write``, ``nonmonotonic-send``: a writer's records of one partition, along the offsets of its log.
+
+    A writer numbers its send calls (``seq``) in the order in which it makes them. Of its visible records in one
+    partition (records of others, writer -1, are not looked at)
+
+    * each whose number an earlier one has is a ``duplicate-write``: the client or a broker wrote one call twice. Its
+      twin is looked for in the same partition only, for a client sends a call again to where it sent it first;
+    * each other one whose number is below that of an earlier one is a ``nonmonotonic-send``.
+
+    members: ``producer-<writer>``; offset: the record's; times: when the call was made (0: not known); excuse
+    ``producer not idempotent``: the writer told, when it started, that its client may do so.
+    """
+    sent_ns: dict[tuple[int, int, int], int] = {}
+    for p in history.records.produced:
+        call = (p.tp, p.writer, p.seq)
+        sent_ns[call] = min(p.sent_ns, sent_ns.get(call, p.sent_ns))
+    for tp, log in history.log.items():
+        of_writer: dict[int, list[Logged]] = defaultdict(list)
+        for record in log.values():
+            of_writer[record.writer].append(record)
+        for writer, records in of_writer.items():
+            known, highest = set[int](), -1
+            for record in records if writer >= 0 else ():
+                kind = "duplicate-write" if record.seq in known else "nonmonotonic-send"
+                if record.seq <= highest:
+                    at_ns = sent_ns.get((tp, writer, record.seq), 0)
+                    excuse = history.tables.not_idempotent(writer)
+                    yield Sighting(kind, tp, (f"producer-{writer}",), "", excuse, record.offset, at_ns, at_ns)
+                known.add(record.seq)
+                highest = max(highest, record.seq)
+
+
+RULES: dict[Rule, tuple[str, ...]] = {landed: ("duplicate-write", "nonmonotonic-send")}
