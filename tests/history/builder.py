@@ -193,7 +193,7 @@ class MemberTeller:
     def heartbeat(self, at: float, *, generation: int = 1, error: str | None = None) -> None:
         """A heartbeat that the coordinator answered, within 1 ms."""
         api = "HEARTBEAT" if self.history.classic else "CONSUMER_GROUP_HEARTBEAT"
-        times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": BLUR_NS}
+        times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": self.history.blur_ns}
         asked = {"api": api, "member_id": self.member_id, "generation": generation, "error": error}
         self.history.requests.append({**asked, **times})
 
@@ -269,6 +269,7 @@ class HistoryBuilder:
         }
         self.harness = EventLog(self.run.history / "events" / "harness.jsonl", "harness")
         self.term = 1
+        self.blur_ns = BLUR_NS  # the uncertainty of every time that a broker told
         self.log_starts: dict[int, int] = {}
         self._has: dict[str, set[int]] = {}
         self._known: set[str] = set()
@@ -354,7 +355,7 @@ class HistoryBuilder:
     ) -> None:
         """A line of a broker's request log, as ``fencepost.evidence.requests`` keeps it."""
         name, slot = self.partitions[tp], int(member.name.split("-")[1].split(".")[0])
-        times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": BLUR_NS}
+        times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": self.blur_ns}
         who = {"slot": slot, "client_id": member.name, "member_id": member_id}
         offsets = [[name.topic, name.partition, offset, error]]
         self.requests.append({"api": api, **who, **times, "error": error or None, "offsets": offsets})
@@ -368,7 +369,7 @@ class HistoryBuilder:
         """The coordinator forgets a member."""
         if self._has.pop(member.member_id, None) is not None:
             if self.classic:
-                self._assignment("", at)
+                self._assignment(member.member_id, at)
             else:
                 self._line(at, type="current", member_id=member.member_id, deleted=True)
 
@@ -447,7 +448,7 @@ class HistoryBuilder:
         """A leader change (-1: none)."""
         name = self.partitions[tp]
         where = {"topic": name.topic, "partition": name.partition, "leader": broker, "change": "leader"}
-        self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": BLUR_NS, **where})
+        self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": self.blur_ns, **where})
 
     def seal(self, without: Iterable[str] = (), sealed: bool = True) -> Path:
         """Write everything and seal it (unless ``sealed`` is False); ``without`` names files (below the run folder) to
@@ -488,14 +489,19 @@ class HistoryBuilder:
         return self.run.path
 
     def _number(self) -> None:
-        """Order, batches and the generations that were not told, in the order of the log."""
+        """Order, batches, and of classic groups all members and the generations that were not told, as the log goes."""
         first: dict[int, int] = {}
+        has: dict[str, Any] = {}
         generation = 0
         for order, line in enumerate(self.coordinator):
             line["order"] = order
             line["batch"] = first.setdefault(line["batch"], order)
             if line["type"] == "classic-group" and not line["deleted"]:
                 line["generation"] = generation = line["generation"] or generation + 1
+                told = line.pop("told")
+                has = told if line.pop("all") else {**has, **told}
+                members = ((m, assignment) for m, assignment in sorted(has.items()) if assignment is not None)
+                line["members"] = [{"member_id": m, "assignment": assignment} for m, assignment in members]
 
     def _write_records(self) -> None:
         history = self.run.history
@@ -518,14 +524,15 @@ class HistoryBuilder:
             given = {"assigned": self._names(self._has.get(member_id, ())), "pending_revocation": {}}
             self._line(at, type="current", member_id=member_id, deleted=False, epoch=1, state="STABLE", **given)
             return
-        members = [{"member_id": m, "assignment": self._names(tps)} for m, tps in sorted(self._has.items())]
-        self._line(at, type="classic-group", deleted=False, generation=generation, members=members)
+        has = {m: self._names(tps) for m, tps in self._has.items()}
+        told = {member_id: has.get(member_id)} if member_id else has
+        self._line(at, type="classic-group", deleted=False, generation=generation, told=told, all=not member_id)
 
     def _names(self, tps: Iterable[int]) -> dict[str, list[int]]:
         return {TOPIC: sorted(self.partitions[tp].partition for tp in tps)} if tps else {}
 
     def _line(self, at: float, **fields: Any) -> None:
-        times = {"at_ns": ns(at), "uncertainty_ns": BLUR_NS, "term": self.term}
+        times = {"at_ns": ns(at), "uncertainty_ns": self.blur_ns, "term": self.term}
         order = len(self.coordinator)
         batch = order if self._batch is None else self._batch
         self.coordinator.append({"order": order, "batch": batch, **times, **fields})

@@ -1,4 +1,5 @@
-"""Random lives of a group, as run folders: joins, hand-overs, deaths, zombies and faulty commits, drawn from a seed.
+"""Random lives of a group, as run folders: joins, hand-overs, deaths, zombies, retries, moves of the
+coordinator, faulty commits and uncertain clocks, drawn from a seed.
 
 ``tame`` histories are what correct members do under faults: nothing in them breaks at-least-once, order by key,
 ownership by assignment or progress. ``wild`` ones have anomalies of every kind planted into such lives, for finders to
@@ -42,6 +43,7 @@ class _Group:
         self.partitions = rng.randint(1, 3)
         options = {"promises": promises, "keys": rng.choice((1, 2, 5)), "classic": rng.random() < 0.5}
         self.h = HistoryBuilder(folder, self.partitions, config={"heartbeat.interval.ms": 500}, **options)
+        self.h.blur_ns = rng.choice((0, 500_000, 500_000, 20_000_000))
         self.t = 1.0
         self.crew: list[MemberTeller] = []
         self.owner: dict[int, MemberTeller] = {}
@@ -50,7 +52,8 @@ class _Group:
         self.committed: dict[int, int] = defaultdict(int)
         self.free_at: dict[int, float] = {}
         self.asleep: list[tuple[float, MemberTeller, list[Row]]] = []
-        self.steps = self.spawned = self.behind = 0
+        self.steps = self.spawned = 0
+        self.behind = int(rng.random() < wild / 2)  # 1: this group commits the last offset instead of the next
         for tp in range(self.partitions):
             for _ in range(rng.randint(1, 3)):
                 hole = rng.choice((0, 0, 2))
@@ -62,8 +65,8 @@ class _Group:
         for _ in range(self.rng.randint(5, 40)):
             self.tick()
             self.rng.choices(
-                (self.work, self.commit, self.hand_over, self.join, self.kill, self.freeze, self.leave),
-                weights=(10, 5, 3, 1, 1, 1, 1),
+                (self.work, self.commit, self.hand_over, self.join, self.kill, self.freeze, self.leave, self.move),
+                weights=(10, 5, 3, 1, 1, 1, 1, 1),
             )[0]()
             if self.rng.random() < self.wild:
                 self.rng.choice(_PLANTS)(self)
@@ -114,7 +117,12 @@ class _Group:
             self.commit_of(tp)
 
     def commit_of(self, tp: int) -> None:
-        """As a rule it works; or it is refused, or nobody hears the answer."""
+        """As a rule it works; or it is refused, or nobody hears the answer; or another try of it works."""
+        self.try_to_commit(tp)
+        if self.reached[tp] > self.committed[tp] and self.rng.random() < 0.5:
+            self.try_to_commit(tp)
+
+    def try_to_commit(self, tp: int) -> None:
         how = self.rng.choices(("ok", "fail", "info", "in doubt"), weights=(8, 1, 1, 1))[0]
         accepted = how in ("ok", "in doubt")
         outcome = None if how == "in doubt" else how
@@ -122,9 +130,10 @@ class _Group:
         more = {"logged": self.rng.random() < 0.9, "mode": self.rng.choice(("sync", "sync", "auto"))}
         if how == "in doubt":
             more["mode"] = "sync"  # the client itself tells only of answers
-        self.owner[tp].commit(self.reached[tp], self.t, tp, outcome=outcome, error=error, accepted=accepted, **more)
+        offset = max(0, self.reached[tp] - self.behind)
+        self.owner[tp].commit(offset, self.t, tp, outcome=outcome, error=error, accepted=accepted, **more)
         if accepted:
-            self.committed[tp] = self.reached[tp]
+            self.committed[tp] = offset
         self.t += 0.004
 
     def hand_over(self) -> None:
@@ -154,6 +163,16 @@ class _Group:
             self.free_at[tp] = self.t + 0.1
             self.t += 0.02
         member.close(self.t)
+
+    def move(self) -> None:
+        """The coordinator moves to another broker, which knows what the former one wrote."""
+        expect = "coordinator_moved" if self.owner else None  # else it writes nothing that shows it
+        self.h.fault("move_coordinator", self.t, step=self.steps, brokers=(1,), expect=expect)
+        self.steps += 1
+        self.h.term += 1
+        for tp, member in sorted(self.owner.items()):
+            self.h.gives(member, tp, self.t + 0.05)
+        self.t += 0.1
 
     def owned_by(self, member: MemberTeller) -> list[int]:
         return [tp for tp, owner in sorted(self.owner.items()) if owner is member]
@@ -479,8 +498,16 @@ def _unguarded(g: _Group) -> None:
     g.h.producer(idempotent=g.rng.choice((False, "true")))
 
 
-def _behind(g: _Group) -> None:
-    g.behind = 1
+def _try_again(g: _Group) -> None:
+    """A record fails, and the program goes back to it; as a rule in vain."""
+    tp = g.some()
+    if tp is not None and (offsets := g.log(tp)[:3]):
+        for _ in range(g.rng.randint(1, 3)):
+            g.owner[tp].seek(offsets[0], g.t, tp)
+            rows = g.owner[tp].process(offsets, g.t + 0.002, tp)
+            rows[0].end(g.t + 0.003, g.rng.choice((State.FAILED, State.FAILED, State.DONE)))
+            g.t += 0.1
+        g.position[tp] = g.reached[tp] = offsets[-1] + 1
 
 
 _PLANTS: tuple[Callable[[_Group], None], ...] = (
@@ -498,6 +525,6 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
         _hole,
     ),
     *(_loop, _act, _forget, _unassigned, _half_done, _leaderless),
-    *(_commit_back, _commit_beyond, _write_late, _foreign, _untrue, _carry_on, _behind),
+    *(_commit_back, _commit_beyond, _write_late, _foreign, _untrue, _carry_on, _try_again),
     *(_twice, _crossed, _unguarded),
 )
