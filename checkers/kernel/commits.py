@@ -137,7 +137,7 @@ def fenced_and_carried_on(part: Part) -> None:
         on = np.flatnonzero(mine & begun & (rows.delivered_ns > late_ns))
         if len(on):
             first = part.first_poll(interval.incarnation, interval.number, late_ns)
-            on = on[part.polls(on) > first]
+            on = on[part.polled.poll[on] > first]
         hindered_ns, hindered_by = hindrance(part.tables, interval.incarnation, fence.end_ns)
         hindered = rows.begin_ns[on] >= hindered_ns
         for those, excuse in ((on[~hindered], ""), (on[hindered], hindered_by)):

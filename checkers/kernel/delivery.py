@@ -133,7 +133,7 @@ def unseen(part: Part) -> None:
     last = np.zeros(len(missed), bool)
     for stream in {(int(w), int(i)) for w, i in zip(who, interval, strict=True) if i >= 0}:
         mine = np.flatnonzero((who == stream[0]) & (interval == stream[1]))
-        last[mine] = part.polls(holder[mine]) == part.last_poll(*stream)
+        last[mine] = part.polled.poll[holder[mine]] == part.last_poll(*stream)
     act = part.tables.act_on(part.tp, FOREVER)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int) -> Label:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -56,6 +56,12 @@ class Part:
         """The delivered records."""
         names = NEEDED.get(self.task.rules, DELIVERED)
         return concatenate(self.files.read(self.task, "delivered", names))
+
+    @cached_property
+    def polled(self) -> Rows:
+        """The delivered records with their polls. Few rules ask, so that column is not read before."""
+        told = concatenate(self.files.read(self.task, "delivered", ["offset", "poll", "ord"]))
+        return replace(self.rows, poll=told.poll)
 
     @cached_property
     def sent(self) -> list[Columns]:
@@ -210,17 +216,6 @@ class Part:
         """The greatest poll of a whole stream."""
         rows = self._polls[self.rows.names[who]]
         return int(rows.poll[rows.interval == number].max())
-
-    def polls(self, index: Array) -> Array:
-        """The polls of some rows. Few rules ask, so that column is not read before."""
-        rows, polls = self.rows.take(index), np.zeros(len(index), np.int64)
-        for who in np.unique(rows.who).tolist():
-            whole, mine = self._polls[rows.names[who]], np.flatnonzero(rows.who == who)
-            found = np.searchsorted(whole.ord, rows.ord[mine])
-            while (other := whole.offset[found] != rows.offset[mine]).any():  # a damaged history has an ord twice
-                found[other] += 1
-            polls[mine] = whole.poll[found]
-        return polls
 
     @cached_property
     def _polls(self) -> dict[str, Rows]:

@@ -13,6 +13,7 @@ from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.tables.rows import FOREVER
 
 Array = NDArray[Any]
+CAUSES = ("", "seek", "inside one poll")
 
 
 def streams(part: Part) -> None:
@@ -33,15 +34,31 @@ def _stream(part: Part, rows: Rows, stream: Stream) -> None:
     highest = np.maximum.accumulate(offset)[:-1]  # before each row but the first
     back = 1 + np.flatnonzero(offset[1:] <= highest)
     ahead = 1 + np.flatnonzero(offset[1:] > highest + 1)
+    low = high = np.empty(0, np.int64)
     if len(ahead):
         low = np.searchsorted(part.seen, highest[ahead - 1], side="right")
         high = np.searchsorted(part.seen, offset[ahead], side="left")
         jumped = high > low
         ahead, low, high = ahead[jumped], low[jumped], high[jumped]
-        times = delivered_ns[ahead - 1], delivered_ns[ahead]
-        _put(part, rows, stream, "poll-skip", times, part.seen[low], part.seen[high - 1], high - low)
+    if not len(ahead) and not len(back):
+        return
+    later, lower = _inside(part.polled.by_interval.poll[stream.begin : stream.end], offset)
+    times = delivered_ns[ahead - 1], delivered_ns[ahead]
+    _put(part, rows, stream, "poll-skip", later[ahead], times, part.seen[low], part.seen[high - 1], high - low)
     times = delivered_ns[back], delivered_ns[back]
-    _put(part, rows, stream, "rewind", times, offset[back], offset[back], np.ones(len(back), np.int64))
+    _put(part, rows, stream, "rewind", lower[back], times, offset[back], offset[back], np.ones(len(back), np.int64))
+
+
+def _inside(poll: Array, offset: Array) -> tuple[Array, Array]:
+    """Which records of a stream come after another of their poll, and which are not above one of these."""
+    _, number = np.unique(poll, return_inverse=True)
+    _, rank = np.unique(offset, return_inverse=True)
+    order = np.argsort(number, kind="stable")
+    height = number[order] * len(order) + rank[order]  # above every one of an earlier poll
+    later, lower = np.zeros(len(order), bool), np.zeros(len(order), bool)
+    later[order[1:]] = np.diff(number[order]) == 0
+    lower[order[1:]] = height[1:] <= np.maximum.accumulate(height)[:-1]
+    return later, lower
 
 
 def _put(
@@ -49,6 +66,7 @@ def _put(
     rows: Rows,
     stream: Stream,
     kind: str,
+    inside: Array,
     times: tuple[Array, Array],
     first: Array,
     last: Array,
@@ -59,8 +77,8 @@ def _put(
     part.tallies.put_many(
         kind,
         part.tp,
-        [times[1] >= sought_ns(part, stream), act],
-        lambda sought, act: Label((name,), "seek" if sought else "", says(act)),
+        [np.where(inside, 2, times[1] >= sought_ns(part, stream)), act],
+        lambda cause, act: Label((name,), CAUSES[cause], says(act)),
         first=first,
         last=last,
         from_ns=times[0],

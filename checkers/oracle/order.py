@@ -20,15 +20,18 @@ def poll_skip(history: History) -> Iterator[Sighting]:
 
     One sighting for each visible offset between the highest offset of the rows before it and its own. What comes before
     the first row of an interval is no skip. offset: the one jumped over; times: delivered_ns of the row just before and
-    of the row; cause and excuse as for ``rewind``; members: the incarnation.
+    of the row; members: the incarnation. cause: ``inside one poll`` when a row of the same poll number came before it
+    in the interval; else, and the excuse, as for ``rewind``.
     """
     for (incarnation, tp, _), rows in sorted(history.streams.items()):
         visible = sorted(history.log.get(tp, {}))
-        highest = rows[0].offset
+        highest, polls = rows[0].offset, set()
         for before, row in pairwise(rows):
+            polls.add(before.poll)
             for offset in visible[bisect_right(visible, highest) : bisect_left(visible, row.offset)]:
                 excuse, times = history.declared(tp, row.delivered_ns), (before.delivered_ns, row.delivered_ns)
-                yield Sighting("poll-skip", tp, (incarnation,), sought(history, row), excuse, offset, *times)
+                cause = "inside one poll" if row.poll in polls else sought(history, row)
+                yield Sighting("poll-skip", tp, (incarnation,), cause, excuse, offset, *times)
             highest = max(highest, row.offset)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
 from itertools import pairwise
@@ -125,17 +126,19 @@ def _over_ns(heals: bool, begun_ns: int, healed_ns: int) -> int:
 def rewind(history: History) -> Iterator[Sighting]:
     """``rewind``: inside one interval number of an (incarnation, tp), a row's offset is not above all before it.
 
-    cause ``seek``: the program moved its position in that interval before this delivery (that excuses nothing); excuse:
-    a declared act before the delivery; members: the incarnation; times: delivered_ns.
+    cause ``inside one poll``: nor is it above all before it of the same poll number (nothing that a program does comes
+    between these); else ``seek``: the program moved its position in that interval before this delivery (that excuses
+    nothing); excuse: a declared act before the delivery; members: the incarnation; times: delivered_ns.
     """
     for (incarnation, tp, _), rows in sorted(history.streams.items()):
-        highest = -1
+        highest, of_poll = -1, defaultdict[int, int](lambda: -1)
         for row in rows:
             if row.offset <= highest:
+                cause = "inside one poll" if row.offset <= of_poll[row.poll] else sought(history, row)
                 excuse = history.declared(tp, row.delivered_ns)
                 times = (row.delivered_ns, row.delivered_ns)
-                yield Sighting("rewind", tp, (incarnation,), sought(history, row), excuse, row.offset, *times)
-            highest = max(highest, row.offset)
+                yield Sighting("rewind", tp, (incarnation,), cause, excuse, row.offset, *times)
+            highest, of_poll[row.poll] = max(highest, row.offset), max(of_poll[row.poll], row.offset)
 
 
 def sought(history: History, row: Delivered) -> str:

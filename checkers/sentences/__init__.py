@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from fencepost.checkers.sentences import commits, group
+from fencepost.checkers.sentences import commits, group, jepsen
 from fencepost.checkers.sentences.telling import Telling
 from fencepost.checkers.tables import Tables
 from fencepost.model import Anomaly
 
 
 def example(tables: Tables, anomaly: Anomaly) -> dict[str, Any]:
-    """One example of a finding: where, when, who, the sentence and its witnesses."""
+    """One example of a finding: where, when, who, the sentence and its witnesses; Jepsen's name if it is another."""
     telling = Telling(tables, anomaly)
     offsets = {"offset": anomaly.first_offset, "last_offset": anomaly.last_offset} if anomaly.first_offset >= 0 else {}
     place = {"topic": anomaly.topic, "partition": anomaly.partition} if anomaly.topic else {}
     times = {"from_ns": anomaly.from_ns, "to_ns": anomaly.to_ns} if anomaly.from_ns else {}
     why = {name: value for name, value in (("cause", anomaly.cause), ("excuse", anomaly.excuse)) if value}
+    called = {"jepsen": name} if (name := jepsen.name(anomaly.kind, anomaly.cause)) not in ("", anomaly.kind) else {}
     generation = {"generation": g} if (g := telling.generation) >= 0 else {}
     return {
         **place,
@@ -26,6 +27,7 @@ def example(tables: Tables, anomaly: Anomaly) -> dict[str, Any]:
         **generation,
         **times,
         **why,
+        **called,
         "count": anomaly.count,
         "sentence": _sentence(telling),
         "witnesses": telling.witnesses(),
@@ -84,12 +86,16 @@ def _loop(t: Telling) -> str:
 
 
 def _rewind(t: Telling) -> str:
-    return f"{t.who} was given {t.records} again inside one assignment, {t.span}{_sought(t, 'moved its position back')}"
+    return f"{t.who} was given {t.records} again {_inside(t)}, {t.span}{_sought(t, 'moved its position back')}"
 
 
 def _poll_skip(t: Telling) -> str:
-    went_past = f"was not given {t.records} and went past {t.them} inside one assignment"
+    went_past = f"was not given {t.records} and went past {t.them} {_inside(t)}"
     return f"{t.who} {went_past}, {t.span}{_sought(t, 'moved its position')}"
+
+
+def _inside(t: Telling) -> str:
+    return t.a.cause if t.a.cause.startswith("inside") else "inside one assignment"
 
 
 def _sought(t: Telling, what: str) -> str:

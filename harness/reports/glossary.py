@@ -1,6 +1,6 @@
 """What each kind of finding means, in one sentence; the order is the order of alarm, the worst kinds first.
 
-Jepsen's name is used where Jepsen has one. The page links every finding to its entry here.
+Jepsen's name stands behind it where Jepsen has another one. The page links every finding to its entry here.
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ GLOSSARY: dict[str, str] = {
     "off-by-one": "The group commits the last finished offset instead of the next one to read.",
     "redelivery-below-commit": "A record was processed again although the new owner's committed start lay above it.",
     "redelivery-loop": "The same offsets are delivered over and over and the committed offset stands still.",
-    "nonmonotonic-poll": "Within one assignment, a later poll returned an offset that was already delivered.",
-    "int-nonmonotonic-poll": "Within one poll, the offsets of a partition go back.",
-    "rewind": "Within one assignment, the member was given an offset at or below an earlier one.",
-    "poll-skip": "Within one assignment, the next poll jumped over a record that is visible in the log.",
-    "int-poll-skip": "Within one poll, the offsets jump over a record that is visible in the log.",
+    "rewind": "Within one assignment, the member was given an offset at or below an earlier one "
+    "(Jepsen: nonmonotonic-poll; inside one poll, int-nonmonotonic-poll).",
+    "poll-skip": "Within one assignment, the deliveries jumped over a record that is visible in the log "
+    "(Jepsen: the same; inside one poll, int-poll-skip).",
     "key-order": "Processing of a record began before an earlier record of its key was first finished.",
     "per-entity-order": "Records of one key were finished out of order through retry or dead-letter topics.",
     "stale-effect": "A former owner finished a record after the owner had finished it or a later one of its key.",
@@ -53,10 +52,10 @@ GLOSSARY: dict[str, str] = {
     "stuck-member": "A member owns partitions and sends heartbeats, and does not poll.",
     "dead-member": "A member ended, or its client gave up, by itself.",
     "never-stable": "The group did not become stable within its bound.",
-    "unconsumed": "Visible records were left in the log after the drain.",
+    "unconsumed": "Visible records were left in the log after the drain (Jepsen: unseen).",
     "slow-recovery": "The group took longer to recover after the heal than was promised.",
     "collateral-stop": "A partition that no fault touched stopped during a fault.",
-    "duplicate-write": "One send call is in the log at two offsets.",
+    "duplicate-write": "One send call is in the log at two offsets (Jepsen: duplicate).",
     "redelivery": "A record was finished again after its partition changed hands, before its offset was committed.",
     "avoidable-redelivery": "A record was finished again although the former owner gave its partition up cleanly.",
     "dead-letter-twice": "A poison record was parked twice.",

@@ -245,7 +245,7 @@ def a_hole_that_holds_nothing_visible(h: HistoryBuilder, wrong: bool) -> Iterabl
     a.process([0, 1, 2, 3, 6, 7, 8, 9], 2)
     a.commit(10, 3)
     a.close(39)
-    passed = [("poll-skip", "", "", (A,), 4, 5, 2), ("commit-ahead", "", "", (A,), 4, 5, 2)]
+    passed = [("poll-skip", "inside one poll", "", (A,), 4, 5, 2), ("commit-ahead", "", "", (A,), 4, 5, 2)]
     return [("unseen", "skipped", "", (A,), 4, 5, 2), *passed] if wrong else []
 
 
@@ -427,6 +427,27 @@ def a_rewind_by_an_undeclared_seek(h: HistoryBuilder, wrong: bool) -> Iterable[T
     a.process([5, 6] if wrong else [6], 5)
     rest(a, 7)
     return [("rewind", "seek", "", (A,), 5, 5, 1)] if wrong else []
+
+
+@case
+def a_poll_that_goes_back(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """No seek explains that: it would come between two polls."""
+    a, _ = two(h)
+    a.seek(6, 3.5)
+    a.process([6, 7, 6] if wrong else [6, 7], 4)
+    rest(a, 8)
+    return [("rewind", "inside one poll", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_poll_with_a_hole(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    a.process([6, 8, 9] if wrong else [6, 7, 8, 9], 15)
+    a.commit(10, 16)
+    a.close(39)
+    jumped = ("poll-skip", "inside one poll", "", (A,), 7, 7, 1)
+    passed = ("commit-ahead", "", "", (A,), 7, 7, 1)
+    return [("unseen", "skipped", "", (A,), 7, 7, 1), jumped, passed] if wrong else []
 
 
 @case

@@ -49,6 +49,14 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "3.500 s.",
         ),
         (
+            of("rewind", A, to=3, cause="inside one poll"),
+            "member-0.1 was given offset 4 of orders-0 again inside one poll, at 3.000 s.",
+        ),
+        (
+            of("poll-skip", A, cause="inside one poll"),
+            "member-0.1 was not given offset 4 of orders-0 and went past it inside one poll, from 3.000 s to 3.500 s.",
+        ),
+        (
             of("poll-skip", A, cause="seek"),
             "member-0.1 was not given offset 4 of orders-0 and went past it inside one assignment, from 3.000 s to "
             "3.500 s; the program itself had moved its position.",
