@@ -80,6 +80,7 @@ GROUNDS: Mapping[str, Ground] = {
     "orphaned-partition": _ground("events", "offsets", "host", "metadata"),
     "never-stable": _ground("events", "offsets", "host"),
     "dead-member": _ground("plan", own=["events"]),
+    "stale-effect": _ground(own=["events", "delivered"]),
     "processing-overlap": _ground(own=["events", "delivered"]),
     "processing-after-revocation": _ground(own=["events", "delivered"]),
     "stale-backlog": _ground("offsets", own=["events", "delivered"]),

@@ -32,6 +32,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.unseen: ("unseen",),
     delivery.unconsumed: ("unconsumed",),
     repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
+    repeats.stale_effect: ("stale-effect",),
     repeats.redelivery_loop: ("redelivery-loop",),
     keys.key_order: ("key-order",),
     commits.commit_ahead: ("commit-ahead",),

@@ -1,7 +1,8 @@
-"""Kernel rules about records that come again in another assignment interval, or for ever."""
+"""Kernel rules about records that come again in another assignment interval, late, or for ever."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -10,8 +11,8 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.kernel.tallies import Label
-from fencepost.checkers.sightings import people
-from fencepost.checkers.tables.rows import FOREVER, Interval
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 
 Array = NDArray[Any]
 
@@ -102,6 +103,49 @@ def _excuse(part: Part, interval: Interval) -> str:
     if last is None or last.outcome == "ok":
         return ""
     return "final commit was refused" if last.outcome == "fail" else "final commit was not answered"
+
+
+def stale_effect(part: Part) -> None:
+    """``stale-effect``: rows that were done after one whose interval was assigned later are looked at one by one."""
+    rows = part.rows.take(np.flatnonzero(part.rows.finished & (part.finishes > 1)[part.at]))
+    if not len(rows):
+        return
+    rows = rows.take(np.lexsort((rows.done_ns, rows.offset)))  # of equal ones the smaller incarnation stays first
+    rank = np.unique(_since_ns(part, rows), return_inverse=True)[1]
+    begin = np.flatnonzero(np.diff(rows.offset, prepend=-2))
+    first = np.repeat(begin, np.diff(np.append(begin, len(rows))))
+    latest = np.maximum.accumulate(first * len(rows) + rank) - first * len(rows)
+    for index in np.flatnonzero(latest > rank).tolist():
+        part.tallies.put_sightings(_stale_effect(part, rows, int(first[index]), index))
+
+
+def _stale_effect(part: Part, rows: Rows, first: int, index: int) -> Iterator[Sighting]:
+    """The row ``index`` beside those that finished its record before, the first one of which is ``first``."""
+    own = part.interval_of(int(rows.who[index]), int(rows.interval[index]))
+    if own is None:
+        return
+    done_ns = int(rows.done_ns[index])
+    for before in range(first, index):
+        other = part.interval_of(int(rows.who[before]), int(rows.interval[before]))
+        later = other and other.incarnation != own.incarnation and other.assigned_begin_ns > own.assigned_begin_ns
+        if other and later and rows.done_ns[before] < done_ns:
+            excuse = _why_late(part, own, Window(int(rows.begin_ns[index]), done_ns))
+            members, times = (own.incarnation, other.incarnation), (int(rows.done_ns[before]), done_ns)
+            yield Sighting("stale-effect", part.tp, members, "", excuse, int(rows.offset[index]), *times)
+            return
+
+
+def _why_late(part: Part, own: Interval, work: Window) -> str:
+    tables, name = part.tables, own.incarnation
+    if own.how in ("revoked", "lost") and own.given_up_end_ns < work.begin_ns:
+        others = (i for i in tables.intervals_of[name, part.tp] if i != own)
+        if not any(i.possible_at(work.begin_ns) for i in others):
+            return ""
+    pauses = tables.lives[name].paused if name in tables.lives else ()
+    if any(work.begin_ns < pause.begin_ns and pause.end_ns < work.end_ns for pause in pauses):
+        return "in flight when frozen"
+    owner = tables.certain_owner(part.tp, work.begin_ns)
+    return "not told yet" if owner and owner.incarnation != name else "begun as its owner"
 
 
 def redelivery_loop(part: Part) -> None:

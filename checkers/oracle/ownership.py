@@ -117,18 +117,20 @@ def stale_work(history: History) -> Iterator[Sighting]:
                 continue
             times = (row.begin_ns, row.done_ns or row.begin_ns)
             owner = history.tables.certain_owner(tp, row.begin_ns)
-            if _returned_before(interval, row) and not _owns_again(history, interval, row):
+            if returned_before(interval, row) and not owns_again(history, interval, row):
                 kind, members = "processing-after-revocation", (row.incarnation,)
                 yield Sighting(kind, tp, members, interval.how, "", row.offset, *times)
             elif owner and owner.incarnation != row.incarnation:
                 yield Sighting("stale-backlog", tp, (row.incarnation, owner.incarnation), "", "", row.offset, *times)
 
 
-def _returned_before(interval: Interval, row: Delivered) -> bool:
+def returned_before(interval: Interval, row: Delivered) -> bool:
+    """Whether its own callback had told the member that it gave the partition up, before it began the row."""
     return interval.how in ("revoked", "lost") and interval.given_up_end_ns < row.begin_ns
 
 
-def _owns_again(history: History, interval: Interval, row: Delivered) -> bool:
+def owns_again(history: History, interval: Interval, row: Delivered) -> bool:
+    """Whether the member may have had the partition again, by another interval, when it began the row."""
     same = (i for i in history.tables.intervals if (i.incarnation, i.tp) == (row.incarnation, row.tp) and i != interval)
     return any(i.possible_at(row.begin_ns) for i in same)
 

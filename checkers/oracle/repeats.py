@@ -1,4 +1,4 @@
-"""Rules about records that come again: in another interval (redelivery), for ever (loop), or in the same (rewind)."""
+"""Rules about records that come again: in another interval (redelivery), in the same (rewind), late, or for ever."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from fencepost.checkers.oracle.ownership import owns_again, returned_before
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import FOREVER, Interval
@@ -85,6 +86,45 @@ def _reason(history: History, interval: Interval) -> str:
     return ""
 
 
+def stale_effect(history: History) -> Iterator[Sighting]:
+    """``stale-effect``: a former owner finishes a record after a later one had finished it: its effect lands last.
+
+    Of the finished rows of one offset that have intervals, each row that was done after a row of another incarnation
+    whose interval was assigned later. (Where no later owner finished the record itself, but one of its key that comes
+    after it, this row was its first finish, and ``key-order`` says so.)
+
+    No member can take back what it is in the middle of, and none knows of an assignment before its client tells it by a
+    callback (a refused commit says only that it failed; for going on after it see ``fenced-and-carried-on``). So it is
+    without excuse only where the row was begun after its own revoked or lost callback had returned, and the partition
+    had not possibly come back; a fence of the program's own would have stopped that. Else the excuse is the first that
+    holds: ``in flight when frozen`` (begun before a proven pause of its incarnation began, done after it ended);
+    ``not told yet`` (at its begin the partition certainly belonged, by the coordinator's records, to another one);
+    ``begun as its owner``.
+
+    members: the former owner, and who of those later ones finished it first (by done_ns, incarnation); times: that
+    finish, and the row's.
+    """
+    for tp, offset in sorted(history.of_offset):
+        rows = [(row, i) for row in history.finished(tp, offset) if (i := history.interval(row))]
+        for row, own in rows:
+            of_others = ((o, i) for o, i in rows if o.incarnation != row.incarnation and o.done_ns < row.done_ns)
+            later = [(o.done_ns, o.incarnation) for o, i in of_others if i.assigned_begin_ns > own.assigned_begin_ns]
+            if later:
+                done_ns, owner = min(later)
+                members, excuse = (row.incarnation, owner), _why_late(history, own, row)
+                yield Sighting("stale-effect", tp, members, "", excuse, offset, done_ns, row.done_ns)
+
+
+def _why_late(history: History, interval: Interval, row: Delivered) -> str:
+    if returned_before(interval, row) and not owns_again(history, interval, row):
+        return ""
+    life = history.tables.lives.get(row.incarnation)
+    if any(row.begin_ns < p.begin_ns and p.end_ns < row.done_ns for p in (life.paused if life else ())):
+        return "in flight when frozen"
+    owner = history.tables.certain_owner(row.tp, row.begin_ns)
+    return "not told yet" if owner and owner.incarnation != row.incarnation else "begun as its owner"
+
+
 def redelivery_loop(history: History) -> Iterator[Sighting]:
     """``redelivery-loop``: one offset comes again and again.
 
@@ -151,6 +191,7 @@ def sought(history: History, row: Delivered) -> str:
 
 RULES: dict[Rule, tuple[str, ...]] = {
     repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
+    stale_effect: ("stale-effect",),
     redelivery_loop: ("redelivery-loop",),
     rewind: ("rewind",),
 }

@@ -13,6 +13,7 @@ from fencepost.errors import ScenarioError
 class Order:
     """No record begins to be processed before an earlier one of its key was first finished, and no poll skips one.
 
+    No former owner finishes a record again that it began after it had been told that the partition was no longer its.
     And each producer's records land in the order in which they were sent, unless its client is not idempotent.
     A member that commits before it processes cannot keep this: evicted with records in hand, it finishes them after
     the new owner went on.
@@ -22,6 +23,7 @@ class Order:
     kinds: ClassVar[Mapping[str, str]] = {
         "key-order": "safety",
         "poll-skip": "safety",
+        "stale-effect": "safety",
         "nonmonotonic-send": "safety",
     }
 

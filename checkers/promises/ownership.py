@@ -33,6 +33,7 @@ class Ownership:
         "generation-regression": "safety",
         "processing-after-revocation": "safety",
         "stale-backlog": "safety",
+        "stale-effect": "safety",
         "processing-overlap": "safety",
     }
 
@@ -44,5 +45,5 @@ class Ownership:
         """See ``Promise``."""
         if kind == "lost-told-as-revoked":
             return "note"  # a client may have had the revocation in hand already when the answer came
-        unpromised = self.of == "assignment" and kind in ("stale-backlog", "processing-overlap")
+        unpromised = self.of == "assignment" and kind in ("stale-backlog", "stale-effect", "processing-overlap")
         return "permitted" if excuse or unpromised else "violation"

@@ -121,6 +121,16 @@ def _at_work(t: Telling) -> str:
     return f"{t.who} was processing {t.records} while {t.other} was processing records of {t.place}, {t.span}{frozen}"
 
 
+def _stale_effect(t: Telling) -> str:
+    why = {
+        "": f"{t.who} had begun {t.them} after its own callback for {t.place} had returned",
+        "in flight when frozen": f"{t.who} had begun {t.them} before it was frozen",
+        "not told yet": f"when {t.who} began {t.them}, it had not been told yet that {t.place} was given away",
+        "begun as its owner": f"{t.who} had begun {t.them} as the owner of {t.place}",
+    }[t.a.excuse]
+    return f"{t.who} finished {t.records} after {t.other}, a later owner, had finished {t.them} ({t.span}); {why}"
+
+
 def _after_revocation(t: Telling) -> str:
     return (
         f"{t.who} began to process {t.records} ({t.span}) after its own {t.a.cause} callback for {t.place} had returned"
@@ -183,6 +193,7 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "key-order": _key_order,
     "assignment-overlap": _overlap,
     "processing-overlap": _at_work,
+    "stale-effect": _stale_effect,
     "stale-backlog": lambda t: (
         f"{t.who} began to process {t.records} ({t.span}) although the coordinator had given {t.place} to {t.other}"
     ),

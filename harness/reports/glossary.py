@@ -32,7 +32,7 @@ GLOSSARY: dict[str, str] = {
     "(Jepsen: the same; inside one poll, int-poll-skip).",
     "key-order": "Processing of a record began before an earlier record of its key was first finished.",
     "per-entity-order": "Records of one key were finished out of order through retry or dead-letter topics.",
-    "stale-effect": "A former owner finished a record after the owner had finished it or a later one of its key.",
+    "stale-effect": "A former owner finished a record after a later owner had finished it: its effect came last.",
     "nonmonotonic-send": "Records of one producer and partition landed in another order than they were sent.",
     "assignment-overlap": "Two members certainly owned one partition at the same time, by their own callbacks.",
     "coordinator-overlap": "The coordinator's own records give one partition to two members.",

@@ -83,7 +83,7 @@ def of_member(name: str) -> dict[str, str]:
 BUGS: Mapping[str, Bug] = {
     "seek-back": Bug(MOVES, {"rewind"}, of_member("seek-back")),
     "out-of-order": Bug(MOVES, {"key-order"}, of_member("out-of-order")),
-    "stale-backlog": Bug(MOVES, {"processing-after-revocation"}, of_member("stale-backlog")),
+    "stale-backlog": Bug(MOVES, {"processing-after-revocation", "stale-effect"}, of_member("stale-backlog")),
     "commit-before-processing": Bug(
         DEATH,
         {"unseen"},
@@ -148,7 +148,7 @@ UNPLANTED: Mapping[str, str] = {
         "its bug is yet to be written",
     ),
     **dict.fromkeys(
-        ("collateral-stop", "duplicate-write", "nonmonotonic-send", "slow-recovery", "stale-effect", "stuck-member"),
+        ("collateral-stop", "duplicate-write", "nonmonotonic-send", "slow-recovery", "stuck-member"),
         "its rule is new, and its bug yet to be written",
     ),
     **dict.fromkeys(

@@ -382,6 +382,8 @@ def _stale(g: _Group) -> None:
         if g.rng.random() < 0.5:
             g.hand_over()
         g.give(tp, g.rng.choice([m for m in g.crew if m is not old]))
+        if g.rng.random() < 0.5:
+            g.owner[tp].process([row.offset for row in rows], g.t, tp, each=g.rng.choice((0.0005, 0.004)))
         for row in rows:
             row.begin(g.t).end(g.t + 0.003)
             g.t += 0.004

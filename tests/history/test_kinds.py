@@ -486,7 +486,8 @@ def a_zombie_is_judged_by_first_begin_and_first_finish(h: HistoryBuilder, wrong:
         ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1),
         ("redelivery", "", "former owner lost it", (A, B), 6, 6, 1),
     ]
-    return [("key-order", "", "", (B, A), 9, 9, 1), excused[0]] if wrong else excused
+    late = ("stale-effect", "", "in flight when frozen", (A, B), 6, 6, 1)
+    return [("key-order", "", "", (B, A), 9, 9, 1), excused[0]] if wrong else [late, *excused]
 
 
 @case
@@ -544,6 +545,7 @@ def a_pause_is_no_work(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     excused = [
         ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1),
         ("redelivery", "", "former owner lost it", (A, B), 6, 6, 1),
+        ("stale-effect", "", "in flight when frozen", (A, B), 6, 6, 1),
     ]
     return [("processing-overlap", "", "in flight when frozen", (A, B), 6, 6, 1), *excused] if wrong else excused
 
@@ -577,6 +579,64 @@ def work_after_ones_own_callback_returned(h: HistoryBuilder, wrong: bool) -> Ite
     rest(b, 7)
     passed = ("commit-ahead", "", "", (A,), 6, 6, 1)
     return [("processing-after-revocation", "revoked", "", (A,), 6, 6, 1), passed] if wrong else []
+
+
+@case
+def an_effect_of_a_former_owner_that_comes_last(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Begun after its own callback returned, and finished after the new owner had finished it; or before."""
+    a, b = two(h)
+    a.commit(6, 3.5)
+    (row,) = a.poll([6], 3.6)
+    a.revoked(4)
+    row.begin(6).end(6.5)
+    b.assigned(5)
+    b.poll([6], 5.1)[0].begin(5.1).end(6.4 if wrong else 6.6)
+    rest(b, 7)
+    again = [
+        ("processing-after-revocation", "revoked", "", (A,), 6, 6, 1),
+        ("avoidable-redelivery", "", "", (A, B), 6, 6, 1),
+        ("processing-overlap", "", "", (A, B), 6, 6, 1),
+    ]
+    return [("stale-effect", "", "", (A, B), 6, 6, 1), *again] if wrong else again
+
+
+@case
+def an_effect_that_comes_last_of_a_handler_that_took_long(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Nobody can take back what he is in the middle of."""
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.poll([6], 4)[0].begin(4.1 if wrong else 9.1).end(11.5 if wrong else 9.2)
+    a.evicted(9)
+    b.assigned(10)
+    rest(b, 6, at=11)
+    a.lost(12)
+    a.close(13)
+    excused = [
+        ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1),
+        ("redelivery", "", "former owner lost it", (A, B), 6, 6, 1),
+    ]
+    if not wrong:
+        return excused
+    busy = ("processing-overlap", "", "", (A, B), 6, 6, 1)
+    return [("stale-effect", "", "begun as its owner", (A, B), 6, 6, 1), busy, *excused]
+
+
+@case
+def an_old_record_of_who_owns_the_partition_again(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """It is late all the same, but nothing forbids it to begin."""
+    a, b = two(h)
+    a.commit(6, 3.5)
+    (row,) = a.poll([6], 3.6)
+    a.revoked(4)
+    b.assigned(5)
+    b.process([6], 5.5)
+    b.commit(7, 6)
+    b.revoked(7)
+    a.assigned(8)
+    row.begin(8.1 if wrong else 3.7).end(8.2 if wrong else 3.8)
+    rest(a, 7)
+    again = ("avoidable-redelivery", "", "", (A, B), 6, 6, 1)
+    return [("stale-effect", "", "begun as its owner", (A, B), 6, 6, 1), again] if wrong else [again]
 
 
 @case
@@ -762,4 +822,5 @@ def a_zombie_whose_poll_returns_when_it_wakes(h: HistoryBuilder, wrong: bool) ->
         zombie,
         ("redelivery", "", "former owner lost it", (A, B), 6, 7, 2),
         ("stale-backlog", "", "", (A, B), 6, 7, 2),
+        ("stale-effect", "", "not told yet", (A, B), 6, 7, 2),
     ]

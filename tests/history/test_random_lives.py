@@ -25,6 +25,7 @@ def test_correct_members_under_random_faults_are_valid(tmp_path: Path) -> None:
         "avoidable-redelivery",
         "assignment-overlap",
         "stale-backlog",
+        "stale-effect",
     }  # zombies were there
 
 

@@ -77,6 +77,11 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "not told to be idempotent.",
         ),
         (
+            of("stale-effect", A, B, excuse="not told yet"),
+            "member-0.1 finished offset 4 of orders-0 after member-1.1, a later owner, had finished it (from 3.000 s "
+            "to 3.500 s); when member-0.1 began it, it had not been told yet that orders-0 was given away.",
+        ),
+        (
             of("phantom", A, count=2, to=3),
             "2 records of orders-0 (offsets 4 to 9) were delivered to member-0.1 (at 3.000 s), but nobody produced "
             "them and the log did not hold them at the audit.",
