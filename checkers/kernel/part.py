@@ -80,8 +80,12 @@ class Part:
 
     @cached_property
     def log(self) -> Columns:
-        """The visible records of the log."""
-        return _joined([part for _, part in self.files.read(self.task, "log", LOG)], LOG)
+        """The visible records of the log, ascending; the rows of a file, and its files, may be in any order."""
+        log = _joined([part for _, part in self.files.read(self.task, "log", LOG)], LOG)
+        if (log["offset"][1:] >= log["offset"][:-1]).all():
+            return log
+        order = np.argsort(log["offset"], kind="stable")
+        return {name: column[order] for name, column in log.items()}
 
     @property
     def tp(self) -> int:

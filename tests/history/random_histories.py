@@ -21,25 +21,26 @@ from history.builder import HistoryBuilder, MemberTeller, Row
 
 PROMISES = ("delivery", "order", "ownership", "progress", "commits")
 SESSION_S = 3.0
+VISIT_S = 1.0
 
 
-def tame(folder: Path, seed: int) -> Path:
-    """A run of correct members under random faults."""
-    return _Group(folder, random.Random(f"tame/{seed}"), wild=0.0).live()
+def tame(folder: Path, seed: int, *, guest: bool = False) -> Path:
+    """A run of correct members under random faults; ``guest``: and of one more, see ``_Group.visit``."""
+    return _Group(folder, random.Random(f"tame/{seed}"), wild=0.0, guest=guest).live()
 
 
-def wild(folder: Path, seed: int) -> Path:
-    """A run with planted anomalies."""
+def wild(folder: Path, seed: int, *, guest: bool = False) -> Path:
+    """A run with planted anomalies; ``guest``: and of one more correct member."""
     rng = random.Random(f"wild/{seed}")
-    return _Group(folder, rng, wild=rng.choice((0.05, 0.15, 0.4))).live()
+    return _Group(folder, rng, wild=rng.choice((0.05, 0.15, 0.4)), guest=guest).live()
 
 
 class _Group:
     """Plays the life of a group, one action after the other; ``t`` is now."""
 
-    def __init__(self, folder: Path, rng: random.Random, wild: float) -> None:
+    def __init__(self, folder: Path, rng: random.Random, wild: float, guest: bool) -> None:
         promises = [{"type": name} for name in PROMISES]
-        self.rng, self.wild = rng, wild
+        self.rng, self.wild, self.guest = rng, wild, guest
         self.partitions = rng.randint(1, 3)
         options = {"promises": promises, "keys": rng.choice((1, 2, 5)), "classic": rng.random() < 0.5}
         self.h = HistoryBuilder(folder, self.partitions, config={"heartbeat.interval.ms": 500}, **options)
@@ -274,8 +275,23 @@ class _Group:
                 member.revoked(self.t, tp)
                 self.t += 0.01
             member.close(self.t)
+        if self.guest:
+            self.visit(self.t + 0.1)
+        self.t += VISIT_S
         self.h.phases = {"warm-up": (0.0, 1.0), "heal": (heal, heal + 0.01), "drain": (heal + 0.01, self.t + 0.5)}
         return self.h.seal()
+
+    def visit(self, at: float) -> None:
+        """One more member joins, works through a partition that is made for it, commits and leaves."""
+        tp = len(self.h.partitions)
+        self.h.partitions.append(self.h.partitions[0]._replace(partition=tp))
+        self.h.leader(1, at, tp)
+        guest, offsets = self.h.member(self.spawned, at=at), self.h.write(5, tp, at=at)
+        guest.assigned(at + 0.1, tp)
+        guest.process(offsets, at + 0.2, tp)
+        guest.commit(len(offsets), at + 0.3, tp)
+        guest.revoked(at + 0.4, tp)
+        guest.close(at + 0.5)
 
 
 # What is planted. Each takes the group in any state and leaves it fit to go on.

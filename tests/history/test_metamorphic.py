@@ -1,0 +1,137 @@
+"""What changes no meaning changes no verdict: the same history, told in another order, in other files, with other
+numbers and names, has the same anomalies; and what is added to it shows as exactly that.
+
+Each history is judged by the oracle and by the kernel, see ``test_kernel_equals_oracle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fencepost.checkers import oracle
+from fencepost.checkers.facts import Facts
+from fencepost.checkers.judge import judge
+from fencepost.checkers.spark import finder
+from fencepost.checkers.spark.session import Spark
+from fencepost.checkers.tables import load
+from fencepost.evidence.seal import seal
+from fencepost.model import Anomaly, Verdict
+from history import fresh, random_histories, retelling
+from history.retelling import FAR, LATER_NS, retold
+from history.test_kernel_equals_oracle import KINDS, STRICT, agreed
+
+SEEDS = range(300, 304)
+NIGHTLY = 50
+Tell = Callable[[Path, int], Path]
+renamed = retelling.Renamed()
+
+
+def _moved(anomaly: Anomaly, offsets: int = 0, times_ns: int = 0) -> Anomaly:
+    first, last = (n + offsets if n >= 0 else n for n in (anomaly.first_offset, anomaly.last_offset))
+    begin, end = (ns + times_ns if ns else 0 for ns in (anomaly.from_ns, anomaly.to_ns))
+    return replace(anomaly, first_offset=first, last_offset=last, from_ns=begin, to_ns=end)
+
+
+def _named(anomaly: Anomaly) -> Anomaly:
+    partition = anomaly.partition + renamed.partition if anomaly.partition >= 0 else -1
+    members = tuple(renamed.text(name) for name in anomaly.members)
+    return replace(anomaly, topic=renamed.text(anomaly.topic), partition=partition, members=members)
+
+
+def _later(facts: Facts) -> Facts:
+    return replace(facts, **{n: ns + LATER_NS for n in ("first_ns", "last_ns") if (ns := getattr(facts, n))})
+
+
+CHANGES = {
+    "shuffled": (retelling.shuffled(1), lambda a: a, lambda f: f),
+    "scattered": (retelling.scattered, lambda a: a, lambda f: f),
+    "farther": (retelling.farther, lambda a: _moved(a, offsets=FAR), lambda f: f),
+    "later": (retelling.later, lambda a: _moved(a, times_ns=LATER_NS), _later),
+    "renamed": (renamed, _named, lambda f: f),
+}
+HOW = pytest.mark.parametrize("how", CHANGES)
+
+
+def told_in_another_way(run: Path, to: Path, how: str) -> None:
+    change, anomaly, facts = CHANGES[how]
+    (expected, counted), (found, counts) = agreed(run, STRICT), agreed(other := retold(run, to, change), STRICT)
+    assert found == sorted(map(anomaly, expected))
+    assert counts == facts(counted)
+    assert gist(judge(other, oracle.judge)) == gist(judge(run, oracle.judge))
+
+
+def gist(verdict: Verdict) -> object:
+    """What a verdict says, without names, places and times."""
+    return [
+        (c.check, c.validity, c.facts_judged, [(f.kind, f.severity, f.count) for f in c.findings])
+        for c in verdict.checks
+    ]
+
+
+@HOW
+@KINDS
+def test_told_in_another_way(tmp_path: Path, tell: Tell, how: str) -> None:
+    for seed in SEEDS:
+        told_in_another_way(tell(tmp_path, seed), tmp_path / str(seed), how)
+
+
+@pytest.mark.slow
+@HOW
+@KINDS
+def test_fresh_histories_told_in_another_way(
+    request: pytest.FixtureRequest, tmp_path: Path, tell: Tell, how: str
+) -> None:
+    for number, run in enumerate(fresh.histories(request, tmp_path, tell, 0, NIGHTLY)):
+        told_in_another_way(run, tmp_path / str(number), how)
+
+
+@KINDS
+@pytest.mark.parametrize("width", [1, 2, 7, 50])
+def test_cut_into_tasks_of_any_width(tmp_path: Path, tell: Tell, width: int) -> None:
+    for seed in SEEDS:
+        tables = load(run := tell(tmp_path, seed))
+        assert finder.find_here(run, tables, STRICT, width) == finder.find_here(run, tables, STRICT)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("bundles", [1, 5])
+def test_any_parallelism_of_spark(
+    tmp_path: Path, chaos_spark: Spark, monkeypatch: pytest.MonkeyPatch, bundles: int
+) -> None:
+    monkeypatch.setattr(finder, "BUNDLES_EACH", bundles)
+    monkeypatch.setattr(finder, "_cores", lambda session: 1)
+    chaos_spark.get().conf.set("spark.sql.shuffle.partitions", str(bundles))
+    try:
+        for seed in SEEDS[:2]:
+            run = random_histories.wild(tmp_path, seed)
+            assert finder.find(run, load(run), STRICT, chaos_spark, width=20) == agreed(run, STRICT)
+    finally:
+        chaos_spark.get().conf.unset("spark.sql.shuffle.partitions")
+
+
+@pytest.mark.parametrize("capacity", [1, 4, 1_000])
+def test_segments_of_any_length_are_sealed_to_the_same_history(tmp_path: Path, capacity: int) -> None:
+    for seed in SEEDS:
+        run = random_histories.wild(tmp_path, seed)
+        other = retold(run, tmp_path / f"{seed}", retelling.unsealed)
+        retelling.record(run, other, capacity)
+        assert not seal(other).damage
+        assert agreed(other, STRICT) == agreed(run, STRICT)
+
+
+@pytest.mark.parametrize("tell", [random_histories.tame, random_histories.wild], ids=["tame", "wild"])
+def test_one_more_correct_member_adds_nothing(tmp_path: Path, tell: Callable[..., Path]) -> None:
+    for seed in SEEDS:
+        alone, along = tell(tmp_path, seed), tell(tmp_path, seed, guest=True)
+        (found, facts), (expected, counted) = agreed(along, STRICT), agreed(alone, STRICT)
+        assert found == expected
+        assert facts.finished == counted.finished + 5
+        assert states(judge(along, oracle.judge)) == states(judge(alone, oracle.judge))
+
+
+def states(verdict: Verdict) -> object:
+    return [(check.check, check.validity) for check in verdict.checks]
