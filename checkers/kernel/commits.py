@@ -126,18 +126,18 @@ def off_by_one_of(tallies: Tallies, tables: Tables) -> Iterator[Sighting]:
 
 def fenced_and_carried_on(part: Part) -> None:
     """``fenced-and-carried-on``: begun in an interval whose commit had been refused because the member was out."""
-    rows = part.rows
+    rows = part.rows.by_interval
     for interval in part.intervals:
         fence = next((c for c in part.tables.commits_in(interval) if is_fence(c)), None)
-        if fence is None or interval.incarnation not in rows.names:
+        stream = part.rows.stream(interval.incarnation, interval.number)
+        if fence is None or stream is None:
             continue
-        late_ns = fence.end_ns + part.tables.heartbeat_ns
-        mine = (rows.who == rows.names.index(interval.incarnation)) & (rows.interval == interval.number)
-        begun = (rows.begin_ns > 0) & (rows.begin_ns < back_ns(part.tables, fence))
-        on = np.flatnonzero(mine & begun & (rows.delivered_ns > late_ns))
+        late_ns, mine = fence.end_ns + part.tables.heartbeat_ns, slice(stream.begin, stream.end)
+        begun = (rows.begin_ns[mine] > 0) & (rows.begin_ns[mine] < back_ns(part.tables, fence))
+        on = stream.begin + np.flatnonzero(begun & (rows.delivered_ns[mine] > late_ns))
         if len(on):
             first = part.first_poll(interval.incarnation, interval.number, late_ns)
-            on = on[part.polled.poll[on] > first]
+            on = on[part.polled.by_interval.poll[on] > first]
         hindered_ns, hindered_by = hindrance(part.tables, interval.incarnation, fence.end_ns)
         hindered = rows.begin_ns[on] >= hindered_ns
         for those, excuse in ((on[~hindered], ""), (on[hindered], hindered_by)):

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.columns import Columns
 from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.rows import of_streams
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
 from fencepost.checkers.tables.rows import FOREVER
@@ -131,9 +132,10 @@ def unseen(part: Part) -> None:
     interval = np.where(held, rows.interval[holder], -1) if len(rows) else holder
     cause = np.where(held, np.where(doubtful, 1, 2), 0)
     last = np.zeros(len(missed), bool)
-    for stream in {(int(w), int(i)) for w, i in zip(who, interval, strict=True) if i >= 0}:
-        mine = np.flatnonzero((who == stream[0]) & (interval == stream[1]))
-        last[mine] = part.polled.poll[holder[mine]] == part.last_poll(*stream)
+    theirs = np.flatnonzero(interval >= 0)
+    if len(theirs):
+        polls = of_streams(who[theirs], interval[theirs], lambda w, i: part.last_poll(rows.names[w], i))
+        last[theirs] = part.polled.poll[holder[theirs]] == polls
     act = part.tables.act_on(part.tp, FOREVER)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int) -> Label:
@@ -198,8 +200,7 @@ def unconsumed(part: Part) -> None:
     left = high + np.flatnonzero(part.visible[high:] & (part.finishes[high:] == 0))
     if not len(left):
         return
-    owners = [i for i in part.tables.intervals if i.tp == part.tp]
-    last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
+    last = max(part.intervals, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
     first, end = (int(part.places.offsets(left[at])) for at in (0, -1))
     numbers = Numbers(len(left), first, end, quiet.begin_ns, quiet.end_ns)
     part.tallies.put("unconsumed", part.tp, Label(people(last.incarnation if last else "")), numbers)

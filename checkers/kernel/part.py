@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel.columns import Columns, Files
+from fencepost.checkers.kernel.owners import Owners
 from fencepost.checkers.kernel.ranges import Task
-from fencepost.checkers.kernel.rows import Places, Rows, concatenate
+from fencepost.checkers.kernel.rows import Places, Rows, concatenate, inside
 from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Commit, Interval
+from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Window
 from fencepost.history import Sent
 
 Array = NDArray[Any]
@@ -162,49 +163,46 @@ class Part:
         offsets = log["offset"]
         return offsets if (np.diff(offsets) > 0).all() else np.unique(offsets)
 
-    @cached_property
-    def commits(self) -> tuple[Commit, ...]:
+    @property
+    def commits(self) -> Sequence[Commit]:
         """The commits of the partition, as members tell of them."""
-        return tuple(commit for commit in self.tables.commits if commit.tp == self.tp)
+        return self.tables.commits_by_tp.get(self.tp, ())
 
-    @cached_property
-    def accepted(self) -> tuple[Array, Array, Array]:
-        """The accepted commits of the partition: offsets, and between which moments each was appended."""
-        mine = [a for a in self.tables.accepted if a.tp == self.tp]
-        at_ns = np.array([a.at_ns for a in mine], np.int64)
-        blur_ns = np.array([a.uncertainty_ns for a in mine], np.int64)
-        return np.array([a.offset for a in mine], np.int64), at_ns - blur_ns, at_ns + blur_ns
-
-    @cached_property
-    def intervals(self) -> list[Interval]:
+    @property
+    def intervals(self) -> Sequence[Interval]:
         """The assignment intervals of the partition, in the order of time."""
-        return [interval for interval in self.tables.intervals if interval.tp == self.tp]
+        return self.tables.intervals_by_tp.get(self.tp, ())
+
+    @cached_property
+    def owners(self) -> Owners:
+        """Who certainly owned the partition when, by the coordinator."""
+        return Owners(self.tables, self.tp)
+
+    def possibly_owned(self, name: str, at_ns: Array, but: Interval | None = None) -> Array:
+        """At which moments an incarnation may have owned the partition, in another interval than ``but``."""
+        if not len(at_ns):
+            return np.zeros(0, bool)
+        around = Window(int(at_ns.min()), int(at_ns.max()))
+        others = self.tables.intervals_of.meeting((name, self.tp), around)
+        return inside(at_ns, at_ns, [other.possible for other in others if other != but])
 
     def interval_of(self, who: int, number: int) -> Interval | None:
         """The assignment interval that rows name."""
         return self.tables.interval.get((self.rows.names[who], self.tp, number))
 
     def declared(self, by_ns: Array) -> tuple[Array, Callable[[int], str]]:
-        """For each moment the code of the excuse by a declared act that began before it, and what codes say."""
-        acts = [act for act in self.tables.acts if act.tp in (-1, self.tp)]
-        codes = np.full(len(by_ns), -1, np.int64)
-        for number, act in reversed(list(enumerate(acts))):
-            codes[act.begin_ns <= by_ns] = number
-        return codes, lambda code: f"declared act: {acts[code].what}" if code >= 0 else ""
+        """For each moment whether it has the excuse by a declared act that began before it; and what each says."""
+        first = self.tables.first_act(self.tp)
+        excused = first.begin_ns <= by_ns if first else np.zeros(len(by_ns), bool)
+        return excused, lambda excused: self.tables.declared(self.tp, FOREVER) if excused else ""
 
     def first_delivered(self, name: str, number: int) -> tuple[int, int] | None:
         """Offset and time of the first delivery of a whole stream, of which this task may have only a part."""
-        if self.tp in self.judged.cut:
-            rows = self._polls.get(name)
-            mine = rows.interval == number if rows else np.zeros(0, bool)
-        else:
-            rows = self.rows
-            who = rows.names.index(name) if name in rows.names else -1
-            mine = (rows.interval == number) & (rows.who == who)
-        if rows is None or not mine.any():
+        rows = self._polls.get(name) if self.tp in self.judged.cut else self.rows
+        stream = rows.stream(name, number) if rows else None
+        if rows is None or stream is None:
             return None
-        first = int(np.argmax(mine))
-        return int(rows.offset[first]), int(rows.delivered_ns[first])
+        return int(rows.by_interval.offset[stream.begin]), int(rows.by_interval.delivered_ns[stream.begin])
 
     def first_delivered_ns(self, name: str, number: int) -> int:
         """When the first record of a whole stream was delivered; 0: never."""
@@ -213,13 +211,18 @@ class Part:
 
     def first_poll(self, name: str, number: int, after_ns: int) -> int:
         """The smallest poll of those of a whole stream that returned after a moment; there is one."""
-        rows = self._polls[name]
-        return int(rows.poll[(rows.interval == number) & (rows.delivered_ns > after_ns)].min())
+        poll, delivered_ns = self._whole_stream(name, number)
+        return int(poll[delivered_ns > after_ns].min())
 
-    def last_poll(self, who: int, number: int) -> int:
+    def last_poll(self, name: str, number: int) -> int:
         """The greatest poll of a whole stream."""
-        rows = self._polls[self.rows.names[who]]
-        return int(rows.poll[rows.interval == number].max())
+        return int(self._whole_stream(name, number)[0].max())
+
+    def _whole_stream(self, name: str, number: int) -> tuple[Array, Array]:
+        """The polls of a whole stream, and when each returned."""
+        rows, stream = self._polls[name].by_interval, self._polls[name].stream(name, number)
+        mine = slice(stream.begin, stream.end) if stream else slice(0)
+        return rows.poll[mine], rows.delivered_ns[mine]
 
     @cached_property
     def _polls(self) -> dict[str, Rows]:

@@ -9,12 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.rows import Rows
+from fencepost.checkers.kernel.rows import Rows, of_streams
 from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 
 Array = NDArray[Any]
+UNKNOWN = np.iinfo(np.int64).min
 
 
 def repeats(part: Part) -> None:
@@ -50,12 +51,13 @@ def repeats(part: Part) -> None:
 
 def _since_ns(part: Part, rows: Rows) -> Array:
     """When the interval of each row was assigned; without an interval, when the row was delivered."""
-    since_ns = rows.delivered_ns.copy()
-    for who, number in set(zip(rows.who.tolist(), rows.interval.tolist(), strict=True)):
+
+    def assigned_ns(who: int, number: int) -> int:
         interval = part.interval_of(who, number)
-        if interval is not None:
-            since_ns[(rows.who == who) & (rows.interval == number)] = interval.assigned_begin_ns
-    return since_ns
+        return interval.assigned_begin_ns if interval else UNKNOWN
+
+    since_ns = of_streams(rows.who, rows.interval, assigned_ns)
+    return np.where(since_ns == UNKNOWN, rows.delivered_ns, since_ns)
 
 
 def _put(part: Part, kind: str, codes: list[Array], label: Any, later: Rows, which: Array) -> None:
@@ -67,16 +69,16 @@ def _put(part: Part, kind: str, codes: list[Array], label: Any, later: Rows, whi
 def _least_start(part: Part, later: Rows) -> Array:
     """The least offset that the owner of each row may have been told to start from (-1: none)."""
     between = part.tables.committed_between
-    least = np.empty(len(later), np.int64)
-    known = np.zeros(len(later), bool)
-    for who, number in set(zip(later.who.tolist(), later.interval.tolist(), strict=True)):
+
+    def told(who: int, number: int) -> int:
         interval = part.interval_of(who, number)
-        if interval is not None:
-            mine = (later.who == who) & (later.interval == number)
-            known |= mine
-            first_ns = part.first_delivered_ns(interval.incarnation, number)
-            least[mine] = min(between(part.tp, interval.assigned_begin_ns, first_ns))
-    for index in np.flatnonzero(~known):
+        if interval is None:
+            return UNKNOWN
+        first_ns = part.first_delivered_ns(interval.incarnation, number)
+        return min(between(part.tp, interval.assigned_begin_ns, first_ns))
+
+    least = of_streams(later.who, later.interval, told)
+    for index in np.flatnonzero(least == UNKNOWN):
         at_ns = int(later.delivered_ns[index])
         least[index] = min(between(part.tp, at_ns, at_ns))
     return least
@@ -97,9 +99,7 @@ def _excuse(part: Part, interval: Interval) -> str:
         return "former owner was removed"
     if interval.how not in ("revoked", "closed"):
         return ""
-    own = [c for c in part.commits if c.incarnation == interval.incarnation]
-    own = [c for c in own if interval.assigned_begin_ns <= c.begin_ns <= given_up_ns]
-    last = max(own, key=lambda c: c.begin_ns, default=None)
+    last = max(part.tables.commits_in(interval), key=lambda c: c.begin_ns, default=None)
     if last is None or last.outcome == "ok":
         return ""
     return "final commit was refused" if last.outcome == "fail" else "final commit was not answered"
@@ -138,8 +138,8 @@ def _stale_effect(part: Part, rows: Rows, first: int, index: int) -> Iterator[Si
 def _why_late(part: Part, own: Interval, work: Window) -> str:
     tables, name = part.tables, own.incarnation
     if own.how in ("revoked", "lost") and own.given_up_end_ns < work.begin_ns:
-        others = (i for i in tables.intervals_of[name, part.tp] if i != own)
-        if not any(i.possible_at(work.begin_ns) for i in others):
+        owned = tables.intervals_of.meeting((name, part.tp), Window(work.begin_ns, work.begin_ns))
+        if all(interval == own for interval in owned):
             return ""
     pauses = tables.lives[name].paused if name in tables.lives else ()
     if any(work.begin_ns < pause.begin_ns and pause.end_ns < work.end_ns for pause in pauses):
@@ -178,8 +178,8 @@ def redelivery_loop(part: Part) -> None:
 
 
 def _moved(part: Part, offset: int, first_ns: int, last_ns: int) -> bool:
-    offsets, earliest, latest = part.accepted
-    return bool(((offsets > offset) & (earliest <= last_ns) & (latest >= first_ns)).any())
+    accepted = part.tables.accepted_of.meeting(part.tp, Window(first_ns, last_ns))
+    return any(commit.offset > offset for commit in accepted)
 
 
 def _faulty(part: Part, first_ns: int, last_ns: int) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
 from itertools import pairwise
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.columns import Columns
+from fencepost.checkers.tables.rows import Window
 from fencepost.history import State
 
 Array = NDArray[Any]
@@ -77,6 +78,14 @@ class Rows:
             Stream(int(rows.who[begin]), int(rows.interval[begin]), begin, end) for begin, end in pairwise(edges)
         )
 
+    def stream(self, name: str, interval: int) -> Stream | None:
+        """The stream of one incarnation and interval number, if there is one."""
+        return self._streams.get((name, interval))
+
+    @cached_property
+    def _streams(self) -> Mapping[tuple[str, int], Stream]:
+        return {(self.names[stream.who], stream.interval): stream for stream in self.streams}
+
     @cached_property
     def by_interval(self) -> Rows:
         """The rows in the order of (incarnation, interval, ord): themselves, unless a history is very odd."""
@@ -111,6 +120,21 @@ def _joined(arrays: Sequence[Array]) -> Array:
     if len(arrays) == 1:
         return arrays[0]
     return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+
+
+def inside(begin_ns: Array, end_ns: Array, windows: Sequence[Window]) -> Array:
+    """Which of the spans from ``begin_ns`` to ``end_ns`` have a moment in common with a window."""
+    if not windows:
+        return np.zeros(len(begin_ns), bool)
+    begins, ends = np.array(sorted(windows), np.int64).T
+    before = np.searchsorted(begins, end_ns, side="right")  # those that begin before a span ends, and their last end
+    return np.asarray(np.append(-1, np.maximum.accumulate(ends))[before] >= begin_ns)
+
+
+def of_streams(who: Array, interval: Array, ask: Callable[[int, int], int]) -> Array:
+    """For each row what ``ask`` says of its incarnation and interval number; asked once for each two."""
+    streams, of = np.unique(np.stack([who, interval]), axis=1, return_inverse=True)
+    return np.array([ask(*stream) for stream in streams.T.tolist()], np.int64)[of.ravel()]
 
 
 class Places:

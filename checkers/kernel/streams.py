@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, Stream
 from fencepost.checkers.kernel.tallies import Label
-from fencepost.checkers.tables.rows import FOREVER
+from fencepost.checkers.tables.rows import FOREVER, Window
 
 Array = NDArray[Any]
 CAUSES = ("", "seek", "inside one poll")
@@ -92,8 +92,8 @@ def sought_ns(part: Part, stream: Stream) -> int:
     interval = part.interval_of(stream.who, stream.interval)
     since = interval.assigned_begin_ns if interval else 0
     name = part.rows.names[stream.who]
-    seeks = (s.begin_ns for s in part.tables.seeks if (s.incarnation, s.tp) == (name, part.tp))
-    return min((begin for begin in seeks if begin >= since), default=np.iinfo(np.int64).max)
+    seeks = part.tables.seeks_of.meeting((name, part.tp), Window(since, FOREVER))
+    return next((seek.begin_ns for seek in seeks), FOREVER)
 
 
 def delivery_outside(part: Part) -> None:
@@ -103,10 +103,7 @@ def delivery_outside(part: Part) -> None:
         if part.interval_of(stream.who, stream.interval) is not None:
             continue
         name, at_ns = rows.names[stream.who], rows.delivered_ns[stream.begin : stream.end]
-        outside = np.ones(len(at_ns), bool)
-        for interval in part.tables.intervals_of.get((name, part.tp), ()):
-            until_ns = interval.given_up_end_ns if interval.how else FOREVER
-            outside &= (at_ns < interval.assigned_begin_ns) | (at_ns > until_ns)
+        outside = ~part.possibly_owned(name, at_ns)
         offsets, at_ns = rows.offset[stream.begin : stream.end][outside], at_ns[outside]
         codes = [np.zeros(len(offsets), np.int64)]
         times = {"from_ns": at_ns, "to_ns": at_ns}

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.owners import NOBODY
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.ranges import joined
-from fencepost.checkers.kernel.rows import Rows, Stream
+from fencepost.checkers.kernel.rows import Rows, Stream, inside
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
@@ -40,9 +41,7 @@ def processing_overlap(part: Part) -> None:
     given = part.task.argument if part.task.rules == "overlap" else meetings(spans)
     windows = () if isinstance(given, str) else given
     if windows:
-        chosen = np.zeros(len(rows), bool)
-        for begin_ns, end_ns in windows:
-            chosen |= (rows.begin_ns < end_ns) & (rows.done_ns > begin_ns)
+        chosen = inside(rows.begin_ns, rows.done_ns, [Window(begin + 1, end - 1) for begin, end in windows])
         _compare(part, _pieces(part, rows.take(np.flatnonzero(chosen & worked))))
 
 
@@ -78,12 +77,6 @@ class _Pieces(NamedTuple):
     end_ns: Array
     frozen: Array  # by row
 
-    def of(self, who: int) -> _Pieces:
-        """Those of one incarnation, in the order of their begins."""
-        mine = np.flatnonzero(self.rows.who[self.row] == who)
-        mine = mine[np.argsort(self.begin_ns[mine], kind="stable")]
-        return self._replace(row=self.row[mine], begin_ns=self.begin_ns[mine], end_ns=self.end_ns[mine])
-
 
 def _pieces(part: Part, rows: Rows) -> _Pieces:
     """Rows minus the proven pauses of their incarnations."""
@@ -91,10 +84,10 @@ def _pieces(part: Part, rows: Rows) -> _Pieces:
     cut: list[tuple[int, int, int]] = []
     for who, name in enumerate(rows.names):
         pauses = sorted(part.tables.lives[name].paused) if name in part.tables.lives else []
-        touched = np.zeros(len(rows), bool)
-        for pause in pauses:
-            touched |= (rows.who == who) & (rows.begin_ns < pause.end_ns) & (rows.done_ns > pause.begin_ns)
-        for row in np.flatnonzero(touched).tolist():
+        first, last = rows.bounds[who], rows.bounds[who + 1]
+        apart = [Window(pause.begin_ns + 1, pause.end_ns - 1) for pause in pauses]
+        touched = inside(rows.begin_ns[first:last], rows.done_ns[first:last], apart)
+        for row in (first + np.flatnonzero(touched)).tolist():
             begin_ns, done_ns = int(rows.begin_ns[row]), int(rows.done_ns[row])
             frozen[row] = any(begin_ns < p.begin_ns and p.end_ns < done_ns for p in pauses)
             whole[row] = False
@@ -119,33 +112,20 @@ def _minus(window: Window, pauses: Iterable[Window]) -> Iterator[Window]:
 
 
 def _compare(part: Part, pieces: _Pieces) -> None:
-    """Every two incarnations: which of their pieces overlap, and whose row is the stale one."""
-    rows = pieces.rows
+    """Which pieces of two incarnations overlap, and whose row is stale: of equally old ones the lesser name's."""
+    rows, frozen, names = pieces.rows, pieces.frozen, pieces.rows.names
+    one, two = _meet(rows.who[pieces.row], pieces.begin_ns, pieces.end_ns)
+    if not len(one):
+        return
+    first, second = pieces.row[one], pieces.row[two]
     seniority = np.zeros(len(rows), np.int64)
     for stream in rows.streams:
         interval = part.interval_of(stream.who, stream.interval)
         seniority[stream.begin : stream.end] = interval.assigned_begin_ns if interval else 0
-    present = sorted({stream.who for stream in rows.streams})
-    for first in present:
-        for second in present[present.index(first) + 1 :]:
-            _compare_two(part, pieces.of(first), pieces.of(second), seniority)
-
-
-def _compare_two(part: Part, one: _Pieces, two: _Pieces, seniority: Array) -> None:
-    """``one`` is the incarnation of the smaller name, which is the stale one when both are equally old."""
-    rows, frozen = one.rows, one.frozen
-    left, right = _meet(one, two)
-    if not len(left):
-        return
-    first, second = one.row[left], two.row[right]
     is_first = seniority[first] <= seniority[second]
     stale, other = np.where(is_first, first, second), np.where(is_first, second, first)
-    begin_ns = np.maximum(one.begin_ns[left], two.begin_ns[right])
-    end_ns = np.minimum(one.end_ns[left], two.end_ns[right])
-    _, each = np.unique(stale, return_index=True)  # a row counts once, however many records it met
-    count = np.zeros(len(stale), np.int64)
-    count[each] = 1
-    names = rows.names
+    count = np.zeros(len(stale), np.int64)  # a row counts once for each incarnation, however many records it met
+    count[np.unique(stale * len(names) + rows.who[other], return_index=True)[1]] = 1
     part.tallies.put_many(
         "processing-overlap",
         part.tp,
@@ -154,29 +134,29 @@ def _compare_two(part: Part, one: _Pieces, two: _Pieces, seniority: Array) -> No
             people(names[stale], names[other]), "", "in flight when frozen" if frozen else ""
         ),
         first=rows.offset[stale],
-        from_ns=begin_ns,
-        to_ns=end_ns,
+        from_ns=np.maximum(pieces.begin_ns[one], pieces.begin_ns[two]),
+        to_ns=np.minimum(pieces.end_ns[one], pieces.end_ns[two]),
         count=count,
     )
 
 
-def _meet(one: _Pieces, two: _Pieces) -> tuple[Array, Array]:
-    """The pairs of pieces that overlap.
+def _meet(who: Array, begin: Array, end: Array) -> tuple[Array, Array]:
+    """The pairs of pieces that overlap, of different incarnations; the first is of the lesser one.
 
-    ``two`` is looked through in classes of about equal length, so that a long piece costs no more than a short one.
+    Pieces are looked up in classes of about equal length, so that a long one costs no more than a short one.
     """
-    length = np.log2(np.maximum(two.end_ns - two.begin_ns, 1)).astype(np.int64)
-    found: list[tuple[Array, Array]] = []
+    length = np.log2(np.maximum(end - begin, 1)).astype(np.int64)
+    found: list[Array] = []
     for size in np.unique(length):
-        mine = np.flatnonzero(length == size)
-        begin, end = two.begin_ns[mine], two.end_ns[mine]
-        low = np.searchsorted(begin, one.begin_ns - (end - begin).max(), side="right")
-        count = np.maximum(np.searchsorted(begin, one.end_ns, side="left") - low, 0)
-        left = np.repeat(np.arange(len(count)), count)
-        right = np.arange(len(left)) - np.repeat(np.cumsum(count) - count, count) + low[left]
-        meet = end[right] > one.begin_ns[left]
-        found.append((left[meet], mine[right[meet]]))
-    return tuple(np.concatenate([pair[n] for pair in found]) if found else np.empty(0, int) for n in (0, 1))  # type: ignore[return-value]
+        some = np.flatnonzero(length == size)
+        some = some[np.argsort(begin[some], kind="stable")]
+        low = np.searchsorted(begin[some], begin - (end - begin)[some].max(), side="right")
+        count = np.maximum(np.searchsorted(begin[some], end, side="left") - low, 0)
+        one = np.repeat(np.arange(len(count)), count)
+        two = some[np.arange(len(one)) - np.repeat(np.cumsum(count) - count, count) + low[one]]
+        found.append(np.stack([one, two])[:, (who[one] < who[two]) & (end[two] > begin[one])])
+    one, two = np.concatenate(found, axis=1) if found else np.empty((2, 0), np.int64)
+    return one, two
 
 
 def stale_work(part: Part) -> None:
@@ -195,14 +175,9 @@ def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
     late = np.zeros(len(begun), bool)
     if interval.how in ("revoked", "lost"):
         late = begun & (begin_ns > interval.given_up_end_ns)
-        for other in part.tables.intervals if late.any() else ():
-            if (other.incarnation, other.tp) == (name, part.tp) and other != interval:
-                until_ns = other.given_up_end_ns if other.how else FOREVER
-                late &= ~((other.assigned_begin_ns <= begin_ns) & (begin_ns <= until_ns))
-    owners, owner = _owners(part, begin_ns, begun)
-    stale = begun & ~late & (owner >= 0)
-    if name in owners:
-        stale &= owner != owners.index(name)
+        late[late] = ~part.possibly_owned(name, begin_ns[late], interval)
+    owners, owner = part.owners.names, part.owners.at(begin_ns, begun)
+    stale = begun & ~late & (owner != NOBODY) & (owner != part.owners.index.get(name, NOBODY))
     to_ns = np.where(done_ns == 0, begin_ns, done_ns)
     for kind, which, label in (
         ("processing-after-revocation", late, lambda owner: Label((name,), interval.how)),
@@ -217,24 +192,3 @@ def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
             from_ns=begin_ns[which],
             to_ns=to_ns[which],
         )
-
-
-def _owners(part: Part, times: Array, wanted: Array) -> tuple[list[str], Array]:
-    """Who certainly owned the partition at each moment, by the coordinator: names, and indices, -1 for nobody."""
-    rows = [given for given in part.tables.given if given.tp == part.tp]
-    names = sorted({given.incarnation for given in rows if given.incarnation})
-    if not rows or not wanted.any():
-        return names, np.full(len(times), -1)
-    earliest = np.array([given.at_ns - given.uncertainty_ns for given in rows])
-    latest = np.array([given.at_ns + given.uncertainty_ns for given in rows])
-    code = np.array([names.index(given.incarnation) if given.incarnation else -1 for given in rows])
-    if (np.diff(earliest) < 0).any():  # the order of the log is not that of the clock: ask one by one
-        asked = [part.tables.certain_owner(part.tp, at) if at > 0 else None for at in times.tolist()]
-        return names, np.array([names.index(given.incarnation) if given else -1 for given in asked])
-    some = times[wanted]
-    low, high = (int(np.searchsorted(earliest, at, side="right")) - 1 for at in (some.min(), some.max()))
-    if low == high and low >= 0 and latest[low] <= some.min():
-        return names, np.full(len(times), code[low])
-    last = np.searchsorted(earliest, times, side="right") - 1
-    certain = (last >= 0) & (latest[last] <= times)
-    return names, np.where(certain, code[last], -1)

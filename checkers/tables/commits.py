@@ -14,8 +14,8 @@ def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tup
     whether the client may have reset its position: there was none, or one above the end that the log has.
     """
     asked = Window(interval.assigned_begin_ns, first_ns)
-    told = [f.served for f in tables.fetched_of.get((interval.incarnation, interval.tp), ())]
-    until_ns = max((served.end_ns for served in told if served.meets(asked)), default=first_ns)
+    told = tables.fetched_of.meeting((interval.incarnation, interval.tp), asked)
+    until_ns = max((fetch.served.end_ns for fetch in told), default=first_ns)
     asked = Window(asked.begin_ns, min(until_ns, first_ns))
     offsets = tables.committed_between(interval.tp, *asked)
     end = tables.partitions[interval.tp].log_end if interval.tp in tables.partitions else -1
@@ -24,13 +24,13 @@ def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tup
 
 def tried_past(tables: Tables, final: Accepted) -> bool:
     """Whether any member ever tried to commit past an offset, with whatever outcome."""
-    return any(commit.tp == final.tp and commit.offset > final.offset for commit in tables.commits)
+    return tables.highest_tried.get(final.tp, -1) > final.offset
 
 
 def back_ns(tables: Tables, fence: Commit) -> int:
     """When the first generation after that of a refused commit began that its incarnation was in; else never."""
-    after = (r for r in tables.rounds if r.generation > fence.generation and fence.incarnation in r.members)
-    return next((r.begin_ns for r in after), FOREVER)
+    after = tables.rounds_of.meeting(fence.incarnation, Window(fence.generation + 1, FOREVER))
+    return next((one.begin_ns for _, one in after), FOREVER)
 
 
 def hindrance(tables: Tables, incarnation: str, after_ns: int) -> tuple[int, str]:

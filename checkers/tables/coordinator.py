@@ -5,11 +5,14 @@ The input are the lines of ``offsets.jsonl`` and ``requests.jsonl``; called by `
 
 from __future__ import annotations
 
-from collections import Counter
+from bisect import bisect_left, bisect_right
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
-from fencepost.checkers.tables.rows import Accepted, Commit, Doubled, Given, Gone, Life, Round
+from fencepost.checkers.tables.rows import Accepted, Commit, Doubled, Given, Gone, Life, Round, Window
+from fencepost.checkers.tables.spans import Spans
 
 Line = Mapping[str, Any]
 Numbers = Mapping[tuple[str, int], int]
@@ -22,18 +25,13 @@ def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mappin
         if event["member_id"] and event["actor"] in lives:
             found.setdefault(event["member_id"], set()).add(event["actor"])
     by_slot: dict[str, set[str]] = {}
+    alive = Spans(lives.values(), lambda life: life.slot, lambda life: life.alive)
     for request in requests:
         member_id = request.get("member_id")
         if not member_id or member_id in found or request.get("slot") is None:
             continue
         start = int(request.get("start_ns") or 0)
-        fits = {
-            life.incarnation
-            for life in lives.values()
-            if life.slot == request["slot"]
-            and life.started_ns <= start
-            and (not life.ended_ns or start <= life.ended_ns)
-        }
+        fits = {life.incarnation for life in alive.meeting(request["slot"], Window(start, start))}
         by_slot.setdefault(member_id, set()).update(fits if len(fits) == 1 else {"", "?"})
     return {m: next(iter(who)) for m, who in {**by_slot, **found}.items() if len(who) == 1}
 
@@ -41,7 +39,7 @@ def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mappin
 def accepted(lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers) -> tuple[Accepted, ...]:
     """The commits in the order of the offsets log. Where there is no such log: those that members had answered "ok"."""
     answers: dict[tuple[int, int], list[int]] = {}
-    for commit in commits:
+    for commit in sorted(commits, key=lambda c: c.end_ns):
         if commit.outcome == "ok" and commit.end_ns:
             answers.setdefault((commit.tp, commit.offset), []).append(commit.end_ns)
     found = []
@@ -51,7 +49,9 @@ def accepted(lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers)
             continue
         at, blur = int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0)
         offset = -1 if line.get("deleted") else int(line.get("committed", -1))
-        answered = min((ns for ns in answers.get((tp, offset), ()) if ns >= at - blur), default=0)
+        ends = answers.get((tp, offset), [])
+        after = bisect_left(ends, at - blur)
+        answered = ends[after] if after < len(ends) else 0
         found.append(Accepted(tp, offset, int(line.get("order", 0)), at, blur, answered))
     if lines:
         return tuple(sorted(found, key=lambda a: a.order))
@@ -109,8 +109,10 @@ class _Ledger:
         self.given: list[Given] = []
         self.gone: list[Gone] = []
         self.doubled: list[Doubled] = []
-        self._twice: frozenset[int] = frozenset()
         self._owner: dict[int, str] = {}
+        self._owners: defaultdict[int, set[str]] = defaultdict(set)  # of one that two have, both
+        self._twice: set[int] = set()  # when it was last looked at
+        self._changed: set[int] = set()  # since then
 
     def remove(self, member_id: str, line: Line) -> None:
         if member_id in self.has:
@@ -120,26 +122,31 @@ class _Ledger:
 
     def look(self, line: Line) -> None:
         """Note what belongs to two now, and did not before."""
-        times = Counter(tp for tps in self.has.values() for tp in tps)
-        twice = frozenset(tp for tp, count in times.items() if count > 1)
+        twice = {tp for tp in self._changed if len(self._owners[tp]) > 1}
         for tp in sorted(twice - self._twice):
-            owners = sorted(member_id for member_id, tps in self.has.items() if tp in tps)
+            owners = sorted(self._owners[tp])
             self.doubled.append(Doubled(tp, _when(line)[1], tuple(self._who.get(m, m) for m in owners)))
-        self._twice = twice
+        self._twice = (self._twice - self._changed) | twice
+        self._changed = set()
 
     def change(self, has: Mapping[str, frozenset[int]], line: Line) -> None:
         """These members have exactly this now; partitions that changed hands get a row each."""
-        before = dict(self._owner)
+        touched = frozenset[int]().union(*has.values(), *(self.has.get(m, ()) for m in has))
+        before = {tp: self._owner.get(tp, "") for tp in touched}
         for member_id in has:
             for tp in self.has.get(member_id, frozenset()):
+                self._owners[tp].discard(member_id)
                 if self._owner.get(tp) == member_id:
                     del self._owner[tp]
         for member_id, tps in has.items():
             self.has[member_id] = tps
             self._owner.update(dict.fromkeys(tps, member_id))
-        for tp in sorted({*before, *self._owner}):
+            for tp in tps:
+                self._owners[tp].add(member_id)
+        self._changed |= touched
+        for tp in sorted(touched):
             member_id = self._owner.get(tp, "")
-            if member_id != before.get(tp, ""):
+            if member_id != before[tp]:
                 self.given.append(Given(tp, *_when(line), member_id, self._who.get(member_id, "")))
 
 
@@ -174,7 +181,7 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
             continue  # written again, by a new coordinator or for a static member
         at = int(line.get("at_ns") or 0)
         since = found[-1].end_ns if found else 0
-        these = [join for join in joins if since < join[0] <= at]
+        these = joins[bisect_right(joins, since, key=itemgetter(0)) : bisect_right(joins, at, key=itemgetter(0))]
         ids = joined if line["type"] == "group-epoch" else [m["member_id"] for m in line.get("members") or ()]
         members = tuple(who.get(member_id, member_id) for member_id in ids)
         reason = next((why for _, why in these if why), "")

@@ -136,35 +136,35 @@ def intervals(
     A callback that began and never ended leaves ``assigned_end_ns`` 0 or, giving up, the end of the life as its end.
     """
     done: list[Interval] = []
-    open_: dict[tuple[str, int], Interval] = {}
+    open_: defaultdict[str, dict[int, Interval]] = defaultdict(dict)
     used: dict[tuple[str, int], int] = defaultdict(int)
 
-    def give_up(where: tuple[str, int], begin_ns: int, end_ns: int, how: str) -> None:
-        if where in open_:
-            done.append(replace(open_.pop(where), given_up_begin_ns=begin_ns, given_up_end_ns=end_ns, how=how))
+    def give_up(actor: str, tp: int, begin_ns: int, end_ns: int, how: str) -> None:
+        if tp in open_[actor]:
+            done.append(replace(open_[actor].pop(tp), given_up_begin_ns=begin_ns, given_up_end_ns=end_ns, how=how))
 
     for event in events:
         kind, actor = event["kind"], event["actor"]
         begin, end = event["begin_ns"], event["end_ns"]
         ended = end or _death(known.get(actor))
         if kind == EventKind.CLOSED:
-            for where in [w for w in open_ if w[0] == actor]:
-                give_up(where, begin, ended, "closed")
+            for held in [*open_[actor]]:
+                give_up(actor, held, begin, ended, "closed")
         tp = numbers.get((event["topic"] or "", -1 if event["partition"] is None else event["partition"]))
         if tp is None:
             continue
-        where = (actor, tp)
         if kind == EventKind.ASSIGNED:
-            give_up(where, begin, begin, "reassigned")
+            give_up(actor, tp, begin, begin, "reassigned")
             member_id, generation = event["member_id"] or "", _generation(event)
-            open_[where] = Interval(tp, actor, used[where], generation, member_id, begin, end)
-            used[where] += 1
+            open_[actor][tp] = Interval(tp, actor, used[actor, tp], generation, member_id, begin, end)
+            used[actor, tp] += 1
         elif kind in (EventKind.REVOKED, EventKind.LOST):
-            give_up(where, begin, ended, str(kind) if end else "died")
-    for (actor, tp), interval in list(open_.items()):
+            give_up(actor, tp, begin, ended, str(kind) if end else "died")
+    for actor, still in open_.items():
         life = known.get(actor, Life(actor))
-        last_sign = max(interval.assigned_begin_ns, life.last_sign_ns)
-        give_up((actor, tp), last_sign, life.ended_ns, "died" if life.ended_ns else "")
+        for tp, interval in [*still.items()]:
+            last_sign = max(interval.assigned_begin_ns, life.last_sign_ns)
+            give_up(actor, tp, last_sign, life.ended_ns, "died" if life.ended_ns else "")
     return tuple(sorted(done, key=lambda i: (i.tp, i.assigned_begin_ns, i.incarnation)))
 
 

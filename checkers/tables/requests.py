@@ -6,12 +6,12 @@ partition, offset and time, and a record that two members may have written is no
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fencepost.checkers.tables.rows import NS, Accepted, Window
+from fencepost.checkers.tables.spans import Spans
 from fencepost.outcomes import outcome
 
 Line = Mapping[str, Any]
@@ -120,14 +120,11 @@ def writers(records: Iterable[Accepted], requests: Iterable[Request]) -> dict[in
         records: the accepted commits.
         requests: what was asked; those that were certainly refused have written nothing.
     """
-    by_place: dict[tuple[int, int], list[Request]] = defaultdict(list)
-    for request in requests:
-        if outcome(request.error) != "fail":
-            by_place[request.tp, request.offset].append(request)
+    taken = (r for r in requests if outcome(r.error) != "fail")
+    by_place = Spans(taken, lambda r: (r.tp, r.offset), lambda r: r.served)
     found = {}
     for record in records:
-        fits = (r for r in by_place.get((record.tp, record.offset), ()) if r.served.meets(record.written))
-        names = {r.incarnation for r in fits}
+        names = {r.incarnation for r in by_place.meeting((record.tp, record.offset), record.written)}
         if len(names) == 1 and names != {""}:
             found[record.order] = names.pop()
     return found

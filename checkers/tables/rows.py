@@ -7,32 +7,11 @@ a broker carries its uncertainty: the fact lies somewhere in ``at_ns ± uncertai
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
 
+from fencepost.checkers.tables.windows import FOREVER as FOREVER
+from fencepost.checkers.tables.windows import NS as NS
+from fencepost.checkers.tables.windows import Window as Window
 from fencepost.model import TopicPartition
-
-NS = 1_000_000_000
-FOREVER = (1 << 63) - 1
-
-
-class Window(NamedTuple):
-    """From ``begin_ns`` to ``end_ns``."""
-
-    begin_ns: int
-    end_ns: int
-
-    def common(self, other: Window) -> Window:
-        """The part that both have; it is empty (or negative) when they do not meet."""
-        return Window(max(self.begin_ns, other.begin_ns), min(self.end_ns, other.end_ns))
-
-    def meets(self, other: Window) -> bool:
-        """Whether they have at least a moment in common."""
-        return self.begin_ns <= other.end_ns and other.begin_ns <= self.end_ns
-
-    @property
-    def length_ns(self) -> int:
-        """How long; not above 0 when empty."""
-        return self.end_ns - self.begin_ns
 
 
 @dataclass(frozen=True)
@@ -66,6 +45,11 @@ class Life:
     fatal: str = ""
     signal: str = ""
 
+    @property
+    def alive(self) -> Window:
+        """From its start to its end."""
+        return Window(self.started_ns, self.ended_ns or FOREVER)
+
 
 @dataclass(frozen=True)
 class Interval:
@@ -96,9 +80,14 @@ class Interval:
             return Window(0, 0)
         return Window(self.assigned_end_ns, self.given_up_begin_ns)
 
+    @property
+    def possible(self) -> Window:
+        """When it may have owned the partition."""
+        return Window(self.assigned_begin_ns, self.given_up_end_ns if self.how else FOREVER)
+
     def possible_at(self, at_ns: int) -> bool:
         """Whether it may have owned the partition at ``at_ns``."""
-        return self.assigned_begin_ns <= at_ns <= (self.given_up_end_ns if self.how else FOREVER)
+        return self.possible.begin_ns <= at_ns <= self.possible.end_ns
 
 
 @dataclass(frozen=True)
@@ -135,7 +124,7 @@ class Accepted:
     @property
     def written(self) -> Window:
         """In which time it was written."""
-        return Window(self.at_ns - self.uncertainty_ns, self.at_ns + self.uncertainty_ns)
+        return Window.around(self.at_ns, self.uncertainty_ns)
 
 
 @dataclass(frozen=True)

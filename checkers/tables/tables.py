@@ -1,86 +1,25 @@
-"""The tables of one run, and how to look things up in them. Pure: ``loading`` fills them."""
+"""How to look things up in the small tables: each question in logarithmic time. Pure.
+
+What was in force when is asked of ``Spans``. An index is made when it is first asked for, once.
+"""
 
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
-from typing import Any, TypeVar
 
-from fencepost.checkers.tables.requests import Heartbeat, Request, writers
-from fencepost.checkers.tables.rows import (
-    FOREVER,
-    Accepted,
-    Act,
-    Commit,
-    Damage,
-    Doubled,
-    Given,
-    Gone,
-    Interval,
-    Life,
-    Partition,
-    Round,
-    Seek,
-    Step,
-    Stray,
-    Window,
-)
-
-HEARTBEAT_MS = "3000"  # Kafka's default heartbeat.interval.ms
-R = TypeVar("R")
-K = TypeVar("K")
+from fencepost.checkers.tables.committed import Committed
+from fencepost.checkers.tables.recorded import Recorded
+from fencepost.checkers.tables.requests import Request, writers
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Round, Seek, Window
+from fencepost.checkers.tables.spans import Spans
 
 
 @dataclass(frozen=True)
-class Tables:
-    """The small tables of one run. Rows are ordered by time (commits of the broker: by the offsets log).
-
-    Attributes:
-        scenario: ``scenario.json`` as it is; ``asked`` is the scenario proper.
-        origin_ns: the run's start; sentences count seconds from here.
-        leaders: (at_ns, uncertainty_ns, tp, leader) of every change of a leader, -1 = none.
-        phases: the window of each phase by name; an end of 0 means that it never ended.
-        broken_off: the phase in which the run was interrupted; empty when it went through.
-        unguarded: writers whose client was not told to be idempotent.
-    """
-
-    run: Path
-    scenario: Mapping[str, Any] = field(default_factory=dict)
-    plan: Mapping[str, Any] = field(default_factory=dict)
-    origin_ns: int = 0
-    partitions: Mapping[int, Partition] = field(default_factory=dict)
-    lives: Mapping[str, Life] = field(default_factory=dict)
-    intervals: tuple[Interval, ...] = ()
-    commits: tuple[Commit, ...] = ()
-    accepted: tuple[Accepted, ...] = ()
-    given: tuple[Given, ...] = ()
-    gone: tuple[Gone, ...] = ()
-    doubled: tuple[Doubled, ...] = ()
-    strays: tuple[Stray, ...] = ()
-    rounds: tuple[Round, ...] = ()
-    steps: tuple[Step, ...] = ()
-    seeks: tuple[Seek, ...] = ()
-    acts: tuple[Act, ...] = ()
-    stalls: tuple[Window, ...] = ()
-    phases: Mapping[str, Window] = field(default_factory=dict)
-    broken_off: str = ""
-    terms: tuple[tuple[int, int, int], ...] = ()
-    leaders: tuple[tuple[int, int, int, int], ...] = ()
-    unguarded: frozenset[int] = frozenset()
-    asked_commits: tuple[Request, ...] = ()
-    fetched: tuple[Request, ...] = ()
-    heartbeats: tuple[Heartbeat, ...] = ()
-    damage: tuple[Damage, ...] = ()
-
-    @property
-    def asked(self) -> Mapping[str, Any]:
-        """The scenario proper."""
-        value = self.scenario.get("scenario")
-        return value if isinstance(value, Mapping) else {}
+class Tables(Recorded):
+    """The small tables of one run, and the lookups that rules share."""
 
     @cached_property
     def interval(self) -> Mapping[tuple[str, int, int], Interval]:
@@ -88,29 +27,66 @@ class Tables:
         return {(i.incarnation, i.tp, i.number): i for i in self.intervals}
 
     @cached_property
-    def intervals_of(self) -> Mapping[tuple[str, int], list[Interval]]:
-        """Assignment intervals by (incarnation, tp), in the order of time."""
-        return _grouped(self.intervals, lambda i: (i.incarnation, i.tp))
+    def intervals_of(self) -> Spans[tuple[str, int], Interval]:
+        """Assignment intervals by (incarnation, tp), in the order of time; in force when they possibly were."""
+        return Spans(self.intervals, lambda i: (i.incarnation, i.tp), lambda i: i.possible)
 
     @cached_property
-    def intervals_by_tp(self) -> Mapping[int, list[Interval]]:
-        """Assignment intervals by partition, in the order of time."""
-        return _grouped(self.intervals, lambda i: i.tp)
+    def intervals_by_tp(self) -> Spans[int, Interval]:
+        """The same by partition."""
+        return Spans(self.intervals, lambda i: i.tp, lambda i: i.possible)
 
     @cached_property
-    def commits_of(self) -> Mapping[tuple[str, int], list[Commit]]:
+    def intervals_by_incarnation(self) -> Spans[str, Interval]:
+        """The same by incarnation, in the order of (tp, time)."""
+        return Spans(self.intervals, lambda i: i.incarnation, lambda i: i.possible)
+
+    @cached_property
+    def commits_of(self) -> Spans[tuple[str, int], Commit]:
         """What members tell of their commits, by (incarnation, tp), in the order of their begins."""
-        return _grouped(sorted(self.commits, key=lambda c: c.begin_ns), lambda c: (c.incarnation, c.tp))
+        rows = sorted(self.commits, key=lambda c: c.begin_ns)
+        return Spans(rows, lambda c: (c.incarnation, c.tp), lambda c: Window(c.begin_ns, c.begin_ns))
 
     @cached_property
-    def accepted_of(self) -> Mapping[int, list[Accepted]]:
-        """Accepted commits by partition, in the order of the coordinator's log."""
-        return _grouped(self.accepted, lambda a: a.tp)
+    def commits_by_tp(self) -> Spans[int, Commit]:
+        """The same by partition, as they are given."""
+        return Spans(self.commits, lambda c: c.tp, lambda c: Window(c.begin_ns, c.begin_ns))
 
     @cached_property
-    def given_of(self) -> Mapping[int, list[Given]]:
-        """The coordinator's changes of owners by partition, in the order of its log."""
-        return _grouped(self.given, lambda g: g.tp)
+    def highest_tried(self) -> Mapping[int, int]:
+        """By partition, the greatest offset that any member tried to commit, with whatever outcome."""
+        return {tp: max(c.offset for c in rows) for tp, rows in self.commits_by_tp.items()}
+
+    @cached_property
+    def accepted_of(self) -> Spans[int, Accepted]:
+        """Accepted commits by partition, in the order of the coordinator's log; in force when they may be written."""
+        return Spans(self.accepted, lambda a: a.tp, lambda a: a.written)
+
+    @cached_property
+    def given_of(self) -> Spans[int, Given]:
+        """The coordinator's changes of owners by partition, in the order of its log; likewise."""
+        return Spans(self.given, lambda g: g.tp, _written)
+
+    @cached_property
+    def gone_of(self) -> Spans[str, Gone]:
+        """The member ids that left the group's records, likewise."""
+        return Spans(self.gone, lambda g: g.member_id, _written)
+
+    @cached_property
+    def gone_by_incarnation(self) -> Spans[str, Gone]:
+        """The same by incarnation (empty: not known)."""
+        return Spans(self.gone, lambda g: g.incarnation, _written)
+
+    @cached_property
+    def seeks_of(self) -> Spans[tuple[str, int], Seek]:
+        """When programs moved their positions, by (incarnation, tp)."""
+        return Spans(self.seeks, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
+
+    @cached_property
+    def rounds_of(self) -> Spans[str, tuple[str, Round]]:
+        """The rounds by incarnation, in the order of the coordinator's log; each window ends with its *generation*."""
+        joined = ((incarnation, one) for one in self.rounds for incarnation in one.members)
+        return Spans(joined, lambda row: row[0], lambda row: Window(0, row[1].generation))
 
     @cached_property
     def _writers(self) -> Mapping[int, str]:
@@ -122,8 +98,7 @@ class Tables:
 
     def commits_in(self, interval: Interval) -> list[Commit]:
         """The commits of an interval's partition that its incarnation began while it may have owned it, by begin."""
-        own = self.commits_of.get((interval.incarnation, interval.tp), ())
-        return [c for c in own if interval.possible_at(c.begin_ns)]
+        return [*self.commits_of.meeting((interval.incarnation, interval.tp), interval.possible)]
 
     def log_start(self, tp: int) -> int:
         """Where the log of a partition began at the audit: what was below is deleted, and that is no loss."""
@@ -141,16 +116,21 @@ class Tables:
         appended, or may have been, after it and before ``to_ns``. Moments in the wrong order, which only a history that
         was tampered with has, are taken in the right one.
         """
-        from_ns, to_ns = sorted((from_ns, to_ns))
-        rows = self.accepted_of.get(tp, [])
-        certain = [n for n, a in enumerate(rows) if a.answered_ns and a.answered_ns <= from_ns]
-        possible = [a.offset for a in rows[certain[-1] if certain else 0 :] if a.at_ns - a.uncertainty_ns <= to_ns]
-        return tuple(possible) if certain else (-1, *possible)
+        return self._committed[tp].between(from_ns, to_ns) if tp in self._committed else (-1,)
 
     @cached_property
-    def fetched_of(self) -> Mapping[tuple[str, int], list[Request]]:
-        """Answered fetches of offsets by (incarnation, tp), in the order of time."""
-        return _grouped(self.fetched, lambda f: (f.incarnation, f.tp))
+    def _committed(self) -> Mapping[int, Committed]:
+        return {tp: Committed(rows) for tp, rows in self.accepted_of.items()}
+
+    @cached_property
+    def fetched_of(self) -> Spans[tuple[str, int], Request]:
+        """Answered fetches of offsets by (incarnation, tp), in the order of time; in force while they were served."""
+        return Spans(self.fetched, lambda f: (f.incarnation, f.tp), lambda f: f.served)
+
+    @cached_property
+    def fetched_by_tp(self) -> Spans[int, Request]:
+        """The same by partition."""
+        return Spans(self.fetched, lambda f: f.tp, lambda f: f.served)
 
     def certain_owner(self, tp: int, at_ns: int) -> Given | None:
         """The coordinator's record that gave the partition to whoever certainly had it at ``at_ns``.
@@ -165,57 +145,51 @@ class Tables:
 
     def removed(self, interval: Interval, by_ns: int) -> Gone | None:
         """The coordinator's record that the owner of ``interval`` was gone during it, if possibly by ``by_ns``."""
-        for g in self.gone:
-            same = g.member_id == interval.member_id if interval.member_id else g.incarnation == interval.incarnation
-            during = g.at_ns + g.uncertainty_ns >= interval.assigned_begin_ns
-            if same and during and g.at_ns - g.uncertainty_ns <= by_ns:
-                return g
-        return None
+        during = Window(interval.assigned_begin_ns, by_ns)
+        if interval.member_id:
+            found = self.gone_of.meeting(interval.member_id, during)
+        else:
+            found = self.gone_by_incarnation.meeting(interval.incarnation, during)
+        return min(found, key=lambda g: g.order, default=None)
 
     def act_on(self, tp: int, by_ns: int) -> str:
         """The name of a declared act on the partition that began before ``by_ns``; empty when there is none."""
-        return next((a.what for a in self.acts if a.tp in (-1, tp) and a.begin_ns <= by_ns), "")
+        first = self.first_act(tp)
+        return first.what if first and first.begin_ns <= by_ns else ""
+
+    def first_act(self, tp: int) -> Act | None:
+        """The first declared act that concerns the partition."""
+        return self._first_acts.get(tp, self._first_acts.get(-1))
+
+    @cached_property
+    def _first_acts(self) -> Mapping[int, Act]:
+        """By partition the first act that concerns it (-1: all that have none of their own)."""
+        found: dict[int, Act] = {}
+        for act in self.acts:
+            if -1 not in found:
+                found.setdefault(act.tp, act)
+        return found
 
     def declared(self, tp: int, by_ns: int) -> str:
         """The excuse by a declared act on the partition that began before ``by_ns``; empty when there is none."""
         act = self.act_on(tp, by_ns)
         return f"declared act: {act}" if act else ""
 
-    def not_idempotent(self, writer: int) -> str:
-        """The excuse for a client that writes a record twice or late; empty when it was told to be idempotent."""
-        return "producer not idempotent" if writer in self.unguarded else ""
-
-    def setting(self, name: str, default: str) -> str:
-        """A setting of the group's clients."""
-        config = (self.asked.get("group") or {}).get("config") or {}
-        return str(config.get(name, default))
-
-    @property
-    def protocol(self) -> str:
-        """The group's protocol: eager, cooperative or consumer; empty when it is not known."""
-        return str((self.asked.get("group") or {}).get("protocol") or "")
-
-    @property
-    def resets_to_end(self) -> bool:
-        """Whether a member without a committed offset starts at the end."""
-        return self.setting("auto.offset.reset", "earliest") in ("latest", "largest", "end")
-
-    @property
-    def heartbeat_ns(self) -> int:
-        """The heartbeat interval of the group's clients; of the consumer protocol's too, which the brokers decide."""
-        brokers = (self.scenario.get("cluster") or {}).get("broker_config") or {}
-        both = (
-            self.setting("heartbeat.interval.ms", HEARTBEAT_MS),
-            brokers.get("group.consumer.heartbeat.interval.ms"),
-        )
-        return max(int(float(ms or 0) * 1_000_000) for ms in both)
-
     def leaderless(self, tp: int, from_ns: int, to_ns: int) -> bool:
         """Whether the partition had possibly no leader at some moment between two."""
-        changes = [change for change in self.leaders if change[2] == tp]
-        ends = [*(at_ns + blur for at_ns, blur, _, _ in changes[1:]), FOREVER]
-        gaps = (Window(c[0] - c[1], end) for c, end in zip(changes, ends, strict=False) if c[3] < 0)
-        return any(gap.begin_ns <= to_ns and gap.end_ns >= from_ns for gap in gaps)
+        return any(True for _ in self._leaderless.meeting(tp, Window(from_ns, to_ns)))
+
+    @cached_property
+    def _leaderless(self) -> Spans[int, tuple[int, Window]]:
+        """By partition, from each change that left it without a leader to the next one."""
+        found, since = [], dict[int, int]()
+        for at_ns, blur_ns, tp, leader in self.leaders:
+            if tp in since:
+                found.append((tp, Window(since.pop(tp), at_ns + blur_ns)))
+            if leader < 0:
+                since[tp] = at_ns - blur_ns
+        found += [(tp, Window(begin_ns, FOREVER)) for tp, begin_ns in since.items()]
+        return Spans(found, lambda gap: gap[0], lambda gap: gap[1])
 
     @cached_property
     def closing_ns(self) -> int:
@@ -224,7 +198,8 @@ class Tables:
         signs = []
         for life in self.lives.values():
             if life.how == "closed" and life.ended_ns >= drain.begin_ns:
-                own = (i for i in self.intervals if i.incarnation == life.incarnation and i.how not in ("", "lost"))
+                own = self.intervals_by_incarnation.get(life.incarnation, ())
+                own = [i for i in own if i.how not in ("", "lost")]
                 given_up = (i.given_up_begin_ns for i in own if i.given_up_begin_ns >= drain.begin_ns)
                 signs.append(max(given_up, default=life.ended_ns))
         return min(signs, default=FOREVER)
@@ -240,8 +215,6 @@ class Tables:
         return Window(after, end) if after and end else Window(0, 0)
 
 
-def _grouped(rows: Iterable[R], key: Callable[[R], K]) -> Mapping[K, list[R]]:
-    found: dict[K, list[R]] = defaultdict(list)
-    for row in rows:
-        found[key(row)].append(row)
-    return found
+def _written(record: Given | Gone) -> Window:
+    """When a record of the coordinator was written."""
+    return Window.around(record.at_ns, record.uncertainty_ns)

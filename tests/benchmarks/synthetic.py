@@ -410,7 +410,7 @@ def _commits(turns: Turns) -> _Commits:
     first, until = turns.first(tp, n), turns.until(tp, n)
     odd = np.isin(n, (MISSING, REGRESSION, AHEAD)) & (d > 0)
     stop = until - d * odd
-    every = np.minimum(shape.commit_every, np.maximum(1, (until - first) // 2))
+    every = np.where(n == 0, np.minimum(shape.commit_every, np.maximum(1, (until - first) // 2)), shape.commit_every)
     count = np.maximum(0, stop - first - 1) // every
     turn = np.repeat(np.arange(len(n)), count)
     nth = 1 + np.arange(len(turn)) - np.repeat(np.cumsum(count) - count, count)

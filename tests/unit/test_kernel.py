@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 from fencepost.checkers import kernel
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, cut
-from fencepost.checkers.kernel.rows import Places, Rows, concatenate
+from fencepost.checkers.kernel.rows import Places, concatenate
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
-from fencepost.checkers.kernel.times import Span, _meet, _Pieces, meetings
+from fencepost.checkers.kernel.times import Span, _meet, meetings
 from fencepost.checkers.sightings import Sighting, gather
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.seams import settle
@@ -88,21 +89,16 @@ def test_streams_are_told_apart_by_incarnation_and_interval() -> None:
 @pytest.mark.parametrize("seed", range(20))
 def test_pieces_that_meet_are_found_whatever_their_lengths(seed: int) -> None:
     rng = random.Random(seed)
-    one, two = (_some_pieces(rng) for _ in range(2))
-    found = sorted(zip(*(found.tolist() for found in _meet(one, two)), strict=True))
+    who, begin, length = (np.array([pick() for _ in range(50)]) for pick in _piece(rng))
+    end = begin + length
+    found = sorted(zip(*(found.tolist() for found in _meet(who, begin, end)), strict=True))
     assert found == [
-        (a, b)
-        for a in range(len(one.begin_ns))
-        for b in range(len(two.begin_ns))
-        if one.begin_ns[a] < two.end_ns[b] and two.begin_ns[b] < one.end_ns[a]
+        (a, b) for a in range(50) for b in range(50) if who[a] < who[b] and begin[a] < end[b] and begin[b] < end[a]
     ]
 
 
-def _some_pieces(rng: random.Random) -> _Pieces:
-    begin = np.sort(np.array([rng.randrange(100) for _ in range(25)]))
-    end = begin + np.array([rng.choice([1, 2, 5, 80]) for _ in range(25)])
-    nothing: Rows = concatenate([])
-    return _Pieces(nothing, np.arange(25), begin, end, np.zeros(25, bool))
+def _piece(rng: random.Random) -> list[Callable[[], int]]:
+    return [lambda: rng.randrange(3), lambda: rng.randrange(100), lambda: rng.choice([1, 2, 5, 80])]
 
 
 def test_spans_of_one_incarnation_never_meet() -> None:

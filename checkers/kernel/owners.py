@@ -1,0 +1,44 @@
+"""Who certainly owned a partition when, by the coordinator's records, for many moments at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.checkers.tables import Tables
+
+Array = NDArray[Any]
+NOBODY = -1
+
+
+class Owners:
+    """The owners of one partition: what ``Tables.certain_owner`` says, as indices into ``names``."""
+
+    def __init__(self, tables: Tables, tp: int) -> None:
+        """No moment is looked at yet."""
+        self._tables, self._tp = tables, tp
+        given = tables.given_of.get(tp, [])
+        self.names = sorted({one.incarnation for one in given if one.incarnation})
+        self.index = {name: index for index, name in enumerate(self.names)}
+        self._owner = np.array([self.index.get(one.incarnation, NOBODY) for one in given], np.int64)
+        at_ns = np.array([one.at_ns for one in given], np.int64)
+        blur_ns = np.array([one.uncertainty_ns for one in given], np.int64)
+        self._earliest, self._latest = at_ns - blur_ns, at_ns + blur_ns
+        self._in_order = bool((np.diff(self._earliest) >= 0).all())  # is the order of the log that of the clock?
+
+    def at(self, times: Array, wanted: Array) -> Array:
+        """Who owned it at each moment that is ``wanted``; anybody at the others."""
+        if not len(self._owner) or not wanted.any():
+            return np.full(len(times), NOBODY)
+        if not self._in_order:
+            asked = [self._tables.certain_owner(self._tp, at) if at > 0 else None for at in times.tolist()]
+            return np.array([self.index[given.incarnation] if given else NOBODY for given in asked])
+        some = times[wanted]
+        low, high = (int(np.searchsorted(self._earliest, at, side="right")) - 1 for at in (some.min(), some.max()))
+        if low == high and low >= 0 and self._latest[low] <= some.min():
+            return np.full(len(times), self._owner[low])
+        last = np.searchsorted(self._earliest, times, side="right") - 1
+        certain = (last >= 0) & (self._latest[last] <= times)
+        return np.where(certain, self._owner[last], NOBODY)

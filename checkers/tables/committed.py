@@ -1,0 +1,36 @@
+"""The committed offsets of one partition, as somebody may be told them. Pure."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from itertools import accumulate
+
+from fencepost.checkers.tables.rows import Accepted
+
+NEVER = 1 << 64  # after every moment
+
+
+class Committed:
+    """The accepted commits of one partition, in the order of the coordinator's log, which need not be that of a clock.
+
+    For each of them it is kept when the first one *from there on* was appended at the earliest, and answered.
+    """
+
+    def __init__(self, rows: Sequence[Accepted]) -> None:
+        """``rows`` may be empty."""
+        self._rows = rows
+        self._appended = _earliest_from_here(a.written.begin_ns for a in rows)
+        self._answered = _earliest_from_here(a.answered_ns or NEVER for a in rows)
+
+    def between(self, from_ns: int, to_ns: int) -> tuple[int, ...]:
+        """See ``Tables.committed_between``."""
+        from_ns, to_ns = sorted((from_ns, to_ns))
+        certain = bisect_right(self._answered, from_ns) - 1  # the last one that was answered by then
+        after = self._rows[max(certain, 0) : bisect_right(self._appended, to_ns)]
+        possible = (a.offset for a in after if a.written.begin_ns <= to_ns)
+        return tuple(possible) if certain >= 0 else (-1, *possible)
+
+
+def _earliest_from_here(times: Iterable[int]) -> list[int]:
+    return [*accumulate(reversed([*times]), min)][::-1]

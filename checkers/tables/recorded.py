@@ -1,0 +1,106 @@
+"""The small tables of one run as they were recorded, and what the scenario says of it. Pure: ``loading`` fills them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from fencepost.checkers.tables.requests import Heartbeat, Request
+from fencepost.checkers.tables.rows import (
+    Accepted,
+    Act,
+    Commit,
+    Damage,
+    Doubled,
+    Given,
+    Gone,
+    Interval,
+    Life,
+    Partition,
+    Round,
+    Seek,
+    Step,
+    Stray,
+    Window,
+)
+
+HEARTBEAT_MS = "3000"  # Kafka's default heartbeat.interval.ms
+
+
+@dataclass(frozen=True)
+class Recorded:
+    """The small tables of one run. Rows are ordered by time (commits of the broker: by the offsets log).
+
+    Attributes:
+        scenario: ``scenario.json`` as it is; ``asked`` is the scenario proper.
+        origin_ns: the run's start; sentences count seconds from here.
+        leaders: (at_ns, uncertainty_ns, tp, leader) of every change of a leader, -1 = none.
+        phases: the window of each phase by name; an end of 0 means that it never ended.
+        broken_off: the phase in which the run was interrupted; empty when it went through.
+        unguarded: writers whose client was not told to be idempotent.
+    """
+
+    run: Path
+    scenario: Mapping[str, Any] = field(default_factory=dict)
+    plan: Mapping[str, Any] = field(default_factory=dict)
+    origin_ns: int = 0
+    partitions: Mapping[int, Partition] = field(default_factory=dict)
+    lives: Mapping[str, Life] = field(default_factory=dict)
+    intervals: tuple[Interval, ...] = ()
+    commits: tuple[Commit, ...] = ()
+    accepted: tuple[Accepted, ...] = ()
+    given: tuple[Given, ...] = ()
+    gone: tuple[Gone, ...] = ()
+    doubled: tuple[Doubled, ...] = ()
+    strays: tuple[Stray, ...] = ()
+    rounds: tuple[Round, ...] = ()
+    steps: tuple[Step, ...] = ()
+    seeks: tuple[Seek, ...] = ()
+    acts: tuple[Act, ...] = ()
+    stalls: tuple[Window, ...] = ()
+    phases: Mapping[str, Window] = field(default_factory=dict)
+    broken_off: str = ""
+    terms: tuple[tuple[int, int, int], ...] = ()
+    leaders: tuple[tuple[int, int, int, int], ...] = ()
+    unguarded: frozenset[int] = frozenset()
+    asked_commits: tuple[Request, ...] = ()
+    fetched: tuple[Request, ...] = ()
+    heartbeats: tuple[Heartbeat, ...] = ()
+    damage: tuple[Damage, ...] = ()
+
+    @property
+    def asked(self) -> Mapping[str, Any]:
+        """The scenario proper."""
+        value = self.scenario.get("scenario")
+        return value if isinstance(value, Mapping) else {}
+
+    def not_idempotent(self, writer: int) -> str:
+        """The excuse for a client that writes a record twice or late; empty when it was told to be idempotent."""
+        return "producer not idempotent" if writer in self.unguarded else ""
+
+    def setting(self, name: str, default: str) -> str:
+        """A setting of the group's clients."""
+        config = (self.asked.get("group") or {}).get("config") or {}
+        return str(config.get(name, default))
+
+    @property
+    def protocol(self) -> str:
+        """The group's protocol: eager, cooperative or consumer; empty when it is not known."""
+        return str((self.asked.get("group") or {}).get("protocol") or "")
+
+    @property
+    def resets_to_end(self) -> bool:
+        """Whether a member without a committed offset starts at the end."""
+        return self.setting("auto.offset.reset", "earliest") in ("latest", "largest", "end")
+
+    @property
+    def heartbeat_ns(self) -> int:
+        """The heartbeat interval of the group's clients; of the consumer protocol's too, which the brokers decide."""
+        brokers = (self.scenario.get("cluster") or {}).get("broker_config") or {}
+        both = (
+            self.setting("heartbeat.interval.ms", HEARTBEAT_MS),
+            brokers.get("group.consumer.heartbeat.interval.ms"),
+        )
+        return max(int(float(ms or 0) * 1_000_000) for ms in both)
