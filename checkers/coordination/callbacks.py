@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -76,6 +77,42 @@ def _slow(tables: Tables, former: Interval, later: Interval) -> bool:
     life = tables.lives.get(former.incarnation)
     stood = (*(life.paused if life else ()), *tables.stalls)
     return between.length_ns > RETURNED_NS and not any(window.meets(between) for window in stood)
+
+
+def early_generation(tables: Tables) -> Iterator[Sighting]:
+    """``early-assignment``, cause ``generation``: the same over all partitions of an eager group.
+
+    An eager member gives everything up before it joins again, and nobody is assigned anything before all have joined.
+    So none is assigned a partition of a generation before each member that the coordinator's record of it names is
+    through with the revoked callback for its partitions of the generation before. It counts where that callback had not
+    begun yet; where it had, as for a single partition.
+
+    Which generation an interval is of is believed only where the record agrees: that of the one before was assigned
+    before it was certainly written, that of the new one was not. Whose id was removed meanwhile was not waited for.
+
+    One sighting for each such pair of callbacks without a partition in common (of one in common the rule above tells,
+    or ``assignment-overlap``). tp: the least that was assigned; members: the one it was assigned to, the late one;
+    times: from the assigned callback's begin to the revoked one's end.
+    """
+    held: dict[int, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
+    for i in tables.intervals if tables.protocol == "eager" else ():
+        held[i.generation][i.incarnation].append(i)
+    for r in tables.rounds:
+        written_ns = r.end_ns - r.uncertainty_ns
+        for former, theirs in held[r.generation - 1].items() if r.generation in held else ():
+            olds = [i for i in theirs if i.how == "revoked" and 0 < i.assigned_end_ns < written_ns < i.given_up_end_ns]
+            for later, its in held[r.generation].items() if olds and former in r.members else ():
+                new = next((i for i in its if i.assigned_begin_ns >= written_ns), None)
+                apart = not {i.tp for i in olds} & {i.tp for i in its}
+                if new and apart and (old := next((i for i in olds if _still_has(tables, i, new)), None)):
+                    members, times = people(later, former), (new.assigned_begin_ns, old.given_up_end_ns)
+                    yield Sighting("early-assignment", new.tp, members, "generation", "", -1, *times)
+
+
+def _still_has(tables: Tables, old: Interval, new: Interval) -> bool:
+    """Whether a member had certainly not given up ``old`` when ``new`` was assigned, and was in the group."""
+    has = new.assigned_begin_ns < old.given_up_begin_ns or _committing(tables, old, new) or _slow(tables, old, new)
+    return has and not tables.removed(old, old.given_up_end_ns)
 
 
 def needless_revocation(tables: Tables) -> Iterator[Sighting]:
@@ -157,6 +194,7 @@ def lost_told_as_revoked(tables: Tables) -> Iterator[Sighting]:
 RULES: dict[Rule, tuple[str, ...]] = {
     callback_ledger: ("callback-ledger",),
     early_assignment: ("early-assignment",),
+    early_generation: ("early-assignment",),
     needless_revocation: ("needless-revocation",),
     lost_told_as_revoked: ("lost-told-as-revoked",),
 }

@@ -39,6 +39,9 @@ def _ledger(t: Telling) -> str:
 
 
 def _early(t: Telling) -> str:
+    if t.a.cause:
+        late = f"while {t.other} was still giving up its partitions of the generation before"
+        return f"{t.who} was assigned {t.place}{_often(t)} {late}, {t.span}"
     zombie = f"; {t.other} had been removed from the group" if t.a.excuse else ""
     return f"{t.who} was assigned {t.place}{_often(t)} while {t.other} was still giving it up, {t.span}{zombie}"
 

@@ -42,7 +42,7 @@ GLOSSARY: dict[str, str] = {
     "delivery-outside-assignment": "A poll returned a record of a partition that the member certainly does not own.",
     "assignment-mismatch": "At rest, the callbacks that ran do not add up to the coordinator's assignment.",
     "callback-ledger": "A partition was assigned twice in a row, or revoked while it was not owned.",
-    "early-assignment": "A partition was assigned before its former owner's revocation had returned.",
+    "early-assignment": "A partition was assigned before its former owner's revocation (eager: anyone's) returned.",
     "needless-revocation": "A partition was taken from a member and given back, with no change that explains it.",
     "lost-told-as-revoked": "The member was fenced before its callback began, and was told revoked instead of lost.",
     "duplicate-instance": "Two live members with one static id both went on.",

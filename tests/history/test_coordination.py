@@ -215,6 +215,80 @@ def assigned_long_before_the_former_owner_was_through(h: HistoryBuilder, way: st
         b.assigned(6.6 if way == "after it" else 5.2)
 
 
+@case(
+    ("early-assignment", "generation", "", (B, A)),
+    *("given up before", "in its callback", "lost", "never given up", "removed", "not in the new one"),
+    *("cooperative", "later", "of no known round", "assigned after it", "named too early", "of one partition"),
+    forms=("classic",),
+    protocol="eager",
+)
+def a_generation_begins_while_a_member_still_has_its_partitions(h: HistoryBuilder, way: str) -> None:
+    """Generation 2 is written at 5 s, and B hears of it at 5.1 s; A begins to give up at 6 s."""
+    two_of_a_generation(h, way)
+    a, b = h.members
+    if way == "assigned after it":
+        a.assigned(5.05, told=False)
+    if way == "removed":  # and joined again, under another id
+        a.member_id += "'"
+    if way != "of no known round":
+        crew = [(b, [1])] if way == "not in the new one" else [(a, [0]), (b, [1])]
+        h.round(5, *crew, generation=2)
+    b.assigned(4.99 if way == "named too early" else 6.1 if way == "later" else 5.1, 1, told=False, generation=2)
+    if way == "of one partition":
+        b.assigned(5.1, 0, told=False, generation=2)
+    if way == "lost":
+        a.lost(6)
+    elif way != "never given up":
+        given_up = {"given up before": (4.5, 0.001), "in its callback": (5.05, 0.9)}.get(way, (6, 0.001))
+        a.revoked(given_up[0], took=given_up[1], told=False)
+
+
+def two_of_a_generation(h: HistoryBuilder, way: str) -> None:
+    """A has partition 0 and B partition 1 of generation 1; B gives its own up at 4 s."""
+    h.protocol = "cooperative" if way == "cooperative" else h.protocol
+    a, b = h.member(0), h.member(1)
+    if way != "not in the new one":
+        h.round(1, (a, [0]), (b, [1]), generation=1)
+    b.assigned(1.1, 1, told=False)
+    b.revoked(4, 1, told=False)
+    if way != "assigned after it":
+        a.assigned(1.1, told=False)
+
+
+@case(
+    ("early-assignment", "generation", "", (B, A)), "answered before", "through", forms=("classic",), protocol="eager"
+)
+def a_generation_begins_while_a_member_still_commits(h: HistoryBuilder, way: str) -> None:
+    two_of_a_generation(h, way)
+    a, b = h.members
+    h.round(5, (a, [0]), (b, [1]), generation=2)
+    a.revoked(4.5, took=0.5 if way == "through" else 1, told=False)
+    a.commit(3, 4.7 if way == "through" else 5 if way == "answered before" else 5.2, mode="on-revoke")
+    b.assigned(5.1, 1, told=False, generation=2)
+
+
+@pytest.mark.parametrize("took", [1.5, 0.9])
+def test_a_generation_that_begins_long_before_a_callback_returned_is_early(tmp_path: Path, took: float) -> None:
+    h = HistoryBuilder(tmp_path, 4, classic=True, protocol="eager")
+    two_of_a_generation(h, "")
+    a, b = h.members
+    h.round(5, (a, [0]), (b, [1]), generation=2)
+    a.revoked(5, took=took + 0.1, told=False)
+    b.assigned(5.1, 1, told=False, generation=2)
+    early = [("early-assignment", "generation", "", (B, A))]
+    assert [t for t in told(h.seal()) if t[0] == "early-assignment"] == (early if took > 1 else [])
+
+
+def test_a_member_that_is_assigned_more_before_it_gave_up_what_it_had_is_early_itself(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path, 4, classic=True, protocol="eager")
+    two_of_a_generation(h, "")
+    a, b = h.members
+    h.round(5, (a, [3]), (b, [1]), generation=2)
+    a.assigned(5.1, 3, told=False, generation=2)
+    a.revoked(6, told=False)
+    assert ("early-assignment", "generation", "", (A,)) in told(h.seal())
+
+
 NEEDLESS = ("another joined", "another came and went", "lost", "moved between", "unknown round", "group made anew")
 
 
