@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator
 from itertools import pairwise
@@ -50,33 +51,34 @@ def early_assignment(tables: Tables) -> Iterator[Sighting]:
     excuse ``zombie``: the coordinator's records show the former owner gone by then. members: the new owner, the former
     one; times: from the assigned callback's begin to the revoked one's end.
     """
-    for intervals in tables.intervals_by_tp.values():
-        for former in intervals:
-            for later in intervals:
-                if _giving_up(former, later) and (_committing(tables, former, later) or _slow(tables, former, later)):
+    for intervals in tables.intervals_by_tp.values():  # in the order of their begins
+        for former in (i for i in intervals if i.how == "revoked"):
+            first = bisect_right(intervals, former.given_up_begin_ns, key=_assigned_ns)
+            last = bisect_left(intervals, former.given_up_end_ns, key=_assigned_ns)
+            for later in (i for i in intervals[first:last] if i.incarnation != former.incarnation):
+                if _committing(tables, former, later) or _slow(tables, former, later):
                     excuse = "zombie" if tables.removed(former, former.given_up_end_ns) else ""
                     members = people(later.incarnation, former.incarnation)
                     times = (later.assigned_begin_ns, former.given_up_end_ns)
                     yield Sighting("early-assignment", later.tp, members, "", excuse, -1, *times)
 
 
-def _giving_up(former: Interval, later: Interval) -> bool:
-    meanwhile = former.given_up_begin_ns < later.assigned_begin_ns < former.given_up_end_ns
-    return meanwhile and former.how == "revoked" and later.incarnation != former.incarnation
+def _assigned_ns(interval: Interval) -> int:
+    return interval.assigned_begin_ns
 
 
 def _committing(tables: Tables, former: Interval, later: Interval) -> bool:
     """Whether the former owner's callback was certainly not through with its commits when the other one began."""
-    own = tables.commits_of.get((former.incarnation, former.tp), ())
-    inside = (c for c in own if c.mode != "auto" and former.given_up_begin_ns <= c.begin_ns)
-    return any(later.assigned_begin_ns < c.end_ns <= former.given_up_end_ns for c in inside)
+    during = Window(former.given_up_begin_ns, former.given_up_end_ns)  # what ended in it began before its end
+    own = (c for c in tables.commits_of.meeting((former.incarnation, former.tp), during) if c.mode != "auto")
+    return any(later.assigned_begin_ns < c.end_ns <= former.given_up_end_ns for c in own)
 
 
 def _slow(tables: Tables, former: Interval, later: Interval) -> bool:
     between = Window(later.assigned_begin_ns, former.given_up_end_ns)
     life = tables.lives.get(former.incarnation)
-    stood = (*(life.paused if life else ()), *tables.stalls)
-    return between.length_ns > RETURNED_NS and not any(window.meets(between) for window in stood)
+    paused = any(pause.meets(between) for pause in life.paused) if life else False
+    return between.length_ns > RETURNED_NS and not paused and not tables.stood_still(between)
 
 
 def early_generation(tables: Tables) -> Iterator[Sighting]:
@@ -135,7 +137,7 @@ def needless_revocation(tables: Tables) -> Iterator[Sighting]:
         for former, later in pairwise(intervals):
             between = Window(former.assigned_begin_ns, later.assigned_end_ns or FOREVER)
             same = former.incarnation == later.incarnation and former.how == "revoked"
-            if same and _same_members(tables, former, later) and not _explained(tables, former, between):
+            if same and not _explained(tables, former, between) and _same_members(tables, former, later):
                 times = (former.given_up_begin_ns, later.assigned_end_ns)
                 excuse = tables.declared(tp, between.end_ns)
                 yield Sighting("needless-revocation", tp, (former.incarnation,), "", excuse, -1, *times)
@@ -143,12 +145,7 @@ def needless_revocation(tables: Tables) -> Iterator[Sighting]:
 
 def _same_members(tables: Tables, former: Interval, later: Interval) -> bool:
     """Whether the rounds show that the members stayed the same from the one interval to the other."""
-    until_ns = later.assigned_end_ns or FOREVER
-    rounds = [
-        r
-        for r in tables.rounds
-        if former.generation <= r.generation and (r.generation <= later.generation or r.begin_ns <= until_ns)
-    ]
+    rounds = tables.rounds_from(former.generation, later.generation, later.assigned_end_ns or FOREVER)
     known = {former.generation, later.generation} <= {r.generation for r in rounds}
     anew = any(now.anew or now.generation <= before.generation for before, now in pairwise(rounds))
     return known and not anew and len({frozenset(r.members) for r in rounds}) == 1 and bool(rounds[0].members)
@@ -156,17 +153,9 @@ def _same_members(tables: Tables, former: Interval, later: Interval) -> bool:
 
 def _explained(tables: Tables, former: Interval, between: Window) -> bool:
     """Whether a member, an owner or the partitions may have changed in a time."""
-    others = (g for g in tables.given_of.get(former.tp, ()) if g.member_id and g.incarnation != former.incarnation)
-    marks = [Window(g.at_ns - g.uncertainty_ns, g.at_ns + g.uncertainty_ns) for g in others]
-    marks += [Window(g.at_ns - g.uncertainty_ns, g.at_ns + g.uncertainty_ns) for g in tables.gone]
-    for life in tables.lives.values():
-        marks.append(Window(life.started_ns, life.started_ns))
-        if life.ended_ns:
-            marks.append(Window(life.last_sign_ns, life.ended_ns))
-    made: dict[int, Window] = {}
-    for at_ns, blur_ns, tp, _ in tables.leaders:
-        made.setdefault(tp, Window(at_ns - blur_ns, at_ns + blur_ns))
-    return any(mark.meets(between) for mark in (*marks, *made.values()))
+    given = tables.given_of.meeting(former.tp, between)
+    others = any(g.member_id and g.incarnation != former.incarnation for g in given)
+    return others or any(True for _ in tables.regrouped.meeting(None, between))
 
 
 def lost_told_as_revoked(tables: Tables) -> Iterator[Sighting]:
@@ -184,8 +173,9 @@ def lost_told_as_revoked(tables: Tables) -> Iterator[Sighting]:
         life = tables.lives.get(incarnation)
         told = intervals[:-1] if life is None or life.how == "closed" else intervals
         for i in (i for i in told if i.how == "revoked"):
-            those = (c for c in tables.commits_of.get((incarnation, tp), ()) if c.error in FENCES and c.end_ns)
-            during = [c for c in those if i.certain.begin_ns < c.begin_ns and c.end_ns < i.given_up_begin_ns]
+            those = tables.commits_of.meeting((incarnation, tp), i.certain)
+            fenced = (c for c in those if c.error in FENCES and c.end_ns)
+            during = [c for c in fenced if i.certain.begin_ns < c.begin_ns and c.end_ns < i.given_up_begin_ns]
             for c in during[:1] if i.assigned_end_ns else ():
                 times = (c.end_ns, i.given_up_begin_ns)
                 yield Sighting("lost-told-as-revoked", tp, (incarnation,), c.error, "", -1, *times)

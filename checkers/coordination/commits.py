@@ -7,15 +7,14 @@ exactly one incarnation fit (``Tables.writers``).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.requests import Request
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Window
+from fencepost.checkers.tables.spans import Spans
 from fencepost.outcomes import outcome
 
 if TYPE_CHECKING:
@@ -34,20 +33,20 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
         for n, (before, now) in enumerate(pairwise(rows), 1):
             if 0 <= now.offset < before.offset:
                 by, former = tables.writer(now), tables.writer(before)
-                cause = "own retry" if _healed(tables, before, rows[n:]) else ""
+                cause = "own retry" if _healed(tables, rows, n) else ""
                 members, excuse = people(by, former) if by else (), tables.declared(tp, now.at_ns)
                 yield Sighting("commit-regression", tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
 
 
-def _healed(tables: Tables, before: Accepted, after: Sequence[Accepted]) -> bool:
-    """Whether the writer of ``before`` came back to it by itself ere anybody may have been told less."""
-    by = tables.writer(before)
-    for commit in after:
+def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
+    """Whether the writer of the commit before number ``n`` came back to it ere anybody may have been told less."""
+    before, by = rows[n - 1], tables.writer(rows[n - 1])
+    for commit in (rows[m] for m in range(n, len(rows))):
         if not by or tables.writer(commit) != by:
             return False
         if commit.offset >= before.offset:
-            low = Window(after[0].written.begin_ns, commit.written.end_ns)
-            return not any(f.tp == before.tp and f.served.meets(low) for f in tables.fetched)
+            low = Window(rows[n].written.begin_ns, commit.written.end_ns)
+            return not any(True for _ in tables.fetched_by_tp.meeting(before.tp, low))
     return False
 
 
@@ -66,7 +65,7 @@ def foreign_commit(tables: Tables) -> Iterator[Sighting]:
             if not by or last < 0 or given[last].incarnation in ("", by):
                 continue
             owner = given[last]
-            held = tables.intervals_of.get((by, tp), ())
+            held = tables.intervals_of.get((by, tp), [])[:1]
             was_owner = any(i.assigned_begin_ns <= owner.at_ns + owner.uncertainty_ns for i in held)
             kind, members = "zombie-commit" if was_owner else "foreign-commit", people(by, owner.incarnation)
             excuse, at_ns = tables.declared(tp, commit.at_ns), commit.at_ns
@@ -107,21 +106,17 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
 
     members: the incarnation; offset: the committed one; times: begin and end of the commit.
     """
-    asked: Mapping[tuple[str, int, int], list[Request]] = defaultdict(list)
-    for request in tables.asked_commits:
-        asked[request.incarnation, request.tp, request.offset].append(request)
-    accepted: Mapping[tuple[int, int], list[Accepted]] = defaultdict(list)
-    for record in tables.accepted:
-        accepted[record.tp, record.offset].append(record)
+    asked = Spans(tables.asked_commits, lambda r: (r.incarnation, r.tp, r.offset), lambda r: r.received)
+    accepted = Spans(tables.accepted, lambda a: (a.tp, a.offset), lambda a: a.written)
     superseded = (rows[1].written.end_ns for rows in tables.accepted_of.values() if len(rows) > 1)
     whole_ns = min(superseded, default=FOREVER)
     for commit in tables.commits:
         asking = Window(_begin_ns(tables, commit), commit.end_ns)
-        written = (a.written.meets(asking) for a in accepted.get((commit.tp, commit.offset), ()))
-        if commit.outcome != "ok" or commit.offset < 0 or any(written):
+        written = accepted.meeting((commit.tp, commit.offset), asking)
+        if commit.outcome != "ok" or commit.offset < 0 or any(True for _ in written):
             continue
-        those = asked.get((commit.incarnation, commit.tp, commit.offset), ())
-        last = next((r for r in reversed(those) if r.received.meets(asking)), None)
+        those = asked.meeting((commit.incarnation, commit.tp, commit.offset), asking)
+        last = next(iter([*those][-1:]), None)
         place, times = (commit.tp, (commit.incarnation,)), (commit.begin_ns, commit.end_ns)
         from_ns = max(asking.begin_ns, last.received.begin_ns if last else 0)
         if last and outcome(last.error) == "fail":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Given, Window
+from fencepost.checkers.tables.spans import Spans
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
@@ -98,8 +100,8 @@ def _well(tables: Tables, owner: Given, rest: Window, told_ns: int) -> bool:
     life = tables.lives.get(owner.incarnation)
     if life is None or (life.ended_ns and life.ended_ns <= rest.end_ns):
         return False  # what it sent before may arrive late
-    last = [r.generation for r in tables.rounds if r.end_ns < rest.begin_ns][-1:]
-    own = (h for h in tables.heartbeats if h.incarnation == owner.incarnation and h.generation in last)
+    last = next((r.generation for r in reversed(tables.rounds) if r.end_ns < rest.begin_ns), None)
+    own = (h for h in tables.heartbeats_of.meeting(owner.incarnation, rest) if h.generation == last)
     return any(rest.begin_ns <= h.served.begin_ns and h.served.end_ns <= rest.end_ns - told_ns for h in own)
 
 
@@ -110,18 +112,20 @@ def duplicate_instance(tables: Tables) -> Iterator[Sighting]:
     one of the newer one, and its process had not ended. One sighting for each such pair; members: the older, the newer;
     times: that answer, and the last such heartbeat's answer.
     """
-    lives = sorted((x for x in tables.lives.values() if x.instance_id), key=lambda x: (x.started_ns, x.incarnation))
-    for n, older in enumerate(lives):
-        for newer in lives[n + 1 :]:
-            if newer.instance_id != older.instance_id or newer.started_ns == older.started_ns:
-                continue
-            answers = [h.served.end_ns for h in tables.heartbeats if h.incarnation == newer.incarnation]
-            since = min(answers, default=FOREVER)
-            own = (h for h in tables.heartbeats if h.incarnation == older.incarnation)
-            after = [h.end_ns for h in own if h.served.begin_ns > since]
-            if after and (not older.ended_ns or older.ended_ns > since):
-                members = (older.incarnation, newer.incarnation)
-                yield Sighting("duplicate-instance", -1, members, "", "", -1, since, max(after))
+    known = sorted((x for x in tables.lives.values() if x.instance_id), key=lambda x: (x.started_ns, x.incarnation))
+    taken_in = {name: min(h.served.end_ns for h in beats) for name, beats in tables.heartbeats_of.items()}
+    for lives in Spans(known, lambda life: life.instance_id, lambda life: life.alive).values():
+        for n, older in enumerate(lives):
+            own = tables.heartbeats_of.get(older.incarnation, [])  # in the order in which they were received
+            for newer in (lives[m] for m in range(n + 1, len(lives))):
+                since = taken_in.get(newer.incarnation, FOREVER)
+                if not own or newer.started_ns > own[-1].served.begin_ns:
+                    break  # nobody is taken in before it starts
+                after = own[bisect_right(own, since, key=lambda h: h.served.begin_ns) :]
+                lived = not older.ended_ns or older.ended_ns > since
+                if after and lived and newer.started_ns != older.started_ns:
+                    times = (since, max(h.end_ns for h in after))
+                    yield Sighting("duplicate-instance", -1, (older.incarnation, newer.incarnation), "", "", -1, *times)
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

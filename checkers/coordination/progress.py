@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, NS, Life, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, Step, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
@@ -41,22 +41,25 @@ def orphaned_partition(tables: Tables) -> Iterator[Sighting]:
     """
     quiet, bound_ns = _calm(tables), _within_ns(tables)
     first_ns = min((g.at_ns for g in tables.given), default=0)
+    made_ns = {tp: at_ns for at_ns, _, tp, _ in reversed(tables.leaders)}
     for tp in tables.partitions if quiet.end_ns and tables.given else ():
         rows = tables.given_of.get(tp, [])
         begins = [(0, ""), *((g.at_ns + g.uncertainty_ns, g.member_id) for g in rows)]
         ends = [*(g.at_ns - g.uncertainty_ns for g in rows), quiet.end_ns]
-        made_ns = next((at_ns for at_ns, _, of, _ in tables.leaders if of == tp), 0)
+        if made_ns.get(tp, 0) >= first_ns:
+            continue
         for (from_ns, owner), to_ns in zip(begins, ends, strict=True):
-            alone = _unowned(tables, tp, Window(from_ns, to_ns).common(quiet))
-            if not owner and alone.length_ns > bound_ns and made_ns < first_ns and _somebody(tables, alone):
+            alone = Window(from_ns, to_ns).common(quiet)
+            if not owner and alone.length_ns > bound_ns:  # as a rule not
+                alone = _unowned(tables, tp, alone)
+            if not owner and alone.length_ns > bound_ns and _somebody(tables, alone):
                 excuse = "no leader" if tables.leaderless(tp, *alone) else ""
                 yield Sighting("orphaned-partition", tp, (), "", excuse, -1, *alone)
 
 
 def _unowned(tables: Tables, tp: int, window: Window) -> Window:
     """The part of a time before, or behind, the intervals in which somebody may have owned a partition."""
-    for i in tables.intervals_by_tp.get(tp, ()):
-        owned = Window(i.assigned_begin_ns, i.given_up_end_ns if i.how else FOREVER)
+    for owned in [i.possible for i in tables.intervals_by_tp.meeting(tp, window)]:
         if owned.meets(window) and owned.begin_ns <= window.begin_ns:
             window = Window(owned.end_ns, window.end_ns)
         elif owned.meets(window):
@@ -66,13 +69,10 @@ def _unowned(tables: Tables, tp: int, window: Window) -> Window:
 
 def _somebody(tables: Tables, window: Window) -> bool:
     """Whether a member could have had a partition all the time."""
-    alive = (
-        life
-        for life in tables.lives.values()
-        if life.started_ns <= window.begin_ns and (not life.ended_ns or life.ended_ns >= window.end_ns)
-    )
+    then = tables.alive.meeting(None, Window(window.begin_ns, window.begin_ns))
+    alive = (life for life in then if life.alive.end_ns >= window.end_ns)
     fit = any(not any(pause.meets(window) for pause in life.paused) for life in alive)
-    return fit and not any(stall.meets(window) for stall in tables.stalls)
+    return fit and not tables.stood_still(window)
 
 
 def never_stable(tables: Tables) -> Iterator[Sighting]:
@@ -94,8 +94,7 @@ def never_stable(tables: Tables) -> Iterator[Sighting]:
     early = [since, *(r.end_ns - r.uncertainty_ns for r in inside)]
     late = [*(r.end_ns + r.uncertainty_ns for r in inside), window.end_ns]
     restless = all(to_ns - from_ns < STABLE_NS for from_ns, to_ns in zip(early, late, strict=True))
-    stood = any(stall.meets(window) for stall in tables.stalls)
-    if inside and window.length_ns > _within_ns(tables) and restless and not stood:
+    if inside and window.length_ns > _within_ns(tables) and restless and not tables.stood_still(window):
         yield Sighting("never-stable", -1, people(*inside[-1].members), "", "", -1, *window, len(inside))
 
 
@@ -116,22 +115,27 @@ def dead_member(tables: Tables) -> Iterator[Sighting]:
     end.
     """
     worked_ns = tables.phases.get("warm-up", Window(0, 0)).end_ns or FOREVER
+    ended_ns = _first_ends(tables.steps)
     for life in tables.lives.values():
         alone = life.how == "crashed" and life.ended_ns > worked_ns
-        if alone and not any(_ended_by(step, life) for step in tables.steps):
+        names = [life.incarnation, *([_member(life.incarnation)] if life.fatal else [])]
+        if alone and all(ended_ns.get(name, FOREVER) > life.ended_ns for name in names):
             times = (life.last_sign_ns or life.started_ns, life.ended_ns)
             yield Sighting("dead-member", -1, (life.incarnation,), life.fatal or life.signal, "", -1, *times)
 
 
-def _ended_by(step: Step, life: Life) -> bool:
-    """Whether a step ended a life, or one before it of the same member, which its client could not come back from."""
-    member = life.incarnation.rpartition(".")[0]
-    before = bool(life.fatal) and any(name.rpartition(".")[0] == member for name in step.members)
-    return (
-        step.fault in ("kill", "bounce")
-        and step.begun_ns <= life.ended_ns
-        and (before or life.incarnation in step.members)
-    )
+def _first_ends(steps: Iterable[Step]) -> Mapping[str, int]:
+    """When a step first ended each incarnation, and each member in any life."""
+    found: dict[str, int] = {}
+    for step in steps:
+        for incarnation in step.members if step.fault in ("kill", "bounce") else ():
+            for name in (incarnation, _member(incarnation)):
+                found[name] = min(step.begun_ns, found.get(name, FOREVER))
+    return found
+
+
+def _member(incarnation: str) -> str:
+    return incarnation.rpartition(".")[0]
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

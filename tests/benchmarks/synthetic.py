@@ -86,6 +86,8 @@ class Shape:
     def __post_init__(self) -> None:
         if self.dirt and (self.handovers < 6 or 0 < self.rounds_each_life < 7 or self.members < 2):
             raise ValueError("dirt needs 6 handovers, between 2 members that live 7 rounds")
+        if self.partitions < self.members:
+            raise ValueError("there are members without a partition")
         if min(self.each(1), self.each(0)) // self.turns < max(1, 8 * self.dirt):
             raise ValueError(f"{self.records:,} records are too few for {self.turns} turns of {self.partitions}")
 
@@ -149,6 +151,8 @@ def planted(shape: Shape) -> dict[str, int]:
     records |= {"processing-after-revocation": d, "commit-ahead": 2 * d}  # the skipped ones, too
     events = dict.fromkeys(("commit-regression", "acknowledged-commit-missing", "assignment-overlap"), 1)
     found = {kind: count * tps for kind, count in {**records, **events}.items()} if d else {}
+    if d:  # where partitions overlap every member is late for all others but the next owner, and for itself
+        found["early-assignment"] = shape.members * (shape.members - 1)
     return {**found, "redelivery": again + d * tps} if again or d else found
 
 

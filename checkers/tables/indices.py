@@ -1,0 +1,183 @@
+"""Indices over the small tables, each made when it is first asked for, once. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from fencepost.checkers.tables.committed import Committed
+from fencepost.checkers.tables.recorded import Recorded
+from fencepost.checkers.tables.requests import Heartbeat, Request, writers
+from fencepost.checkers.tables.rows import (
+    FOREVER,
+    Accepted,
+    Act,
+    Commit,
+    Given,
+    Gone,
+    Interval,
+    Life,
+    Round,
+    Seek,
+    Window,
+)
+from fencepost.checkers.tables.spans import Spans
+
+
+@dataclass(frozen=True)
+class Indexed(Recorded):
+    """The small tables of one run by what they are looked up by."""
+
+    @cached_property
+    def interval(self) -> Mapping[tuple[str, int, int], Interval]:
+        """Assignment intervals by (incarnation, tp, number)."""
+        return {(i.incarnation, i.tp, i.number): i for i in self.intervals}
+
+    @cached_property
+    def intervals_of(self) -> Spans[tuple[str, int], Interval]:
+        """Assignment intervals by (incarnation, tp), in the order of time; in force when they possibly were."""
+        return Spans(self.intervals, lambda i: (i.incarnation, i.tp), lambda i: i.possible)
+
+    @cached_property
+    def intervals_by_tp(self) -> Spans[int, Interval]:
+        """The same by partition."""
+        return Spans(self.intervals, lambda i: i.tp, lambda i: i.possible)
+
+    @cached_property
+    def intervals_by_incarnation(self) -> Spans[str, Interval]:
+        """The same by incarnation, in the order of (tp, time)."""
+        return Spans(self.intervals, lambda i: i.incarnation, lambda i: i.possible)
+
+    @cached_property
+    def commits_of(self) -> Spans[tuple[str, int], Commit]:
+        """What members tell of their commits, by (incarnation, tp), in the order of their begins."""
+        rows = sorted(self.commits, key=lambda c: c.begin_ns)
+        return Spans(rows, lambda c: (c.incarnation, c.tp), lambda c: Window(c.begin_ns, c.begin_ns))
+
+    @cached_property
+    def commits_by_tp(self) -> Spans[int, Commit]:
+        """The same by partition, as they are given."""
+        return Spans(self.commits, lambda c: c.tp, lambda c: Window(c.begin_ns, c.begin_ns))
+
+    @cached_property
+    def highest_tried(self) -> Mapping[int, int]:
+        """By partition, the greatest offset that any member tried to commit, with whatever outcome."""
+        return {tp: max(c.offset for c in rows) for tp, rows in self.commits_by_tp.items()}
+
+    @cached_property
+    def accepted_of(self) -> Spans[int, Accepted]:
+        """Accepted commits by partition, in the order of the coordinator's log; in force when they may be written."""
+        return Spans(self.accepted, lambda a: a.tp, lambda a: a.written)
+
+    @cached_property
+    def given_of(self) -> Spans[int, Given]:
+        """The coordinator's changes of owners by partition, in the order of its log; likewise."""
+        return Spans(self.given, lambda g: g.tp, _written)
+
+    @cached_property
+    def gone_of(self) -> Spans[str, Gone]:
+        """The member ids that left the group's records, likewise."""
+        return Spans(self.gone, lambda g: g.member_id, _written)
+
+    @cached_property
+    def gone_by_incarnation(self) -> Spans[str, Gone]:
+        """The same by incarnation (empty: not known)."""
+        return Spans(self.gone, lambda g: g.incarnation, _written)
+
+    @cached_property
+    def seeks_of(self) -> Spans[tuple[str, int], Seek]:
+        """When programs moved their positions, by (incarnation, tp)."""
+        return Spans(self.seeks, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
+
+    @cached_property
+    def rounds_of(self) -> Spans[str, tuple[str, Round]]:
+        """The rounds by incarnation, in the order of the coordinator's log; each window ends with its *generation*."""
+        joined = ((incarnation, one) for one in self.rounds for incarnation in one.members)
+        return Spans(joined, lambda row: row[0], lambda row: Window(0, row[1].generation))
+
+    @cached_property
+    def rounds_by_generation(self) -> Spans[None, tuple[int, Round]]:
+        """The rounds, by generation, with their places in the coordinator's log."""
+        return Spans(enumerate(self.rounds), _alone, lambda row: Window(row[1].generation, row[1].generation))
+
+    @cached_property
+    def rounds_by_begin(self) -> Spans[None, tuple[int, Round]]:
+        """The same; each window goes from when it began to its generation."""
+        return Spans(enumerate(self.rounds), _alone, lambda row: Window(row[1].begin_ns, row[1].generation))
+
+    @cached_property
+    def regrouped(self) -> Spans[None, Window]:
+        """When the members of the group, or the partitions that there are, may have changed."""
+        lives = self.lives.values()
+        made: dict[int, Window] = {}
+        for at_ns, blur_ns, tp, _ in self.leaders:
+            made.setdefault(tp, Window.around(at_ns, blur_ns))
+        started = (Window(life.started_ns, life.started_ns) for life in lives)
+        ended = (Window(life.last_sign_ns, life.ended_ns) for life in lives if life.ended_ns)
+        return Spans([*map(_written, self.gone), *started, *ended, *made.values()], _alone, lambda window: window)
+
+    @cached_property
+    def alive(self) -> Spans[None, Life]:
+        """When incarnations lived."""
+        return Spans(self.lives.values(), _alone, lambda life: life.alive)
+
+    @cached_property
+    def stalled(self) -> Spans[None, Window]:
+        """When the host stood still."""
+        return Spans(self.stalls, _alone, lambda stall: stall)
+
+    @cached_property
+    def heartbeats_of(self) -> Spans[str, Heartbeat]:
+        """The accepted heartbeats by incarnation, in the order in which brokers received them."""
+        return Spans(self.heartbeats, lambda h: h.incarnation, lambda h: h.served)
+
+    @cached_property
+    def writer_of(self) -> Mapping[int, str]:
+        """The incarnation that wrote each accepted commit, by its order in the log; not there when not certain."""
+        return writers(self.accepted, self.asked_commits)
+
+    @cached_property
+    def committed(self) -> Mapping[int, Committed]:
+        """The committed offsets by partition."""
+        return {tp: Committed(rows) for tp, rows in self.accepted_of.items()}
+
+    @cached_property
+    def fetched_of(self) -> Spans[tuple[str, int], Request]:
+        """Answered fetches of offsets by (incarnation, tp), in the order of time; in force while they were served."""
+        return Spans(self.fetched, lambda f: (f.incarnation, f.tp), lambda f: f.served)
+
+    @cached_property
+    def fetched_by_tp(self) -> Spans[int, Request]:
+        """The same by partition."""
+        return Spans(self.fetched, lambda f: f.tp, lambda f: f.served)
+
+    @cached_property
+    def first_acts(self) -> Mapping[int, Act]:
+        """By partition the first act that concerns it (-1: all that have none of their own)."""
+        found: dict[int, Act] = {}
+        for act in self.acts:
+            if -1 not in found:
+                found.setdefault(act.tp, act)
+        return found
+
+    @cached_property
+    def without_leader(self) -> Spans[int, tuple[int, Window]]:
+        """By partition, from each change that left it without a leader to the next one."""
+        found, since = [], dict[int, int]()
+        for at_ns, blur_ns, tp, leader in self.leaders:
+            if tp in since:
+                found.append((tp, Window(since.pop(tp), at_ns + blur_ns)))
+            if leader < 0:
+                since[tp] = at_ns - blur_ns
+        found += [(tp, Window(begin_ns, FOREVER)) for tp, begin_ns in since.items()]
+        return Spans(found, lambda gap: gap[0], lambda gap: gap[1])
+
+
+def _alone(_: object) -> None:
+    """The key of rows that are all looked up together."""
+
+
+def _written(record: Given | Gone) -> Window:
+    """When a record of the coordinator was written."""
+    return Window.around(record.at_ns, record.uncertainty_ns)
