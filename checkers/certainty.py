@@ -81,6 +81,7 @@ GROUNDS: Mapping[str, Ground] = {
     "never-stable": _ground("events", "offsets", "host"),
     "dead-member": _ground("plan", own=["events"]),
     "stale-effect": _ground(own=["events", "delivered"]),
+    "stuck-member": _ground("plan", "host", own=["events", "delivered"]),
     "processing-overlap": _ground(own=["events", "delivered"]),
     "processing-after-revocation": _ground(own=["events", "delivered"]),
     "stale-backlog": _ground("offsets", own=["events", "delivered"]),

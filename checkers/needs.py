@@ -64,7 +64,7 @@ _NEEDS = {
         lambda t: 1,
     ),
     "progress": Needs(
-        _ALL | {"produced", "log", "offsets", "host"},
+        _ALL | {"produced", "log", "offsets", "requests", "host"},
         "partitions",
         "the run did not get through its drain",
         _partitions_after_heal,

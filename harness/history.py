@@ -58,6 +58,7 @@ class EventKind(StrEnum):
     REVOKED = "revoked"
     LOST = "lost"
     COMMIT = "commit"  # offset = next to read; outcome, error; detail: mode (sync, auto, on-revoke, on-close)
+    POLL_GAP = "poll-gap"  # from one call of poll to the next one, where these are more than 1 s apart
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned
@@ -66,7 +67,7 @@ class EventKind(StrEnum):
     PHASE = "phase"  # detail: name
     LAUNCHED = "launched"  # actor = incarnation; the process was started; detail: pid, slot, member
     ENDED = "ended"  # actor = incarnation; the process was reaped; detail: exit_code, how: closed and killed as it was
-    # asked to or made to by the harness, else crashed
+    # asked to or made to by the harness, else crashed; of a member also polled_ns, when it last called poll
     FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from fencepost.history import EventKind
 from fencepost.model import TopicPartition
 from fencepost_member.events import read
-from fencepost_member.recorder import read_counts
+from fencepost_member.segments import Counts, read_counts
 
 
 class LiveEvents:
@@ -72,15 +73,24 @@ class RecordCounts(NamedTuple):
     processed: int = 0
 
 
+def last_poll_ns(segments: Path, actor: str) -> int:
+    """When an actor last called poll, by its segments below ``segments``; 0: never, or nobody can tell."""
+    return max((counts.polled_ns for counts in _counts(segments, f"{actor}.*.seg").values()), default=0)
+
+
 def count_records(segments: Path) -> RecordCounts:
     """Sum over all segments below ``segments``, all lives included; those that cannot be read count for nothing."""
     sums = {True: [0, 0], False: [0, 0]}
-    for path in segments.glob("*.seg"):
-        try:
-            counts = read_counts(path)
-        except (OSError, ValueError):
-            continue  # just being made, or damaged: the seal reports it
+    for path, counts in _counts(segments, "*.seg").items():
         ours = sums[path.name.startswith("producer-")]
         ours[0] += counts.recorded
         ours[1] += counts.finished
     return RecordCounts(*sums[True], *sums[False])
+
+
+def _counts(segments: Path, names: str) -> dict[Path, Counts]:
+    found = {}
+    for path in segments.glob(names):
+        with suppress(OSError, ValueError):  # just being made, or damaged: the seal reports it
+            found[path] = read_counts(path)
+    return found

@@ -20,7 +20,7 @@ import fencepost_member
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import MemberError
 from fencepost.history import EventKind
-from fencepost.live import LiveEvents
+from fencepost.live import LiveEvents, last_poll_ns
 from fencepost.processes import Owner
 from fencepost_member.events import EventLog
 
@@ -62,7 +62,7 @@ class Incarnation:
         """Start ``python -m module CONFIG.json`` and return at once."""
         self.actor, self.log = actor, home.logs / f"{actor}.log"
         self.live = LiveEvents(home.history / "events" / f"{actor}.jsonl")
-        self._events, self._lock = home.events, threading.Lock()
+        self._events, self._segments, self._lock = home.events, home.history / "segments", threading.Lock()
         self._exit_code: int | None = None
         self._sent: set[int] = set()
         file = home.owner.directory / "config" / f"{actor}.json"
@@ -84,7 +84,9 @@ class Incarnation:
                 code = self._process.poll()
                 if code is not None:
                     self._exit_code = int(code)
-                    detail = {"exit_code": int(code), "how": self._how(int(code))}
+                    polled_ns = last_poll_ns(self._segments, self.actor)
+                    polled = {"polled_ns": polled_ns} if polled_ns else {}
+                    detail = {"exit_code": int(code), "how": self._how(int(code)), **polled}
                     self._events.note(EventKind.ENDED, actor=self.actor, detail=detail)
             return self._exit_code
 

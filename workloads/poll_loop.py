@@ -15,7 +15,7 @@ COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PLANTED_BUGS = (
     *("", "seek-back", "out-of-order", "stale-backlog"),
     *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start"),
-    *("die-silently",),
+    *("die-silently", "stop-polling"),
 )
 
 
@@ -39,7 +39,8 @@ class PollLoop:
             records of partitions that it gave up), ``off-by-one`` (commits the last offset it finished instead of the
             next), ``commit-ahead`` (commits a poll before it processes it), ``foreign-commit`` (commits a partition
             that it never owned), ``late-commit`` (commits a partition that it gave up), ``wrong-start`` (begins before
-            the committed offset), ``die-silently`` (ends in the middle of its work). Empty: a correct member.
+            the committed offset), ``die-silently`` (ends in the middle of its work), ``stop-polling`` (does
+            not poll for a while). Empty: a correct member.
         planted_in: the members that have the planted bug; empty: all.
     """
 

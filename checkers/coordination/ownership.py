@@ -54,7 +54,7 @@ def assignment_mismatch(tables: Tables) -> Iterator[Sighting]:
     members: that incarnation, then who else has an open interval, if anybody; times: when it was given the partition,
     and the end.
     """
-    end_ns, work_ns = min(tables.quiet.end_ns, tables.closing_ns - 1), _poll_work_ns(tables)
+    end_ns, work_ns = tables.calm.end_ns, _poll_work_ns(tables)
     rest = Window(end_ns - REST_NS - work_ns, end_ns)
     if not tables.quiet.end_ns or _unrest(tables, rest):
         return

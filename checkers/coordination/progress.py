@@ -23,11 +23,6 @@ def _within_ns(tables: Tables) -> int:
     return round(max((float(b) for b in bounds if isinstance(b, int | float)), default=WITHIN_S) * NS)
 
 
-def _calm(tables: Tables) -> Window:
-    """The quiet window, up to the moment when the first member left because it was over."""
-    return Window(tables.quiet.begin_ns, min(tables.quiet.end_ns, tables.closing_ns - 1))
-
-
 def orphaned_partition(tables: Tables) -> Iterator[Sighting]:
     """``orphaned-partition``: in the quiet window the coordinator certainly left a partition to nobody for too long.
 
@@ -39,7 +34,7 @@ def orphaned_partition(tables: Tables) -> Iterator[Sighting]:
 
     excuse ``no leader``: the partition had none at some time between. times: that time.
     """
-    quiet, bound_ns = _calm(tables), _within_ns(tables)
+    quiet, bound_ns = tables.calm, _within_ns(tables)
     first_ns = min((g.at_ns for g in tables.given), default=0)
     made_ns = {tp: at_ns for at_ns, _, tp, _ in reversed(tables.leaders)}
     for tp in tables.partitions if quiet.end_ns and tables.given else ():
@@ -82,7 +77,7 @@ def never_stable(tables: Tables) -> Iterator[Sighting]:
     (or of one that is not known), to when the first member leaves because the window is over, there certainly were
     never 5 s without a new round, and the host did not stand still. members: those of the last round; times: that time.
     """
-    quiet = _calm(tables)
+    quiet = tables.calm
     if not quiet.end_ns:
         return
     starts = [life.started_ns for life in tables.lives.values()]

@@ -14,9 +14,10 @@ import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from fencepost.checkers.kernel import commits, delivery, keys, repeats, streams, stuck, times, writes
+from fencepost.checkers.kernel import commits, delivery, keys, members, repeats, streams, stuck, times, writes
 from fencepost.checkers.kernel.columns import Files
-from fencepost.checkers.kernel.part import Judged, Part
+from fencepost.checkers.kernel.judged import Judged
+from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.tallies import Label, Tallies
 
@@ -49,7 +50,10 @@ STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.delivery_outside: ("delivery-outside-assignment",),
     streams.history_incomplete: ("history-incomplete",),
 }
-STUCK: dict[Rule, tuple[str, ...]] = {stuck.stuck_partition: ("stuck-partition",)}
+STUCK: dict[Rule, tuple[str, ...]] = {
+    stuck.stuck_partition: ("stuck-partition",),
+    members.work_without_polls: ("stuck-member",),
+}
 RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
     "all": {**OFFSETS, **STREAMS, **STUCK},
     "offsets": OFFSETS,

@@ -43,8 +43,7 @@ def lost_write(part: Part) -> None:
     lost = [np.flatnonzero(which) for which in kept]
     if not any(map(len, lost)):
         return
-    act = part.tables.act_on(part.tp, FOREVER)
-    excuse = f"declared act: {act}" if act else ""
+    excuse = part.tables.declared(part.tp, FOREVER)
     for sent, which in zip(part.acknowledged("writer", "acked_ns"), lost, strict=True):
         acked_ns = sent["acked_ns"][which]
         part.tallies.put_many(
@@ -136,10 +135,10 @@ def unseen(part: Part) -> None:
     if len(theirs):
         polls = of_streams(who[theirs], interval[theirs], lambda w, i: part.last_poll(rows.names[w], i))
         last[theirs] = part.polled.poll[holder[theirs]] == polls
-    act = part.tables.act_on(part.tp, FOREVER)
+    act = part.tables.declared(part.tp, FOREVER)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int) -> Label:
-        excuse = f"declared act: {act}" if act else _in_hand(part, who, interval) if last else ""
+        excuse = act or (_in_hand(part, who, interval) if last else "")
         return Label(people(names[passer], rows.names[who] if who >= 0 else ""), CAUSES[cause], excuse)
 
     codes = [passer, who, interval, cause, last]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel.columns import Columns, Files
+from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.owners import Owners
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.rows import Places, Rows, concatenate, inside
@@ -28,19 +28,6 @@ NEEDED = {  # columns of delivered records by what a task's rules look at; all b
     "streams": ["offset", "interval", "ord", "delivered_ns"],
     "overlap": ["offset", "interval", "ord", "begin_ns", "done_ns"],
 }
-
-
-@dataclass(frozen=True)
-class Judged:
-    """What all tasks of a run have in common. ``starts``: where the group starts in each partition.
-
-    ``cut``: the partitions of which no task holds everything.
-    """
-
-    tables: Tables
-    bounds: Bounds
-    starts: Mapping[int, int]
-    cut: frozenset[int] = frozenset()
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,8 @@
 
 ``find`` looks at each of ``rules`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
 become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members, offset,
-times and count. The rules are in six modules: ``delivery`` (records against the log), ``repeats`` (a
-record again), ``order`` and ``ownership`` (who, when), ``commits``, and ``writes`` (how sends landed).
+times and count. The rules are in seven modules: ``delivery`` (records against the log), ``repeats`` (a
+record again), ``order`` and ``ownership`` (who, when), ``commits``, ``writes`` (how sends landed), and ``progress``.
 
 Words used in the rules:
 
@@ -117,7 +117,7 @@ Rule = Callable[[History], Iterable[Sighting]]
 
 def rules() -> dict[Rule, tuple[str, ...]]:
     """Every rule with the kinds that it can report."""
-    from fencepost.checkers.oracle import commits, delivery, order, ownership, repeats, writes
+    from fencepost.checkers.oracle import commits, delivery, order, ownership, progress, repeats, writes
 
     return {
         **delivery.RULES,
@@ -126,6 +126,7 @@ def rules() -> dict[Rule, tuple[str, ...]]:
         **ownership.RULES,
         **commits.RULES,
         **writes.RULES,
+        **progress.RULES,
     }
 
 

@@ -1,9 +1,9 @@
-"""Rules about who and when: two owners, two at work, work on what is no longer one's own, and standing still."""
+"""Rules about who and when: two owners, two at work, and work on what is no longer one's own."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.checkers.sightings import Sighting, people
@@ -135,46 +135,9 @@ def owns_again(history: History, interval: Interval, row: Delivered) -> bool:
     return any(i.possible_at(row.begin_ns) for i in same)
 
 
-def stuck_partition(history: History) -> Iterator[Sighting]:
-    """``stuck-partition``: records wait in the quiet window, and nothing is delivered for over ``bounds.stuck_ns``.
-
-    The moments of delivery of a partition (all incarnations) cut the quiet window into gaps. A record *waits* in a gap
-    when it is visible, acknowledged, not below the group's start, and above every offset delivered up to the gap's
-    begin; it waits from its acknowledgement or the gap's begin, whichever is later, to the gap's end. One sighting for
-    each gap in which a record waits longer than the bound: offset: the smallest such; times: from the earliest begin of
-    such a wait to the end of the gap.
-
-    members: who certainly owned it when the bound was over (the earliest assigned, then incarnation); cause ``unowned``
-    when nobody did; excuse ``no leader``: the partition had none at some time between.
-    """
-    quiet, bound = history.tables.quiet, history.bounds.stuck_ns
-    for tp, log in history.log.items():
-        delivered = [(row.delivered_ns, row.offset) for row in history.rows.get(tp, ())]
-        inside = {at_ns for at_ns, _ in delivered if quiet.begin_ns < at_ns < quiet.end_ns}
-        acked = {o: history.acknowledged[tp, o].acked_ns for o in log if (tp, o) in history.acknowledged}
-        gaps = [gap for gap in pairwise(sorted({*quiet, *inside})) if gap[1] - gap[0] > bound]
-        for begin_ns, end_ns in gaps:
-            highest = max((o for at_ns, o in delivered if at_ns <= begin_ns), default=-1)
-            first = max(history.start(tp), highest + 1)
-            waiting = {o: max(begin_ns, at_ns) for o, at_ns in acked.items() if o >= first}
-            late = {o: since for o, since in waiting.items() if end_ns - since > bound}
-            if late:
-                since = min(late.values())
-                owner = _owner(history, tp, since + bound)
-                excuse = "no leader" if history.tables.leaderless(tp, since, end_ns) else ""
-                cause = "" if owner else "unowned"
-                yield Sighting("stuck-partition", tp, people(owner), cause, excuse, min(late), since, end_ns)
-
-
-def _owner(history: History, tp: int, at_ns: int) -> str:
-    owners = [i for i in history.tables.intervals if i.tp == tp and i.certain.begin_ns <= at_ns <= i.certain.end_ns]
-    return min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
-
-
 RULES: dict[Rule, tuple[str, ...]] = {
     assignment_overlap: ("assignment-overlap",),
     processing_overlap: ("processing-overlap",),
     delivery_outside: ("delivery-outside-assignment",),
     stale_work: ("stale-backlog", "processing-after-revocation"),
-    stuck_partition: ("stuck-partition",),
 }

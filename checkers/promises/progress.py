@@ -12,13 +12,14 @@ from fencepost.errors import ScenarioError
 @dataclass(frozen=True)
 class Progress:
     """After healing, no partition with waiting records stands still for longer than ``within_s`` seconds, none is left
-    without an owner for as long, the group does not rebalance for as long, and it consumes everything before the drain
-    ends. No member ends by itself."""
+    without an owner for as long, no member that has some neither polls nor works for as long, the group does not
+    rebalance for as long, and it consumes everything before the drain ends. No member ends by itself."""
 
     within_s: float = 30.0
     kinds: ClassVar[Mapping[str, str]] = {
         "unconsumed": "liveness",
         "stuck-partition": "liveness",
+        "stuck-member": "liveness",
         "orphaned-partition": "liveness",
         "never-stable": "liveness",
         "dead-member": "liveness",

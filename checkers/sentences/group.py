@@ -79,6 +79,12 @@ def _dead(t: Telling) -> str:
     return f"{t.who} {way} at {t.at(t.a.to_ns)}; its last sign was at {t.at(t.a.from_ns)}{gave_up}"
 
 
+def _still(t: Telling) -> str:
+    often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
+    at_work = f"; its handler was at work on offset {t.offsets} of {t.place}" if t.a.cause else " nor work on a record"
+    return f"{t.who}, which owned {t.owned} and sent heartbeats, did not poll {often} ({t.span}){at_work}"
+
+
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "coordinator-overlap": _overlap,
     "generation-regression": _regression,
@@ -91,4 +97,5 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "orphaned-partition": _orphaned,
     "never-stable": _restless,
     "dead-member": _dead,
+    "stuck-member": _still,
 }

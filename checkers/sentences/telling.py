@@ -83,6 +83,13 @@ class Telling:
         end = self.a.to_ns or FOREVER
         return [i for i in concerned if i.assigned_begin_ns <= end and (i.given_up_end_ns or FOREVER) >= self.a.from_ns]
 
+    @property
+    def owned(self) -> str:
+        """What the first member owned at the begin: ``orders-1 and 3 more``; empty when nothing."""
+        own = (i for i in self.tables.intervals if i.incarnation == self.who and i.assigned_end_ns <= self.a.from_ns)
+        names = [str(self.tables.partitions[i.tp].name) for i in own if i.possible_at(self.a.from_ns)]
+        return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else "".join(names)
+
     def death(self, incarnation: str) -> str:
         """How and when an incarnation ended, if not cleanly; empty otherwise."""
         life = self.tables.lives.get(incarnation)

@@ -22,7 +22,7 @@ from fencepost.model import Anomaly
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from fencepost.checkers.kernel.part import Judged
+    from fencepost.checkers.kernel.judged import Judged
     from fencepost.checkers.kernel.tallies import Tallies
     from fencepost.checkers.spark.session import Spark
 
@@ -77,7 +77,7 @@ def _differ(one: Interval, other: Interval) -> bool:
 
 
 def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perform) -> tuple[list[Anomaly], Facts]:
-    from fencepost.checkers.kernel.part import Judged
+    from fencepost.checkers.kernel.judged import Judged
     from fencepost.checkers.kernel.tallies import Label
     from fencepost.checkers.spark.seams import settle
 
@@ -91,14 +91,17 @@ def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perfor
         for (kind, tp, members, cause, excuse), numbers in perform(judged, again, False).items():
             tallies.put(kind, tp, Label(members, cause, excuse), numbers)
     tallies.put_sightings([*_assignment_overlaps(tables, tallies)])
-    also, failed = performed(_rules_of_driver(tallies, groups), tables)
+    also, failed = performed(_rules_of_driver(tallies, groups, judged), tables)
     tallies.put_sightings(also)
     return tallies.anomalies(tables.partitions), _facts(tallies, failed, damage)
 
 
-def _rules_of_driver(tallies: Tallies, groups: Sequence[Group]) -> dict[coordination.Rule, tuple[str, ...]]:
+def _rules_of_driver(
+    tallies: Tallies, groups: Sequence[Group], judged: Judged
+) -> dict[coordination.Rule, tuple[str, ...]]:
     """The rules over small tables, with what the tasks found and the footers say of the records."""
     from fencepost.checkers.kernel.commits import off_by_one_of
+    from fencepost.checkers.kernel.members import stuck_member_of
 
     reached: dict[int, int] = {}
     for one in groups:
@@ -110,7 +113,15 @@ def _rules_of_driver(tallies: Tallies, groups: Sequence[Group]) -> dict[coordina
     def commit_above_end(tables: Tables) -> Iterator[Sighting]:
         return coordination.commits.commit_above_end(tables, reached)
 
-    return {**coordination.RULES, off_by_one: ("off-by-one",), commit_above_end: ("commit-beyond-end",)}
+    def stuck_member(tables: Tables) -> Iterator[Sighting]:
+        return stuck_member_of(tallies, judged)
+
+    own: dict[coordination.Rule, tuple[str, ...]] = {
+        off_by_one: ("off-by-one",),
+        commit_above_end: ("commit-beyond-end",),
+        stuck_member: ("stuck-member",),
+    }
+    return {**coordination.RULES, **own}
 
 
 def _starts(tables: Tables, groups: Sequence[Group]) -> Mapping[int, int]:
@@ -178,7 +189,7 @@ def _bundles(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
 
 def warm_up(session: SparkSession) -> None:
     """Judge a history of nothing: classes are loaded and the workers run."""
-    from fencepost.checkers.kernel.part import Judged
+    from fencepost.checkers.kernel.judged import Judged
 
     nowhere = Path()
     tasks = [Task(tp, 0, 0) for tp in range(BUNDLES_EACH * _cores(session))]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from fencepost.checkers import kernel
-from fencepost.checkers.kernel.part import Judged
+from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.tables.rows import Interval

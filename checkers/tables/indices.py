@@ -130,6 +130,11 @@ class Indexed(Recorded):
     @cached_property
     def heartbeats_of(self) -> Spans[str, Heartbeat]:
         """The accepted heartbeats by incarnation, in the order in which brokers received them."""
+        return Spans((h for h in self.heartbeats if h.accepted), lambda h: h.incarnation, lambda h: h.served)
+
+    @cached_property
+    def heard_of(self) -> Spans[str, Heartbeat]:
+        """All heartbeats by incarnation, also those that were told to join again."""
         return Spans(self.heartbeats, lambda h: h.incarnation, lambda h: h.served)
 
     @cached_property

@@ -12,7 +12,7 @@ from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step
 from fencepost.history import EventKind
 
 Event = Mapping[str, Any]
-MEMBER_EVENTS = frozenset({"started", "assigned", "revoked", "lost", "commit", "seek", "error", "closed"})
+MEMBER_EVENTS = frozenset({"started", "assigned", "revoked", "lost", "commit", "poll-gap", "seek", "error", "closed"})
 
 
 def phases(events: Iterable[Event]) -> dict[str, Window]:
@@ -74,28 +74,13 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
     found: dict[str, Life] = {}
     writers = {event["actor"] for event in events if "writer" in event["detail"]}
     for event in events:
-        kind, actor, detail = event["kind"], event["actor"], event["detail"]
+        kind, actor = event["kind"], event["actor"]
         own = kind in MEMBER_EVENTS
         if actor in writers or (not own and kind not in (EventKind.LAUNCHED, EventKind.ENDED)):
             continue
-        life = found.get(actor) or Life(actor, _member_number(actor))
-        if kind in (EventKind.STARTED, EventKind.LAUNCHED):
-            begun = min(life.started_ns or event["begin_ns"], event["begin_ns"])
-            life = replace(
-                life,
-                slot=int(detail.get("slot", life.slot)),
-                member=int(detail.get("member", life.member)),
-                started_ns=begun,
-                instance_id=str(detail.get("instance_id") or life.instance_id),
-            )
-        if kind == EventKind.ERROR and detail.get("fatal"):
-            life = replace(life, fatal=life.fatal or str(event["error"] or "unknown"))
-        if kind == EventKind.ENDED:
-            how, signal = str(detail.get("how") or "crashed"), _signal(detail.get("exit_code"))
-            life = replace(life, ended_ns=event["end_ns"] or event["begin_ns"], how=how, signal=signal)
-        if own:
-            life = replace(life, last_sign_ns=max(life.last_sign_ns, event["begin_ns"], event["end_ns"]))
-        found[actor] = life
+        life = _life_with(found.get(actor) or Life(actor, _member_number(actor)), event)
+        last_sign_ns = max(life.last_sign_ns, event["begin_ns"], event["end_ns"]) if own else life.last_sign_ns
+        found[actor] = replace(life, last_sign_ns=last_sign_ns)
     for step in fault_steps:
         if step.fault == "pause" and step.proven_ns:
             for actor in step.members:
@@ -103,6 +88,29 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
                 window = Window(step.proven_ns, step.undone_ns or life.ended_ns or FOREVER)
                 found[actor] = replace(life, paused=(*life.paused, window))
     return found
+
+
+def _life_with(life: Life, event: Event) -> Life:
+    kind, detail = event["kind"], event["detail"]
+    if kind in (EventKind.STARTED, EventKind.LAUNCHED):
+        return replace(
+            life,
+            slot=int(detail.get("slot", life.slot)),
+            member=int(detail.get("member", life.member)),
+            started_ns=min(life.started_ns or event["begin_ns"], event["begin_ns"]),
+            instance_id=str(detail.get("instance_id") or life.instance_id),
+        )
+    if kind == EventKind.ERROR and detail.get("fatal"):
+        return replace(life, fatal=life.fatal or str(event["error"] or "unknown"))
+    if kind == EventKind.POLL_GAP:
+        return replace(life, unpolled=(*life.unpolled, Window(event["begin_ns"], event["end_ns"])))
+    if kind == EventKind.ENDED:
+        how, ended_ns = str(detail.get("how") or "crashed"), event["end_ns"] or event["begin_ns"]
+        polled_ns = int(detail.get("polled_ns") or 0)
+        last = (Window(polled_ns, ended_ns),) if polled_ns else ()
+        signal = _signal(detail.get("exit_code"))
+        return replace(life, ended_ns=ended_ns, how=how, signal=signal, unpolled=(*life.unpolled, *last))
+    return life
 
 
 def _signal(exit_code: Any) -> str:

@@ -19,6 +19,7 @@ Numbers = Mapping[tuple[str, int], int]
 LATE_NS = (
     NS  # how much later than its answer a line of the request log may be written; 1 ms was seen, on a busy machine
 )
+REJOIN = "REBALANCE_IN_PROGRESS"
 HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
 
 
@@ -55,13 +56,15 @@ class Request:
 
 @dataclass(frozen=True)
 class Heartbeat:
-    """A heartbeat that a coordinator accepted, with the member's generation (or epoch); times as in ``Request``."""
+    """A heartbeat of a member that the coordinator knew, with the member's generation (or epoch); times as in
+    ``Request``. ``accepted``: it was not told to join again."""
 
     incarnation: str
     generation: int
     begin_ns: int
     end_ns: int
     uncertainty_ns: int
+    accepted: bool = True
 
     @property
     def served(self) -> Window:
@@ -70,7 +73,7 @@ class Heartbeat:
 
 
 def heartbeats(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Heartbeat, ...]:
-    """The accepted heartbeats of known members, in the order in which brokers received them.
+    """The heartbeats of known members that were not refused, in the order in which brokers received them.
 
     Those of the consumer protocol that say farewell (their epoch is negative) are left out.
     """
@@ -78,11 +81,12 @@ def heartbeats(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Heartbeat
     for line in lines:
         incarnation = who.get(line.get("member_id") or "", "")
         generation = line.get("generation")
-        if line.get("api") not in HEARTBEATS or line.get("error") or not incarnation or generation is None:
+        error = line.get("error") or ""
+        if line.get("api") not in HEARTBEATS or error not in ("", REJOIN) or not incarnation or generation is None:
             continue
         if int(generation) >= 0:
-            times = (int(line.get(name) or 0) for name in ("start_ns", "end_ns", "uncertainty_ns"))
-            found.append(Heartbeat(incarnation, int(generation), *times))
+            begin_ns, end_ns, blur_ns = (int(line.get(n) or 0) for n in ("start_ns", "end_ns", "uncertainty_ns"))
+            found.append(Heartbeat(incarnation, int(generation), begin_ns, end_ns, blur_ns, not error))
     return tuple(sorted(found, key=lambda h: (h.begin_ns, h.incarnation)))
 
 

@@ -31,6 +31,7 @@ class Life:
     Attributes:
         last_sign_ns: its last own event. ended_ns: its process was reaped. paused: when it was proven to stand still.
         instance_id: its static id. fatal: the error for which its client gave up. signal: what ended it. Empty: none.
+        unpolled: from one poll to the next where that took over 1 s, and from the last one to its end.
     """
 
     incarnation: str
@@ -44,6 +45,7 @@ class Life:
     instance_id: str = ""
     fatal: str = ""
     signal: str = ""
+    unpolled: tuple[Window, ...] = ()
 
     @property
     def alive(self) -> Window:
@@ -129,10 +131,8 @@ class Accepted:
 
 @dataclass(frozen=True)
 class Given:
-    """From this record of the coordinator on, the partition belonged to ``member_id`` (empty: to nobody).
-
-    ``incarnation`` is whose id that is; empty when nobody's or not known.
-    """
+    """From this record of the coordinator on, the partition belonged to ``member_id`` (empty: to nobody), which is the
+    id of ``incarnation`` (empty: nobody's, or not known)."""
 
     tp: int
     order: int

@@ -73,19 +73,14 @@ class Tables(Indexed):
             found = self.gone_by_incarnation.meeting(interval.incarnation, during)
         return min(found, key=lambda g: g.order, default=None)
 
-    def act_on(self, tp: int, by_ns: int) -> str:
-        """The name of a declared act on the partition that began before ``by_ns``; empty when there is none."""
-        first = self.first_act(tp)
-        return first.what if first and first.begin_ns <= by_ns else ""
-
     def first_act(self, tp: int) -> Act | None:
         """The first declared act that concerns the partition."""
         return self.first_acts.get(tp, self.first_acts.get(-1))
 
     def declared(self, tp: int, by_ns: int) -> str:
         """The excuse by a declared act on the partition that began before ``by_ns``; empty when there is none."""
-        act = self.act_on(tp, by_ns)
-        return f"declared act: {act}" if act else ""
+        first = self.first_act(tp)
+        return f"declared act: {first.what}" if first and first.begin_ns <= by_ns else ""
 
     def leaderless(self, tp: int, from_ns: int, to_ns: int) -> bool:
         """Whether the partition had possibly no leader at some moment between two."""
@@ -113,3 +108,8 @@ class Tables(Indexed):
         after = self.phases.get("heal" if self.steps else "warm-up", Window(0, 0)).end_ns
         end = self.phases.get("drain", Window(0, 0)).end_ns
         return Window(after, end) if after and end else Window(0, 0)
+
+    @property
+    def calm(self) -> Window:
+        """The quiet window, up to the moment when the first member left because it was over."""
+        return Window(self.quiet.begin_ns, min(self.quiet.end_ns, self.closing_ns - 1))

@@ -15,7 +15,7 @@ PROTOCOLS = ("eager", "cooperative", "consumer")
 PLANTED_BUGS = (
     *("", "seek-back", "out-of-order", "stale-backlog"),
     *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start"),
-    *("die-silently",),
+    *("die-silently", "stop-polling"),
 )
 
 

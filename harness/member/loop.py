@@ -26,6 +26,7 @@ from fencepost_member.planted import BUGS
 from fencepost_member.recorder import MemberLane
 
 POLL_S = 0.1
+GAP_NS = 1_000_000_000  # polls further apart than this are an event
 SECRET_WORDS = ("password", "secret", "key.pem", "key.location", "jaas", "oauthbearer.config", "token")
 
 
@@ -43,7 +44,7 @@ class Member:
         self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._ownership)
         self._divided = not (self._policy.undivided or self._bug.undivided)
         self._never = threading.Event()  # the handler waits on it
-        self._polls = self._records = 0
+        self._polls = self._records = self._polled_ns = 0
         self._fatal = ""
 
     def run(self) -> str:
@@ -52,6 +53,7 @@ class Member:
         self._events.note("started", detail=self._introduction())
         batch = self._config.loop.batch
         while not self._stop.is_set():
+            self._tell_of_a_gap()
             work = self._deliver(self._adapter.poll(batch, POLL_S))
             if self._fatal:
                 break
@@ -64,6 +66,12 @@ class Member:
         if not self._fatal:
             self._events.note("closed", detail={"polls": self._polls, "records": self._records})
         return self._fatal
+
+    def _tell_of_a_gap(self) -> None:
+        """Polls by themselves are no events: the recorder keeps the last one's moment, for when no other follows."""
+        before_ns, self._polled_ns = self._polled_ns, self._lane.polled()
+        if before_ns and self._polled_ns - before_ns > GAP_NS:
+            self._events.note("poll-gap", begin_ns=before_ns, end_ns=self._polled_ns)
 
     def _deliver(self, records: List[Record]) -> Work:
         delivered, intervals, tp_numbers = self._lane.delivered, self._ownership.intervals, self._numbers

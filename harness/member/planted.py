@@ -12,7 +12,7 @@
 
 ``off-by-one``, ``commit-ahead``, ``foreign-commit``, ``late-commit``, ``wrong-start``
     See ``planted_commits``.
-``die-silently``
+``die-silently``, ``stop-polling``
     See ``planted_progress``.
 
 One planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.

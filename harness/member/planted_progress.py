@@ -3,11 +3,15 @@
 ``die-silently``
     A while after its first records its process is gone in the middle of its work, with exit code 0 and not a word:
     no commit, no farewell to the group.
+``stop-polling``
+    A while after its first records it waits, as for a lock that nobody gives back, before it works on what it polled.
+    The client's own threads go on to send heartbeats. In the end it goes on.
 """
 
 from __future__ import annotations
 
 import os
+import threading
 import time
 from typing import Any
 
@@ -16,6 +20,7 @@ from fencepost_member.ownership import Ownership
 from fencepost_member.planted_commits import Correct, Work
 
 AFTER_S = 4.0  # after the first records: the group has long been warm then
+WAIT_S = 14.0
 
 
 class _Late(Correct):
@@ -46,4 +51,11 @@ class DieSilently(_Late):
         os._exit(0)
 
 
-BUGS = {"die-silently": DieSilently}
+class StopPolling(_Late):
+    """See the module."""
+
+    def _turn(self) -> None:
+        threading.Event().wait(WAIT_S)
+
+
+BUGS = {"die-silently": DieSilently, "stop-polling": StopPolling}

@@ -31,14 +31,12 @@ from fencepost_member.segments import (
     FINISHED_BEFORE,
     HEADER_BYTES,
     PARKED,
+    POLLED,
     PRODUCED,
     UNKNOWN,
     Layout,
     create,
-    read_counts,
 )
-
-__all__ = ["DEFAULT_CAPACITY", "MemberLane", "ProducerLane", "Recorder", "read_counts"]
 
 DEFAULT_CAPACITY = 1 << 18  # records in a segment: 22 MiB of a member, 14 MiB of a producer
 
@@ -52,10 +50,12 @@ _ACTOR = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 class MemberLane(NamedTuple):
     """What one thread of a member records with. ``close`` lets go of the files; nothing depends on it.
 
+    ``polled()``, just before the client is asked for records, returns that moment. Then
     ``delivered(tp, offset, key, writer, seq, interval, poll, position)`` returns the index that the others take.
     ``parked`` and ``failed`` are final: a handler that tries again ends the record after its last try.
     """
 
+    polled: Callable[[], int]
     delivered: Callable[[int, int, int, int, int, int, int, int], int]
     begin: Callable[[int], None]
     done: Callable[[int], None]
@@ -128,6 +128,10 @@ def _member_lane(track: _Track, ords: Dict[int, Iterator[int]]) -> MemberLane:
     view, index = track.advance(0)
     at, finished = start, 0
 
+    def polled() -> int:
+        view[POLLED] = at_ns = now()
+        return at_ns
+
     def delivered(
         tp: int, offset: int, key: int, writer: int, seq: int, interval: int, poll: int, position: int
     ) -> int:
@@ -158,7 +162,7 @@ def _member_lane(track: _Track, ords: Dict[int, Iterator[int]]) -> MemberLane:
         track.mark(index, FAILED)
         done(index)
 
-    return MemberLane(delivered, begin, done, parked, failed, track.close)
+    return MemberLane(polled, delivered, begin, done, parked, failed, track.close)
 
 
 def _producer_lane(track: _Track) -> ProducerLane:
@@ -243,5 +247,4 @@ class _Track:
         for place, view in enumerate(self.views[: max(0, before)]):
             if isinstance(view, memoryview) and 0 not in view[ended].tolist():
                 self._maps[place], self.views[place] = _Whole(), _Whole()
-                view.release()
-                # The map closes when the last reference to it is gone.
+                view.release()  # the map closes when the last reference to it is gone

@@ -23,8 +23,9 @@ HEADER_BYTES = 4096
 COMMITTED = 0xA5
 PARKED, FAILED, UNKNOWN = 3, 4, 5  # the outcome byte; 0 is the usual end
 
-# Words of the header that change: what the lane had finished when the segment began, and what it has finished by now.
-FINISHED_BEFORE, FINISHED = 64, 65
+# Words of the header that change: what the lane had finished when the segment began, what it has finished by now, and
+# when its client was last asked for records (0: never, or by a recorder that did not tell).
+FINISHED_BEFORE, FINISHED, POLLED = 64, 65, 66
 
 _HEADER = struct.Struct("=8s7I2q36s128s")
 
@@ -71,10 +72,13 @@ class Header(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Live progress of one segment: records delivered (or sent), and records ended (or acknowledged) while it grew."""
+    """Live progress of one segment: records delivered (or sent), and records ended (or acknowledged) while it grew.
+
+    ``polled_ns``: when the last poll began while it was the current one; 0: never."""
 
     recorded: int
     finished: int
+    polled_ns: int = 0
 
 
 def create(path: Path, layout: Layout, actor: str, capacity: int, thread: int, order: int) -> mmap.mmap:
@@ -140,7 +144,7 @@ def read_counts(path: Any) -> Counts:
             middle = (low + high) // 2
             file.seek(HEADER_BYTES + (middle + 1) * layout.bytes - 1)
             low, high = (middle + 1, high) if file.read(1) == bytes((COMMITTED,)) else (low, middle)
-        return Counts(low, max(0, words[FINISHED] - words[FINISHED_BEFORE]))
+        return Counts(low, max(0, words[FINISHED] - words[FINISHED_BEFORE]), words[POLLED])
 
 
 def _allocate(fd: int, bytes_: int) -> None:

@@ -49,7 +49,7 @@ GLOSSARY: dict[str, str] = {
     "generation-regression": "The group's generation or a member's epoch went back.",
     "stuck-partition": "A partition has an owner and waiting records, and nothing was delivered beyond the bound.",
     "orphaned-partition": "The group is stable, and nobody owns the partition.",
-    "stuck-member": "A member owns partitions and sends heartbeats, and does not poll.",
+    "stuck-member": "A member owns partitions and sends heartbeats, and neither polls nor works on records.",
     "dead-member": "A member ended, or its client gave up, by itself.",
     "never-stable": "The group did not become stable within its bound.",
     "unconsumed": "Visible records were left in the log after the drain (Jepsen: unseen).",
@@ -74,6 +74,7 @@ GLOSSARY: dict[str, str] = {
 }
 
 CAUSES: dict[str, str] = {
+    "slow handler": "its handler was at work on one record all that time",
     "skipped": "it was never delivered to anyone",
     "committed-unprocessed": "it was delivered, and committed before its processing ended",
     "in-doubt": "its processing had begun, the member died, and a later commit went past it",

@@ -43,6 +43,16 @@ DEATH = replace(
 )
 
 
+# No fault that could be to blame, and a bound shorter than the time in which the bug stands still.
+STANDS = replace(
+    MOVES,
+    name="nothing happens",
+    schedule=(),
+    promises=(*PROMISES[:3], Progress(within_s=8), *PROMISES[4:]),
+    min_records=6_000,
+)
+
+
 @dataclass(frozen=True)
 class Bug:
     """A bug that is planted.
@@ -104,6 +114,7 @@ BUGS: Mapping[str, Bug] = {
         may_follow={"commit-regression"},
     ),
     "die-silently": Bug(MOVES, {"dead-member"}, of_member("die-silently")),
+    "stop-polling": Bug(STANDS, {"stuck-member", "stuck-partition"}, of_member("stop-polling")),
 }
 
 

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from cluster.planted import BUGS, DEATH, MOVES, under
+from cluster.planted import BUGS, DEATH, MOVES, STANDS, under
 from fencepost import runner
 from fencepost.model import Severity, Validity
 from fencepost.scenario import PROTOCOLS
@@ -38,6 +38,6 @@ def test_a_planted_bug_is_found_under_its_kind_and_the_member_is_named(chaos, mo
 
 
 @pytest.mark.parametrize("protocol", each_protocol())
-@pytest.mark.parametrize("scenario", [MOVES, DEATH], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("scenario", [MOVES, DEATH, STANDS], ids=lambda scenario: scenario.name)
 def test_a_correct_member_keeps_its_promises_under_the_same_plan(chaos, scenario, protocol):
     chaos.run(under(protocol, scenario)).must_keep_its_promises()

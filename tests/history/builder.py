@@ -197,6 +197,10 @@ class MemberTeller:
         asked = {"api": api, "member_id": self.member_id, "generation": generation, "error": error}
         self.history.requests.append({**asked, **times})
 
+    def unpolled(self, at: float, until: float) -> None:
+        """It does not poll between two moments."""
+        self._event("poll-gap", at, until)
+
     def gives_up(self, error: str, at: float) -> None:
         """Its client meets a fatal error."""
         self.events.note("error", error=error, detail={"fatal": True}, begin_ns=ns(at), end_ns=ns(at))
@@ -215,9 +219,9 @@ class MemberTeller:
         self.history.ended(self.name, at + 0.01, "closed")
         self.history.removes(self, at + 0.005)
 
-    def die(self, at: float, how: str = "killed", exit_code: int = 0) -> None:
-        """Reaped at ``at``."""
-        self.history.ended(self.name, at, how, exit_code)
+    def die(self, at: float, how: str = "killed", exit_code: int = 0, polled: float | None = None) -> None:
+        """Reaped at ``at``, which had polled last at ``polled``."""
+        self.history.ended(self.name, at, how, exit_code, polled)
 
     def _event(self, kind: str, at: float, end: float | None, *, tp: int | None = None, **fields: Any) -> None:
         offset = fields.pop("offset", None)
@@ -326,9 +330,9 @@ class HistoryBuilder:
         self.members.append(teller)
         return teller
 
-    def ended(self, name: str, at: float, how: str, exit_code: int = 0) -> None:
-        """A process was reaped."""
-        detail = {"exit_code": exit_code, "how": how}
+    def ended(self, name: str, at: float, how: str, exit_code: int = 0, polled: float | None = None) -> None:
+        """A process was reaped, which had polled last at ``polled``."""
+        detail = {"exit_code": exit_code, "how": how, **({} if polled is None else {"polled_ns": ns(polled)})}
         self.harness.note("ended", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
 
     def accepts(self, offset: int | None, at: float, tp: int = 0) -> None:

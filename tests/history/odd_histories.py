@@ -101,11 +101,16 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
 
 
 def _end(rng: random.Random, member: MemberTeller) -> None:
+    for _ in range(rng.choice([0, 0, 1, 3])):
+        member.unpolled(_time(rng, 1, 12), _time(rng, 12, 30))
+    for _ in range(rng.choice([0, 5])):
+        member.heartbeat(_time(rng, 15), error=rng.choice([None, None, "REBALANCE_IN_PROGRESS", FENCED]))
     how = rng.random()
     if how < 0.3:
         member.close(_time(rng, 15))
     elif how < 0.7:
-        member.die(_time(rng, 10), rng.choice(["killed", "crashed"]))
+        polled = rng.choice([None, 1.0, 5.0, 10.0])
+        member.die(_time(rng, 10), rng.choice(["killed", "crashed"]), polled=polled)
 
 
 def _surroundings(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller]) -> None:

@@ -249,6 +249,21 @@ class _Group:
             member.member_id += "'"
         self.crew.append(member)
 
+    def stand_still(self, member: MemberTeller) -> None:
+        """For long, as a rule without a poll, but not always without work: records end late, or begin again."""
+        begin, self.t = self.t, self.t + self.rng.uniform(20, 60)
+        if self.rng.random() < 0.7:
+            member.unpolled(begin, self.t)
+        for _ in range(self.rng.randint(0, 4)):
+            member.heartbeat(self.rng.uniform(begin, self.t))
+        if self.rng.random() < 0.3:
+            member.pause(*sorted(self.rng.uniform(begin, self.t) for _ in "ab"), step=self.steps)
+            self.steps += 1
+        for row in self.rng.sample(member.rows, min(self.rng.randint(0, 3), len(member.rows))):
+            row.begin(self.rng.uniform(begin, self.t))
+            if self.rng.random() < 0.7:
+                row.end(self.rng.uniform(begin, self.t + 10))
+
     def finish(self) -> Path:
         """Everything is healed; the group consumes what is left, commits and ends."""
         while self.asleep:
@@ -263,7 +278,7 @@ class _Group:
             if tp not in self.owner or self.rng.random() < self.wild / 2:
                 continue
             if self.rng.random() < self.wild / 2:
-                self.t += self.rng.uniform(20, 60)
+                self.stand_still(self.owner[tp])
             while offsets := self.log(tp):
                 self.owner[tp].process(offsets[:9], self.t, tp)
                 self.t += 0.02

@@ -163,7 +163,7 @@ def test_an_empty_run_is_unknown(tmp_path: Path) -> None:
         ("history/log/audit.parquet", {"delivery", "order", "progress"}),
         ("history/produced", {"progress"}),
         ("history/coordinator/offsets.jsonl", {"delivery", "ownership", "progress"}),
-        ("history/coordinator/requests.jsonl", {"ownership"}),
+        ("history/coordinator/requests.jsonl", {"ownership", "progress"}),
         ("history/host.jsonl", {"progress"}),
         ("history/partitions.json", {"delivery", "order", "ownership", "progress"}),
         ("plan.json", {"faults", "order", "ownership", "progress"}),

@@ -708,6 +708,19 @@ def a_partition_that_nobody_owns(h: HistoryBuilder, wrong: bool) -> Iterable[Tol
 
 
 @case
+def a_member_that_stops_to_poll(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """It goes on to send heartbeats; see ``test_standing_still`` for all that excuses it."""
+    a, _ = two(h)
+    a.process(range(6, 10), 2.5)
+    a.commit(10, 3.2)
+    a.unpolled(3.5 if wrong else 7, 38)
+    a.heartbeat(37)
+    a.revoked(38)
+    a.close(39)
+    return [("stuck-member", "", "", (A,), -1, -1, 1)] if wrong else []
+
+
+@case
 def a_hole_in_the_counters(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)
     if wrong:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.live import LiveEvents, RecordCounts, count_records
+from fencepost.live import LiveEvents, RecordCounts, count_records, last_poll_ns
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
 from fencepost_member.recorder import Recorder
@@ -83,3 +83,18 @@ def test_records_are_counted_over_all_lives_of_members_and_producers(tmp_path):
     sends.sent(0, 0, 0, 1)
     (tmp_path / "member-9.1.0.seg").write_bytes(b"damaged")
     assert count_records(tmp_path) == RecordCounts(sent=2, acknowledged=1, delivered=8, processed=6)
+
+
+def test_the_last_poll_of_an_actor_is_found_in_whichever_of_its_segments_was_the_current_one(tmp_path):
+    lane = Recorder(tmp_path, "member-2.1", capacity=2).lane()
+    assert last_poll_ns(tmp_path, "member-2.1") == 0
+    moments = []
+    for offset in range(5):
+        moments.append(lane.polled())
+        lane.delivered(0, offset, 0, 0, offset, 0, 0, 0)
+    assert last_poll_ns(tmp_path, "member-2.1") == moments[-1]
+    lane.delivered(0, 5, 0, 0, 5, 0, 0, 1)
+    lane.delivered(0, 6, 0, 0, 6, 0, 0, 2)  # begins another segment, in which there was no poll yet
+    Recorder(tmp_path, "member-2.10").lane().polled()
+    (tmp_path / "member-2.1.9.seg").write_bytes(b"damaged")
+    assert last_poll_ns(tmp_path, "member-2.1") == moments[-1]

@@ -90,6 +90,7 @@ ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership()
         (Commits(), "fenced-and-carried-on", "UNKNOWN_MEMBER_ID", "pause was in effect", "permitted"),
         (Progress(), "unconsumed", "", "", "violation"),
         (Progress(), "stuck-partition", "unowned", "", "violation"),
+        (Progress(), "stuck-member", "slow handler", "", "violation"),
         (Progress(), "stuck-partition", "", "no leader", "permitted"),
     ],
 )

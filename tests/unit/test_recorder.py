@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from fencepost.evidence.segment_reader import read_segments
-from fencepost_member.recorder import MemberLane, Recorder, read_counts
-from fencepost_member.segments import FAILED, PARKED, UNKNOWN
+from fencepost_member.recorder import MemberLane, Recorder
+from fencepost_member.segments import FAILED, PARKED, UNKNOWN, read_counts
 
 ACTOR = "member-2.1"
 

@@ -1,0 +1,62 @@
+"""Kernel rule ``stuck-member``: what members did in the times without a poll, for the driver to put together."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.checkers.coordination.members import Hand, Work, stuck_members
+from fencepost.checkers.kernel.judged import Judged
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
+from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.tables.rows import Window
+
+Array = NDArray[Any]
+
+
+def work_without_polls(part: Part) -> None:
+    """For each of the times: in ``#work`` when records of the partition were begun or finished, in ``#hand`` which
+    were in hand. Moments less than the bound apart are told as one window: nothing can be still between them."""
+    for number, (incarnation, window) in enumerate(part.judged.unpolled):
+        if incarnation in part.rows.names:
+            _tell(part, str(number), incarnation, window)
+
+
+def _tell(part: Part, number: str, incarnation: str, window: Window) -> None:
+    rows, bound_ns = part.rows, part.judged.bounds.stuck_ns
+    who = rows.names.index(incarnation)
+    mine = slice(*rows.bounds[who : who + 2])
+    begin_ns, done_ns = rows.begin_ns[mine], rows.done_ns[mine]
+    moments = np.unique(np.concatenate([begin_ns, done_ns]))
+    moments = moments[(moments > window.begin_ns) & (moments < window.end_ns)]
+    firsts = moments[np.diff(moments, prepend=window.begin_ns - bound_ns - 1) > bound_ns]
+    lasts = moments[np.diff(moments, append=window.end_ns + bound_ns + 1) > bound_ns]
+    for from_ns, to_ns in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        label = Label((incarnation,), number, str(from_ns))
+        part.tallies.put("#work", part.tp, label, Numbers(from_ns=from_ns, to_ns=to_ns))
+    done_ns = np.where(done_ns == 0, window.end_ns, done_ns)
+    long = np.minimum(done_ns, window.end_ns) - begin_ns > bound_ns
+    held = np.flatnonzero((begin_ns > 0) & (done_ns > window.begin_ns) & long)
+    since = np.concatenate([[window.begin_ns], lasts])[np.searchsorted(firsts, begin_ns[held], "right")]
+    until = np.concatenate([firsts, [window.end_ns]])[np.searchsorted(lasts, done_ns[held], "left")]
+    offsets = rows.offset[mine][held]
+    for from_ns, to_ns in sorted({*zip(since.tolist(), until.tolist(), strict=True)}):
+        first = int(offsets[(since == from_ns) & (until == to_ns)].min())
+        label = Label((incarnation,), number, f"{from_ns} {to_ns}")
+        part.tallies.put("#hand", part.tp, label, Numbers(1, first, first, from_ns, to_ns))
+
+
+def stuck_member_of(tallies: Tallies, judged: Judged) -> Iterator[Sighting]:
+    """``stuck-member``: what remains of the times when all that was told is put together."""
+    works: dict[int, Work] = defaultdict(lambda: Work([], []))
+    for (kind, tp, _, number, _), n in tallies.items():
+        if kind == "#work":
+            works[int(number)].signs.append(Window(n.from_ns, n.to_ns))
+        elif kind == "#hand":
+            works[int(number)].hands.append(Hand(Window(n.from_ns, n.to_ns), tp, n.first))
+    return stuck_members(judged.unpolled, judged.bounds.stuck_ns, works.__getitem__)

@@ -1,0 +1,54 @@
+"""The loop of a member, with a client that never says anything."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from fencepost_member import adapters
+from fencepost_member.config import MemberConfig
+from fencepost_member.events import EventLog, read
+from fencepost_member.loop import Member
+from fencepost_member.recorder import Recorder
+
+
+class Silent:
+    """A client whose polls are empty; it is asked to stop at the last of them."""
+
+    version, settings = "0", {}
+
+    def __init__(self, stop, polls):
+        self._stop, self._left = stop, polls
+
+    def subscribe(self, topics):
+        """Nothing comes of it."""
+
+    def poll(self, batch, within_s):
+        self._left -= 1
+        if not self._left:
+            self._stop.set()
+        return []
+
+    def close(self):
+        """Nothing is open."""
+
+
+@pytest.mark.parametrize(
+    ("moments", "gaps"),
+    [
+        ([5, 1_000_000_005, 1_900_000_000], []),
+        ([5, 1_000_000_006, 1_900_000_000, 4_000_000_000], [(5, 1_000_000_006), (1_900_000_000, 4_000_000_000)]),
+        ([4_000_000_000], []),
+    ],
+)
+def test_polls_that_are_more_than_a_second_apart_are_an_event(tmp_path, monkeypatch, moments, gaps):
+    stop = threading.Event()
+    monkeypatch.setattr(adapters, "connect", lambda config, member: Silent(stop, len(moments)))
+    times = iter(moments)
+    lane = Recorder(tmp_path, "member-0.1").lane()._replace(polled=lambda: next(times))
+    events = EventLog(tmp_path / "events.jsonl", "member-0.1")
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1")
+    assert Member(config, lane, events, stop).run() == ""
+    told = [e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "poll-gap"]
+    assert [(e["begin_ns"], e["end_ns"]) for e in told] == gaps
