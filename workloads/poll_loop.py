@@ -13,9 +13,11 @@ from fencepost.model import Inventory
 
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PLANTED_BUGS = (
-    *("", "seek-back", "out-of-order", "stale-backlog"),
-    *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start"),
-    *("die-silently", "stop-polling"),
+    *("", "seek-back", "out-of-order", "stale-backlog", "seek-loop", "hung-handler", "forgotten-topic", "restless"),
+    *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start", "commit-beyond-end"),
+    *("no-final-commit", "lost-record", "torn-value", "late-record", "paused-for-ever", "unsent-commit"),
+    *("swallowed-refusal", "ignored-fence", "still-owner", "slow-revocation", "told-twice", "taken-for-nothing"),
+    *("taken-for-good", "lost-as-revoked", "die-silently", "stop-polling"),
 )
 
 
@@ -34,13 +36,8 @@ class PollLoop:
         keys: different keys; one key is always in one partition.
         value_bytes: size of a record's value.
         producers: producer processes.
-        planted_bug: makes members wrong on purpose, for tests and demonstrations: ``seek-back`` (rewinds inside
-            an assignment), ``out-of-order`` (processes a poll's records back to front), ``stale-backlog`` (goes on with
-            records of partitions that it gave up), ``off-by-one`` (commits the last offset it finished instead of the
-            next), ``commit-ahead`` (commits a poll before it processes it), ``foreign-commit`` (commits a partition
-            that it never owned), ``late-commit`` (commits a partition that it gave up), ``wrong-start`` (begins before
-            the committed offset), ``die-silently`` (ends in the middle of its work), ``stop-polling`` (does
-            not poll for a while). Empty: a correct member.
+        planted_bug: makes members wrong on purpose, for tests and demonstrations, in a way that one of the modules
+            ``fencepost_member.planted*`` describes. Empty: a correct member.
         planted_in: the members that have the planted bug; empty: all.
     """
 

@@ -34,13 +34,17 @@ Work = List[Tuple[int, Tp, int]]  # the recorder's index, the partition, the nex
 class Commits:
     """Performs commits and records each as an event."""
 
-    def __init__(self, adapter: Any, events: EventLog, what: Callable[[Offsets], Offsets] = dict) -> None:
+    def __init__(
+        self, adapter: Any, events: EventLog, what: Callable[[Offsets, str], Offsets] = lambda offsets, _: offsets
+    ) -> None:
         """``adapter`` satisfies ``Adapter``; ``what`` is committed for what is asked for (members wrong on purpose)."""
         self._adapter, self._events, self._what = adapter, events, what
 
     def commit(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, str]:
         """Commit and wait for the answer; an error name for each partition, empty where it was accepted."""
-        offsets = self._what(offsets)
+        offsets = self._what(offsets, mode)
+        if not offsets:
+            return {}
         member_id, generation = self._adapter.identity()
         begun_ns = time.monotonic_ns()
         fields: Dict[str, Any] = {

@@ -13,9 +13,11 @@ Tp = Tuple[str, int]
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PROTOCOLS = ("eager", "cooperative", "consumer")
 PLANTED_BUGS = (
-    *("", "seek-back", "out-of-order", "stale-backlog"),
-    *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start"),
-    *("die-silently", "stop-polling"),
+    *("", "seek-back", "out-of-order", "stale-backlog", "seek-loop", "hung-handler", "forgotten-topic", "restless"),
+    *("off-by-one", "commit-ahead", "foreign-commit", "late-commit", "wrong-start", "commit-beyond-end"),
+    *("no-final-commit", "lost-record", "torn-value", "late-record", "paused-for-ever", "unsent-commit"),
+    *("swallowed-refusal", "ignored-fence", "still-owner", "slow-revocation", "told-twice", "taken-for-nothing"),
+    *("taken-for-good", "lost-as-revoked", "die-silently", "stop-polling"),
 )
 
 

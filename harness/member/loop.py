@@ -19,10 +19,12 @@ from fencepost_member import adapters, outcomes
 from fencepost_member.adapters import Record
 from fencepost_member.commits import POLICIES, Commits, Work, by_answer
 from fencepost_member.config import MemberConfig, Numbers
+from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, names, places
 from fencepost_member.payload import unpack
 from fencepost_member.planted import BUGS
+from fencepost_member.planted_callbacks import CLIENTS
 from fencepost_member.recorder import MemberLane
 
 POLL_S = 0.1
@@ -38,12 +40,12 @@ class Member:
         self._config, self._lane, self._events, self._stop = config, lane, events, stop
         self._numbers = Numbers(config.topics)
         self._ownership = Ownership()
-        self._adapter: Any = adapters.connect(config, self)
-        self._bug = BUGS[config.loop.planted_bug](self._adapter, events, self._ownership)
+        bug = config.loop.planted_bug
+        self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
+        self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._ownership)
         commits = Commits(self._adapter, events, self._bug.offsets)
         self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._ownership)
         self._divided = not (self._policy.undivided or self._bug.undivided)
-        self._never = threading.Event()  # the handler waits on it
         self._polls = self._records = self._polled_ns = 0
         self._fatal = ""
 
@@ -86,11 +88,11 @@ class Member:
 
     def _process(self, work: Work) -> None:
         begin, done, finished = self._lane.begin, self._lane.done, self._policy.finished
-        handler_s, wait = self._config.loop.handler_ms / 1000, self._never.wait
+        handle = self._bug.handler(self._config.loop.handler_ms / 1000)
         for index, tp, next_offset in work:
             begin(index)
-            if handler_s:
-                wait(handler_s)
+            if handle:
+                handle()
             done(index)
             self._records += 1
             finished(tp, next_offset)

@@ -10,10 +10,14 @@
     Keeps records in a queue of its own for a while before it processes them, and goes on with those of partitions
     that it gave up, once somebody else has taken over. It never commits these.
 
-``off-by-one``, ``commit-ahead``, ``foreign-commit``, ``late-commit``, ``wrong-start``
-    See ``planted_commits``.
-``die-silently``, ``stop-polling``
-    See ``planted_progress``.
+``seek-loop``
+    Takes a record for one that cannot be done, and seeks back to it again and again; after a dozen times it goes on.
+``hung-handler``
+    Once works on a record for longer than ``max.poll.interval.ms``, so that the group goes on without it; and then
+    goes on with what else the poll returned.
+
+``planted_commits`` describes those that commit wrongly or begin where no commit sent them, ``planted_progress`` those
+that stop getting on, ``planted_clients`` and ``planted_callbacks`` those whose client is at fault.
 
 One planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.
 """
@@ -22,19 +26,22 @@ from __future__ import annotations
 
 import time
 from collections import deque
-from typing import Any, Deque, Dict, Tuple
+from functools import partial
+from typing import Any, Callable, Deque, Dict, Optional, Tuple
 
+from fencepost_member.commits import Work
+from fencepost_member.correct import ALWAYS, EVERY_S, Correct, Turns
 from fencepost_member.events import EventLog
-from fencepost_member.ownership import Ownership, Tp, rows
+from fencepost_member.ownership import Ownership, Tp
 from fencepost_member.planted_commits import BUGS as COMMIT_BUGS
-from fencepost_member.planted_commits import Correct, Work
 from fencepost_member.planted_progress import BUGS as PROGRESS_BUGS
 
-SEEK_EVERY_S = 1.0
 SEEK_RECORDS = 10
+LOOP_TIMES = 12
 BACKLOG_S = 0.3  # how long a record of an owned partition waits
 STALE_AFTER_S = 4.0  # how long a record of a given-up partition waits from its delivery: the new owner is at work then
 STALE_RECORDS = 200  # records of one given-up partition that are gone on with, at most
+HUNG_S = 6.0  # the group's max.poll.interval.ms is to be well below
 
 
 class SeekBack(Correct):
@@ -43,7 +50,7 @@ class SeekBack(Correct):
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The first seek is due after one period."""
         super().__init__(adapter, events, ownership)
-        self._due_s = time.monotonic() + SEEK_EVERY_S
+        self._turns = Turns(EVERY_S, ALWAYS)
         self._seen: Dict[Tuple[Tp, int], Tuple[int, int]] = {}  # (first, next) offset of an interval
         self._turn = 0
 
@@ -54,24 +61,20 @@ class SeekBack(Correct):
             if tp in intervals:
                 first, reached = self._seen.get((tp, intervals[tp]), (next_offset - 1, 0))
                 self._seen[tp, intervals[tp]] = (first, max(reached, next_offset))
-        if time.monotonic() >= self._due_s:
-            self._seek()
+        if self._turns.due:
+            self._seek_one()
         return work
 
-    def _seek(self) -> None:
+    def _seek_one(self) -> None:
         candidates = [
             (tp, reached - SEEK_RECORDS)
             for (tp, interval), (first, reached) in sorted(self._seen.items())
             if self._ownership.intervals.get(tp) == interval and reached - first >= 2 * SEEK_RECORDS
         ]
-        if not candidates:
-            return
-        tp, offset = candidates[self._turn % len(candidates)]
-        self._turn += 1
-        self._due_s = time.monotonic() + SEEK_EVERY_S
-        event = self._events.begin("seek", partitions=rows({tp: offset}))
-        self._adapter.seek(tp, offset)
-        self._events.end(event)
+        if candidates:
+            self._turns.taken()
+            self.seek(*candidates[self._turn % len(candidates)])
+            self._turn += 1
 
 
 class OutOfOrder(Correct):
@@ -114,11 +117,56 @@ class StaleBacklog(Correct):
         return due
 
 
+class SeekLoop(Correct):
+    """See the module."""
+
+    def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
+        """The record is chosen after one period."""
+        super().__init__(adapter, events, ownership)
+        self._begins, self._again = Turns(EVERY_S, 1), LOOP_TIMES
+        self._record: Tuple[Tp, int] = (("", 0), 0)
+
+    def arrange(self, work: Work) -> Work:
+        """Whenever the record has come, seek to it, so that it comes with the next poll."""
+        if work and self._begins.due:
+            self._begins.taken()
+            self._record = (work[-1][1], work[-1][2])
+        tp, next_offset = self._record
+        if self._again and tp in self._ownership.intervals and any(item[1:] == self._record for item in work):
+            self._again -= 1
+            self.seek(tp, next_offset - 1)
+        return work
+
+
+class HungHandler(Correct):
+    """See the module."""
+
+    undivided = True
+
+    def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
+        """It is due after some periods: the group is at work then."""
+        super().__init__(adapter, events, ownership)
+        self._turns = Turns(2 * EVERY_S, 1)
+
+    def handler(self, handler_s: float) -> Optional[Callable[[], object]]:
+        """Once, one that takes long."""
+        usual = super().handler(handler_s)
+        return partial(self._hang, usual) if self._turns.due else usual
+
+    def _hang(self, usual: Optional[Callable[[], object]]) -> None:
+        if self._turns.due:
+            self._turns.taken()
+            self._never.wait(HUNG_S)
+        elif usual:
+            usual()
+
+
 BUGS = {
-    "": Correct,
     "seek-back": SeekBack,
     "out-of-order": OutOfOrder,
     "stale-backlog": StaleBacklog,
+    "seek-loop": SeekLoop,
+    "hung-handler": HungHandler,
     **COMMIT_BUGS,
     **PROGRESS_BUGS,
 }

@@ -12,51 +12,31 @@
     sends the old offset as the member that it is now, which is all that the coordinator of a classic group looks at.
 ``wrong-start``
     In the assigned callback begins a little before the committed offset.
+``commit-beyond-end``
+    A few times commits an offset of its own partition that no record has yet.
+``no-final-commit``
+    Commits nothing when it gives partitions up cleanly: the next owner does again what was done since the last commit.
 """
 
 from __future__ import annotations
 
 import time
-from typing import Any, Dict, Iterable, List, Tuple
+from typing import Any, Dict, Iterable
 
-from fencepost_member.commits import Commits
+from fencepost_member.commits import Work
+from fencepost_member.correct import ALWAYS, EVERY_S, Correct, Turns
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, rows
 
-Work = List[Tuple[int, Tp, int]]
-
-EVERY_S = 1.0
-TIMES = 3  # wrong commits of a member's life, so that the group recovers from them
 LATE_S = 2.0  # how long after a partition was given up it is committed: the new owner is at work then
 BACK_RECORDS = 10
-
-
-class Correct:
-    """What a correct member does: every record at once, in the order of the poll; it commits what it finished."""
-
-    undivided = False
-
-    def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
-        """``adapter`` satisfies ``Adapter``, ``Seeks`` and ``Starts``."""
-        self._adapter, self._events, self._ownership = adapter, events, ownership
-        self._commits = Commits(adapter, events)
-
-    def arrange(self, work: Work) -> Work:
-        """What to process now, in which order, after a poll returned ``work``."""
-        return work
-
-    def offsets(self, offsets: Dict[Tp, int]) -> Dict[Tp, int]:
-        """What to commit where the policy says ``offsets``."""
-        return offsets
-
-    def assigned(self, partitions: Iterable[Tp]) -> None:
-        """In the assigned callback, before the client takes the partitions."""
+BEYOND = 1_000_000  # records
 
 
 class OffByOne(Correct):
     """See the module."""
 
-    def offsets(self, offsets: Dict[Tp, int]) -> Dict[Tp, int]:
+    def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
         """The last ones instead of the next ones."""
         return {tp: offset - 1 for tp, offset in offsets.items()}
 
@@ -69,13 +49,13 @@ class CommitAhead(Correct):
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The first one is due after one period."""
         super().__init__(adapter, events, ownership)
-        self._due_s = time.monotonic() + EVERY_S
+        self._turns = Turns(EVERY_S, ALWAYS)
 
     def arrange(self, work: Work) -> Work:
         """Commit it, if due, and then process it."""
         ends = {tp: next_offset for _, tp, next_offset in work if tp in self._ownership.intervals}
-        if ends and time.monotonic() >= self._due_s:
-            self._due_s = time.monotonic() + EVERY_S
+        if ends and self._turns.due:
+            self._turns.taken()
             self._commits.commit(ends, "sync")
         return work
 
@@ -86,31 +66,35 @@ class _Intruder(Correct):
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The first one is due after one period."""
         super().__init__(adapter, events, ownership)
-        self._due_s, self._left = time.monotonic() + EVERY_S, TIMES
+        self._turns = Turns(EVERY_S)
 
     def arrange(self, work: Work) -> Work:
         """Process it as it should be, and commit something else beside it."""
-        now = time.monotonic()
-        if work and self._left and now >= self._due_s:
-            target = self._target(now)
-            if target:
-                self._due_s = now + EVERY_S
-                self._left -= 1
-                self._commits.commit(target, "sync")
+        target = self._target(work) if work and self._turns.due else {}
+        if target:
+            self._turns.taken()
+            self._commits.commit(target, "sync")
         return work
 
-    def _target(self, now_s: float) -> Dict[Tp, int]:
+    def _target(self, work: Work) -> Dict[Tp, int]:
         raise NotImplementedError
 
 
 class ForeignCommit(_Intruder):
     """See the module."""
 
-    def _target(self, now_s: float) -> Dict[Tp, int]:
+    def _target(self, work: Work) -> Dict[Tp, int]:
         mine = self._ownership.ever
         topics = {topic for topic, _ in mine}
         others = [tp for tp in self._adapter.partitions(topics) if tp not in mine]
-        return {others[self._left % len(others)]: 0} if others else {}
+        return {others[self._turns.left % len(others)]: 0} if others else {}
+
+
+class CommitBeyondEnd(_Intruder):
+    """See the module."""
+
+    def _target(self, work: Work) -> Dict[Tp, int]:
+        return {tp: end + BEYOND for _, tp, end in work[-1:] if tp in self._ownership.intervals}
 
 
 class LateCommit(_Intruder):
@@ -133,9 +117,17 @@ class LateCommit(_Intruder):
                 self._gone_s.setdefault(tp, time.monotonic())
         return super().arrange(work)
 
-    def _target(self, now_s: float) -> Dict[Tp, int]:
-        late = sorted(tp for tp, gone_s in self._gone_s.items() if gone_s + LATE_S <= now_s)
+    def _target(self, work: Work) -> Dict[Tp, int]:
+        late = sorted(tp for tp, gone_s in self._gone_s.items() if gone_s + LATE_S <= time.monotonic())
         return {late[0]: self._reached[late[0]]} if late else {}
+
+
+class NoFinalCommit(Correct):
+    """See the module."""
+
+    def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
+        """Nothing, when it is the last that can be said of these partitions."""
+        return {} if mode == "on-revoke" else offsets
 
 
 class WrongStart(Correct):
@@ -159,4 +151,6 @@ BUGS = {
     "foreign-commit": ForeignCommit,
     "late-commit": LateCommit,
     "wrong-start": WrongStart,
+    "commit-beyond-end": CommitBeyondEnd,
+    "no-final-commit": NoFinalCommit,
 }

@@ -15,9 +15,10 @@ import threading
 import time
 from typing import Any
 
+from fencepost_member.commits import Work
+from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership
-from fencepost_member.planted_commits import Correct, Work
 
 AFTER_S = 4.0  # after the first records: the group has long been warm then
 WAIT_S = 14.0

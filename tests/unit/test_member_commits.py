@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost_member import commits, planted, planted_commits
+from fencepost_member import commits, correct, planted, planted_commits
 from fencepost_member.commits import AfterProcessing, BeforeProcessing, Commits
 from fencepost_member.config import LoopConfig
 from fencepost_member.events import EventLog, read
@@ -172,10 +172,10 @@ def test_a_foreign_commit_is_of_a_partition_that_was_never_owned(log, monkeypatc
     bug = planted_commits.ForeignCommit(adapter, log, ownership)
     for _ in range(5):
         bug.arrange([(0, A, 1)])
-    assert adapter.asked == [{B: 0}] * planted_commits.TIMES
+    assert adapter.asked == [{B: 0}] * correct.TIMES
     ownership.take([B])
     assert planted_commits.ForeignCommit(adapter, log, ownership).arrange([(0, A, 1)])
-    assert len(adapter.asked) == planted_commits.TIMES
+    assert len(adapter.asked) == correct.TIMES
 
 
 def test_a_late_commit_is_of_a_partition_that_was_given_up(log, monkeypatch):

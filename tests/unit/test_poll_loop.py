@@ -9,6 +9,7 @@ import pytest
 from fencepost.errors import ScenarioError
 from fencepost.workloads import PollLoop, poll_loop
 from fencepost_member import config, planted
+from fencepost_member.planted_callbacks import CLIENTS
 
 
 def test_members_and_producers_are_told_what_they_know():
@@ -21,7 +22,7 @@ def test_members_and_producers_are_told_what_they_know():
 
 def test_both_halves_know_the_same_policies_and_bugs():
     assert poll_loop.COMMIT_POLICIES == config.COMMIT_POLICIES
-    assert set(poll_loop.PLANTED_BUGS) == set(planted.BUGS) == set(config.PLANTED_BUGS)
+    assert set(poll_loop.PLANTED_BUGS) == {"", *planted.BUGS, *CLIENTS} == set(config.PLANTED_BUGS)
 
 
 def test_a_bug_is_planted_in_the_members_that_were_named_or_in_all():

@@ -60,6 +60,20 @@ class Seeks(Protocol):
         """The next record of ``tp`` that a poll returns is the one at ``offset``."""
 
 
+class Pauses(Protocol):
+    """An adapter that can stop to fetch a partition that it goes on to own."""
+
+    def pause(self, tp: Tp) -> None:
+        """No poll returns records of ``tp`` any more, those that are fetched already included."""
+
+
+class Annotates(Protocol):
+    """An adapter that can commit a remark beside the offsets."""
+
+    def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
+        """See ``Adapter``; brokers refuse a remark that is too long."""
+
+
 class Starts(Protocol):
     """An adapter that can look around in its topics and begin an assignment elsewhere than at the committed offset."""
 

@@ -97,7 +97,7 @@ def connect(config: MemberConfig, listener: Listener) -> ConfluentKafka:
 
 
 class ConfluentKafka:
-    """One librdkafka consumer; satisfies ``Adapter``, ``Seeks``, ``Starts``, ``Stores`` and ``Described``."""
+    """One librdkafka consumer; satisfies ``Adapter`` and all that an adapter may be able to do besides."""
 
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
         """Raises ConfigError when librdkafka refuses the settings."""
@@ -134,10 +134,10 @@ class ConfluentKafka:
                 self._error(error)
         return records
 
-    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
-        """See ``Adapter``."""
+    def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
+        """See ``Adapter`` and ``Annotates``."""
         try:
-            answers = self._consumer.commit(offsets=_partitions(offsets), asynchronous=False)
+            answers = self._consumer.commit(offsets=_partitions(offsets, metadata), asynchronous=False)
         except client.KafkaException as error:
             return dict.fromkeys(offsets, error_name(error.args[0]))
         return {(a.topic, a.partition): error_name(a.error) for a in answers}
@@ -157,6 +157,10 @@ class ConfluentKafka:
     def seek(self, tp: Tp, offset: int) -> None:
         """See ``Seeks``."""
         self._guarded(lambda: self._consumer.seek(client.TopicPartition(tp[0], tp[1], offset)))()
+
+    def pause(self, tp: Tp) -> None:
+        """See ``Pauses``."""
+        self._guarded(lambda: self._consumer.pause([client.TopicPartition(*tp)]))()
 
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
         """See ``Starts``."""
@@ -229,5 +233,5 @@ def _tps(partitions: List[client.TopicPartition]) -> List[Tp]:
     return [(p.topic, p.partition) for p in partitions]
 
 
-def _partitions(offsets: Mapping[Tp, int]) -> List[client.TopicPartition]:
-    return [client.TopicPartition(topic, partition, offset) for (topic, partition), offset in offsets.items()]
+def _partitions(offsets: Mapping[Tp, int], metadata: str = "") -> List[client.TopicPartition]:
+    return [client.TopicPartition(*tp, offset, metadata) for tp, offset in offsets.items()]

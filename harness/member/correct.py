@@ -1,0 +1,76 @@
+"""What a correct member does where one that is wrong on purpose may do something else, and when the latter does it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from functools import partial
+from typing import Any, Callable, Dict, Iterable, Optional
+
+from fencepost_member.commits import Commits, Work
+from fencepost_member.events import EventLog
+from fencepost_member.ownership import Ownership, Tp, rows
+
+EVERY_S = 1.0
+TIMES = 3  # wrong doings of a member's life, where the group is to recover from them
+ALWAYS = 1 << 62  # times
+
+
+class Turns:
+    """When a member is wrong: for the first time after one period, then one period after the last time.
+
+    Attributes:
+        left: how many times more.
+    """
+
+    def __init__(self, every_s: float, times: int = TIMES) -> None:
+        """The first period begins now; after ``times`` it is never wrong again."""
+        self._every_s, self.left = every_s, times
+        self._due_s = time.monotonic() + every_s
+
+    @property
+    def due(self) -> bool:
+        """Whether it is time."""
+        return self.left > 0 and time.monotonic() >= self._due_s
+
+    def put_off(self, by_s: float) -> None:
+        """Not before so long from now."""
+        self._due_s = max(self._due_s, time.monotonic() + by_s)
+
+    def taken(self) -> None:
+        """It was wrong just now."""
+        self._due_s = time.monotonic() + self._every_s
+        self.left -= 1
+
+
+class Correct:
+    """What a correct member does: every record at once, in the order of the poll; it commits what it finished."""
+
+    undivided = False
+
+    def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
+        """``adapter`` satisfies ``Adapter``, ``Seeks`` and ``Starts``."""
+        self._adapter, self._events, self._ownership = adapter, events, ownership
+        self._commits = Commits(adapter, events)
+        self._never = threading.Event()  # handlers wait on it
+
+    def arrange(self, work: Work) -> Work:
+        """What to process now, in which order, after a poll returned ``work``."""
+        return work
+
+    def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
+        """What to commit where the policy says ``offsets``; nothing: no commit at all."""
+        return offsets
+
+    def assigned(self, partitions: Iterable[Tp]) -> None:
+        """In the assigned callback, before the client takes the partitions."""
+
+    def handler(self, handler_s: float) -> Optional[Callable[[], object]]:
+        """What handles each record of a poll; None: nothing does, and nothing costs any time."""
+        return partial(self._never.wait, handler_s) if handler_s else None
+
+    def seek(self, tp: Tp, offset: int) -> None:
+        """Move the position inside of an assignment, and say so; no member that is right ever does."""
+        event = self._events.begin("seek", partitions=rows({tp: offset}))
+        self._adapter.seek(tp, offset)
+        self._events.end(event)

@@ -1,0 +1,138 @@
+"""Clients that are wrong on purpose: they tell their program of other assignments than there are.
+
+``still-owner``
+    Whenever partitions were given up, it tells at once that they were assigned again, and only later the truth.
+``slow-revocation``
+    Gives partitions up at the begin of the revoked callback, and stays in it for a while.
+``told-twice``
+    Tells every revocation twice.
+``taken-for-nothing``
+    A few times takes one partition from its program and gives it back.
+``taken-for-good``
+    After a while takes one partition from its program.
+``lost-as-revoked``
+    Tells lost partitions as revoked ones.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Callable, Dict, List
+
+from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.config import MemberConfig
+from fencepost_member.planted_clients import CLIENTS as OTHER_CLIENTS
+from fencepost_member.planted_clients import Client
+
+LINGER_S = 3.0
+
+
+def nothing() -> None:
+    """What is carried out at a client that only says so."""
+
+
+class StillOwner(Client):
+    """See the module."""
+
+    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+        """Raises ConfigError."""
+        super().__init__(config, listener)
+        self._claimed_s: Dict[Tp, float] = {}
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        long_ago_s = time.monotonic() - LINGER_S
+        self._no_longer([tp for tp, at_s in self._claimed_s.items() if at_s <= long_ago_s])
+        return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        super().revoked(partitions, apply)
+        self._claimed_s.update(dict.fromkeys(partitions, time.monotonic()))
+        self._listener.assigned(partitions, nothing)
+
+    def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        self._no_longer([tp for tp in partitions if tp in self._claimed_s])
+        super().assigned(partitions, apply)
+
+    def _no_longer(self, partitions: List[Tp]) -> None:
+        if partitions:
+            self._listener.revoked(partitions, nothing)
+        for tp in partitions:
+            del self._claimed_s[tp]
+
+
+class SlowRevocation(Client):
+    """See the module."""
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+
+        def linger() -> None:
+            apply()
+            threading.Event().wait(LINGER_S)
+
+        super().revoked(partitions, linger)
+
+
+class ToldTwice(Client):
+    """See the module."""
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        super().revoked(partitions, apply)
+        self._listener.revoked(partitions, nothing)
+
+
+class TakenForNothing(Client):
+    """See the module."""
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        tp = self._one()
+        if tp:
+            self._turns.taken()
+            self._listener.revoked([tp], nothing)
+            self._listener.assigned([tp], nothing)
+        return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
+
+
+class TakenForGood(Client):
+    """See the module."""
+
+    times = 1
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        tp = self._one()
+        if tp:
+            self._owned.remove(tp)
+            self._turns.taken()
+            self._library.pause(tp)
+            self._listener.revoked([tp], nothing)
+        return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``. What was taken is not told again."""
+        super().revoked([tp for tp in partitions if tp in self._owned], apply)
+
+
+class LostAsRevoked(Client):
+    """See the module."""
+
+    def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        self.revoked(partitions, apply)
+
+
+CLIENTS = {
+    **OTHER_CLIENTS,
+    "still-owner": StillOwner,
+    "slow-revocation": SlowRevocation,
+    "told-twice": ToldTwice,
+    "taken-for-nothing": TakenForNothing,
+    "taken-for-good": TakenForGood,
+    "lost-as-revoked": LostAsRevoked,
+}

@@ -1,0 +1,243 @@
+"""Clients that are wrong on purpose: what lies between a member and its client library says or does something else.
+
+Records:
+
+``lost-record``
+    A few times drops a record that it got between two others of its partition.
+``torn-value``
+    Every record comes with a sequence number that nobody wrote, and another one each time.
+``late-record``
+    Returns the last record of a partition once more, some time after the partition was given up.
+``paused-for-ever``
+    After a while stops to fetch one partition.
+
+Subscriptions:
+
+``forgotten-topic``
+    After a while subscribes only to the first of its topics.
+``restless``
+    Changes its mind again and again whether it subscribes to the first of its topics or to all.
+
+Commits:
+
+``unsent-commit``
+    A few times says that a commit was accepted, and never sent it.
+``swallowed-refusal``
+    A few times commits in a way that is refused (with more metadata than the broker takes), and says that it was
+    accepted.
+``ignored-fence``
+    Once commits as somebody who is no member of the group; tells the refusal and goes on as if nothing were.
+
+``planted_callbacks`` describes those that tell their program of other assignments than there are.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set
+
+from fencepost_member import adapters
+from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.config import MemberConfig
+from fencepost_member.correct import ALWAYS, EVERY_S, TIMES, Turns
+from fencepost_member.payload import pack, unpack
+
+TOO_MUCH = "x" * 5000  # bytes of metadata; brokers take 4,096 (offset.metadata.max.bytes)
+LATE_S = 2.0
+SETTLED_S = 2.0  # so long after the last callback all members have joined, as a rule: a group must get to work first
+
+
+class Client:
+    """Passes everything on as it is. Satisfies ``Adapter`` towards the member and ``Listener`` towards the library."""
+
+    times = TIMES
+
+    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+        """Connects the library's client. Raises ConfigError when it refuses its settings."""
+        self._config, self._listener = config, listener
+        self._turns = Turns(EVERY_S, self.times)
+        self._owned: Set[Tp] = set()
+        self._library = adapters.connect(config, self)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._library, name)
+
+    def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        self._owned.update(partitions)
+        self._turns.put_off(SETTLED_S)
+        self._listener.assigned(partitions, apply)
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        self._owned.difference_update(partitions)
+        self._turns.put_off(SETTLED_S)
+        self._listener.revoked(partitions, apply)
+
+    def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        self._owned.difference_update(partitions)
+        self._turns.put_off(SETTLED_S)
+        self._listener.lost(partitions, apply)
+
+    def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
+        """See ``Listener``."""
+        self._listener.committed(offsets, errors)
+
+    def error(self, name: str, text: str, fatal: bool) -> None:
+        """See ``Listener``."""
+        self._listener.error(name, text, fatal)
+
+    @property
+    def _due(self) -> bool:
+        """Whether it is time to be wrong: the group is at work."""
+        return bool(self._owned) and self._turns.due
+
+    def _one(self) -> Optional[Tp]:
+        """The partition to be wrong with, if it is time."""
+        return min(self._owned) if self._due else None
+
+
+class LostRecord(Client):
+    """See the module."""
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        records: List[Record] = self._library.poll(most, timeout_s)
+        middle = next(_middles(records), None) if self._due else None
+        if middle is not None:
+            self._turns.taken()
+            del records[middle]
+        return records
+
+
+def _middles(records: List[Record]) -> Iterator[int]:
+    """The positions of records that have one of their partition before and behind them."""
+    places = [record[:2] for record in records]
+    return (n for n, place in enumerate(places) if place in places[:n] and place in places[n + 1 :])
+
+
+class TornValue(Client):
+    """See the module."""
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        return [(*record[:4], _torn(*record[3:])) for record in self._library.poll(most, timeout_s)]
+
+
+def _torn(key: Optional[bytes], value: Optional[bytes]) -> bytes:
+    number, writer, _ = unpack(key, value)
+    return pack(writer, time.monotonic_ns(), number)
+
+
+class LateRecord(Client):
+    """See the module."""
+
+    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+        """Raises ConfigError."""
+        super().__init__(config, listener)
+        self._last: Dict[Tp, Record] = {}
+        self._given_up_s: Dict[Tp, float] = {}
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        records: List[Record] = self._library.poll(most, timeout_s)
+        self._last.update((record[:2], record) for record in records)
+        long_ago_s = time.monotonic() - LATE_S
+        late = [tp for tp, at_s in self._given_up_s.items() if at_s <= long_ago_s and tp not in self._owned]
+        for tp in late:
+            del self._given_up_s[tp]
+        return records + [self._last[tp] for tp in late if tp in self._last]
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        super().revoked(partitions, apply)
+        self._given_up_s.update(dict.fromkeys(partitions, time.monotonic()))
+
+
+class PausedForEver(Client):
+    """See the module."""
+
+    times = 1
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        tp = self._one()
+        if tp:
+            self._turns.taken()
+            self._library.pause(tp)
+        return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
+
+
+class ForgottenTopic(Client):
+    """See the module."""
+
+    times = 1
+    _all = True
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        if self._due:
+            self._turns.taken()
+            self._all = not self._all
+            topics = sorted(self._config.topics)
+            self._library.subscribe(topics if self._all else topics[:1])
+        return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
+
+
+class Restless(ForgottenTopic):
+    """See the module."""
+
+    times = ALWAYS
+
+
+class UnsentCommit(Client):
+    """See the module."""
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """See ``Adapter``."""
+        if not self._due:
+            return self._library.commit(offsets)  # type: ignore[no-any-return]
+        self._turns.taken()
+        return dict.fromkeys(offsets, "")
+
+
+class SwallowedRefusal(UnsentCommit):
+    """See the module."""
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """See ``Adapter``."""
+        if self._due:
+            self._library.commit(offsets, TOO_MUCH)
+        return super().commit(offsets)
+
+
+class IgnoredFence(Client):
+    """See the module."""
+
+    times = 1
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """See ``Adapter``."""
+        if not self._due:
+            return self._library.commit(offsets)  # type: ignore[no-any-return]
+        self._turns.taken()
+        stranger = adapters.connect(replace(self._config, instance_id=None), self)
+        try:
+            return stranger.commit(offsets)  # type: ignore[no-any-return]
+        finally:
+            stranger.close()
+
+
+CLIENTS = {
+    "lost-record": LostRecord,
+    "torn-value": TornValue,
+    "late-record": LateRecord,
+    "paused-for-ever": PausedForEver,
+    "forgotten-topic": ForgottenTopic,
+    "restless": Restless,
+    "unsent-commit": UnsentCommit,
+    "swallowed-refusal": SwallowedRefusal,
+    "ignored-fence": IgnoredFence,
+}
