@@ -1,22 +1,23 @@
 """Finds the anomalies of a run on Spark: the same set as the oracle, at any size.
 
-The driver reads footers and small tables and cuts tasks; Spark performs them (``kernel``), adds up what they found,
-and sweeps the ownership table, in one job. Only where parts of a cut partition cannot be judged alone is there another.
+The driver reads footers and small tables and cuts tasks; Spark performs them (``kernel``) and adds up what they found,
+in one job. Only where parts of a cut partition cannot be judged alone is there another. What looks at no record the
+driver does itself.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import combinations
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fencepost.checkers import coordination
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.kernel.ranges import WIDTH, Group, Task, cut, read_groups
-from fencepost.checkers.sightings import Sighting, people, performed
+from fencepost.checkers.sightings import Sighting, performed
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Damage, Interval
+from fencepost.checkers.tables.rows import Damage
 from fencepost.model import Anomaly
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ REMOTE_CORES = 16
 BUNDLES_EACH = 2  # for a core
 BUNDLE_ROWS = 12_000_000
 TASK_ROWS = 20_000  # what a task costs besides its rows
-Perform = Callable[["Judged", Sequence[Task], bool], "Tallies"]
+Perform = Callable[["Judged", Sequence[Task]], "Tallies"]
 
 
 def finder(spark: Spark) -> Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]:
@@ -51,29 +52,14 @@ def find(run: Path, tables: Tables, bounds: Bounds, spark: Spark, width: int = W
     """
     session = spark.get()
     history = (run / "history").resolve()
-    return _find(run, tables, bounds, width, lambda *work: _on_spark(session, history, *work))
+    return _find(run, tables, bounds, width, partial(_on_spark, session, history))
 
 
 def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> tuple[list[Anomaly], Facts]:
     """The same in this process, without Spark: for tests, and to compare with."""
     from fencepost.checkers.kernel import perform
-    from fencepost.checkers.kernel.tallies import Label, Numbers
 
-    history = run / "history"
-
-    def here(judged: Judged, tasks: Sequence[Task], owned: bool) -> Tallies:
-        tallies = perform(history, judged, tasks)
-        for one, other in combinations(range(len(tables.intervals)), 2) if owned else ():
-            both = tables.intervals[one].certain.common(tables.intervals[other].certain)
-            if _differ(tables.intervals[one], tables.intervals[other]) and both.length_ns > 0:
-                tallies.put("#pair", tables.intervals[one].tp, Label(cause=f"{one} {other}"), Numbers(1, -1, -1, *both))
-        return tallies
-
-    return _find(run, tables, bounds, width, here)
-
-
-def _differ(one: Interval, other: Interval) -> bool:
-    return one.tp == other.tp and one.incarnation != other.incarnation
+    return _find(run, tables, bounds, width, partial(perform, run / "history"))
 
 
 def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perform) -> tuple[list[Anomaly], Facts]:
@@ -85,12 +71,11 @@ def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perfor
     tasks = cut(groups, tables.partitions, width)
     parts = frozenset(task.tp for task in tasks if task.rules == "offsets")
     judged = Judged(tables, bounds, _starts(tables, groups), parts)
-    tallies = perform(judged, tasks, True)
+    tallies = perform(judged, tasks)
     again = settle(tallies, groups)
     if again:
-        for (kind, tp, members, cause, excuse), numbers in perform(judged, again, False).items():
+        for (kind, tp, members, cause, excuse), numbers in perform(judged, again).items():
             tallies.put(kind, tp, Label(members, cause, excuse), numbers)
-    tallies.put_sightings([*_assignment_overlaps(tables, tallies)])
     also, failed = performed(_rules_of_driver(tallies, groups, judged), tables)
     tallies.put_sightings(also)
     return tallies.anomalies(tables.partitions), _facts(tallies, failed, damage)
@@ -102,6 +87,7 @@ def _rules_of_driver(
     """The rules over small tables, with what the tasks found and the footers say of the records."""
     from fencepost.checkers.kernel.commits import off_by_one_of
     from fencepost.checkers.kernel.members import stuck_member_of
+    from fencepost.checkers.kernel.ownership import assignment_overlap
 
     reached: dict[int, int] = {}
     for one in groups:
@@ -117,6 +103,7 @@ def _rules_of_driver(
         return stuck_member_of(tallies, judged)
 
     own: dict[coordination.Rule, tuple[str, ...]] = {
+        assignment_overlap: ("assignment-overlap",),
         off_by_one: ("off-by-one",),
         commit_above_end: ("commit-beyond-end",),
         stuck_member: ("stuck-member",),
@@ -136,18 +123,6 @@ def _starts(tables: Tables, groups: Sequence[Group]) -> Mapping[int, int]:
     return lowest
 
 
-def _assignment_overlaps(tables: Tables, tallies: Tallies) -> Iterator[Sighting]:
-    """``assignment-overlap``: who of each pair was removed, and who comes first, see the oracle."""
-    for (kind, tp, _, cause, _), numbers in tallies.items():
-        if kind == "#pair":
-            pair = [tables.intervals[int(n)] for n in cause.split()]
-            both = (numbers.from_ns, numbers.to_ns)
-            removed = {i.incarnation: i.how == "lost" or bool(tables.removed(i, both[1])) for i in pair}
-            pair.sort(key=lambda i: (not removed[i.incarnation], i.assigned_end_ns, i.incarnation))
-            excuse = "zombie" if any(removed.values()) else ""
-            yield Sighting("assignment-overlap", tp, people(*(i.incarnation for i in pair)), "", excuse, -1, *both)
-
-
 def _facts(tallies: Tallies, failed: Mapping[str, str], damage: tuple[Damage, ...]) -> Facts:
     numbers = {kind: n for (kind, *_), n in tallies.items() if kind.startswith("#")}
     counts: dict[str, Any] = {name: numbers[f"#{name}"].count for name in COUNTED if f"#{name}" in numbers}
@@ -157,13 +132,11 @@ def _facts(tallies: Tallies, failed: Mapping[str, str], damage: tuple[Damage, ..
     return Facts(**counts, first_ns=first_ns, last_ns=last_ns, failed={**failed, **unjudged}, damage=damage)
 
 
-def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task], owned: bool) -> Tallies:
-    """Perform tasks as one Spark job; ``owned``: sweep the ownership table in the same job."""
+def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task]) -> Tallies:
+    """Perform tasks as one Spark job."""
     from fencepost.checkers.spark import frames
 
     found = frames.judged(session, history, judged, _bundles(tasks, _cores(session)))
-    if owned:
-        found = found.unionByName(frames.overlapping(frames.ownership(session, judged.tables.intervals)))
     return frames.tallies_of(frames.added_up(found))
 
 
@@ -193,4 +166,4 @@ def warm_up(session: SparkSession) -> None:
 
     nowhere = Path()
     tasks = [Task(tp, 0, 0) for tp in range(BUNDLES_EACH * _cores(session))]
-    _on_spark(session, nowhere, Judged(Tables(nowhere), Bounds(), {}), tasks, True)
+    _on_spark(session, nowhere, Judged(Tables(nowhere), Bounds(), {}), tasks)

@@ -1,4 +1,4 @@
-"""DataFrames: the small tables of a run, and the tallies of all tasks, in named steps from table to table."""
+"""DataFrames: the tallies of all tasks, in named steps from table to table."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from fencepost.checkers import kernel
 from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
-from fencepost.checkers.tables.rows import Interval
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -55,58 +54,6 @@ def added_up(frame: DataFrame) -> DataFrame:
         fn.max("to_ns").alias("to_ns"),
     )
     return frame.groupBy(*COLUMNS[:5]).agg(*numbers).select(*COLUMNS)
-
-
-def ownership(session: SparkSession, intervals: Sequence[Interval]) -> DataFrame:
-    """When each interval certainly owned its partition: n (its place in ``intervals``), tp, who, begin_ns, end_ns."""
-    certain = [(n, i, i.certain) for n, i in enumerate(intervals) if i.certain.length_ns > 0]
-    table = pa.table(
-        {
-            "n": pa.array([n for n, _, _ in certain], pa.int64()),
-            "tp": pa.array([i.tp for _, i, _ in certain], pa.int32()),
-            "who": pa.array([i.incarnation for _, i, _ in certain], pa.string()),
-            "begin_ns": pa.array([window.begin_ns for _, _, window in certain], pa.int64()),
-            "end_ns": pa.array([window.end_ns for _, _, window in certain], pa.int64()),
-        }
-    )
-    return session.createDataFrame(table)
-
-
-def with_running_end(owned: DataFrame) -> DataFrame:
-    """Adds ``running_end_ns``: the latest end among the intervals of the partition that began before."""
-    from pyspark.sql import Window
-    from pyspark.sql import functions as fn
-
-    before = Window.partitionBy("tp").orderBy("begin_ns", "n").rowsBetween(Window.unboundedPreceding, -1)
-    return owned.withColumn("running_end_ns", fn.max("end_ns").over(before))
-
-
-def overlapping(owned: DataFrame) -> DataFrame:
-    """The pairs of intervals of different incarnations that overlap, as rows of ``COLUMNS`` (cause: both numbers).
-
-    Only intervals that begin before the running end of those before them are compared with others: as a rule none.
-    """
-    from pyspark.sql import functions as fn
-
-    late = owned.transform(with_running_end).where(fn.col("begin_ns") < fn.col("running_end_ns")).alias("late")
-    pair = (
-        (fn.col("early.tp") == fn.col("late.tp"))
-        & (fn.col("early.who") != fn.col("late.who"))
-        & (fn.struct("early.begin_ns", "early.n") < fn.struct("late.begin_ns", "late.n"))
-        & (fn.col("early.end_ns") > fn.col("late.begin_ns"))
-    )
-    return late.join(owned.alias("early"), on=pair, how="inner").select(
-        fn.lit("#pair").alias("kind"),
-        fn.col("late.tp").alias("tp"),
-        fn.array().cast("array<string>").alias("members"),
-        fn.concat_ws(" ", fn.col("early.n").cast("string"), fn.col("late.n").cast("string")).alias("cause"),
-        fn.lit("").alias("excuse"),
-        fn.lit(1).cast("bigint").alias("count"),
-        fn.lit(-1).cast("bigint").alias("first"),
-        fn.lit(-1).cast("bigint").alias("last"),
-        fn.col("late.begin_ns").alias("from_ns"),
-        fn.least("early.end_ns", "late.end_ns").alias("to_ns"),
-    )
 
 
 def judged(session: SparkSession, history: Path, what: Judged, bundles: Sequence[Sequence[Task]]) -> DataFrame:

@@ -45,6 +45,11 @@ class Indexed(Recorded):
         return Spans(self.intervals, lambda i: i.tp, lambda i: i.possible)
 
     @cached_property
+    def certain_by_tp(self) -> Spans[int, Interval]:
+        """Those that were certainly in force at some time, by partition; in force then."""
+        return Spans((i for i in self.intervals if i.certain.length_ns > 0), lambda i: i.tp, lambda i: i.certain)
+
+    @cached_property
     def intervals_by_incarnation(self) -> Spans[str, Interval]:
         """The same by incarnation, in the order of (tp, time)."""
         return Spans(self.intervals, lambda i: i.incarnation, lambda i: i.possible)

@@ -149,7 +149,8 @@ def intervals(
 
     def give_up(actor: str, tp: int, begin_ns: int, end_ns: int, how: str) -> None:
         if tp in open_[actor]:
-            done.append(replace(open_[actor].pop(tp), given_up_begin_ns=begin_ns, given_up_end_ns=end_ns, how=how))
+            interval = open_[actor].pop(tp)
+            done.append(interval._replace(given_up_begin_ns=begin_ns, given_up_end_ns=end_ns, how=how))
 
     for event in events:
         kind, actor = event["kind"], event["actor"]

@@ -7,8 +7,7 @@ partition, offset and time, and a record that two members may have written is no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from fencepost.checkers.tables.rows import NS, Accepted, Window
 from fencepost.checkers.tables.spans import Spans
@@ -23,8 +22,7 @@ REJOIN = "REBALANCE_IN_PROGRESS"
 HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
 
 
-@dataclass(frozen=True)
-class Request:
+class Request(NamedTuple):
     """One partition of one request as a broker logged it: received and answered in the order of these moments.
 
     Attributes:
@@ -54,8 +52,7 @@ class Request:
         return Window(self.begin_ns - LATE_NS, self.end_ns + self.uncertainty_ns)
 
 
-@dataclass(frozen=True)
-class Heartbeat:
+class Heartbeat(NamedTuple):
     """A heartbeat of a member that the coordinator knew, with the member's generation (or epoch); times as in
     ``Request``. ``accepted``: it was not told to join again."""
 

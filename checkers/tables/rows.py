@@ -7,6 +7,7 @@ a broker carries its uncertainty: the fact lies somewhere in ``at_ns ± uncertai
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from fencepost.checkers.tables.windows import FOREVER as FOREVER
 from fencepost.checkers.tables.windows import NS as NS
@@ -53,8 +54,7 @@ class Life:
         return Window(self.started_ns, self.ended_ns or FOREVER)
 
 
-@dataclass(frozen=True)
-class Interval:
+class Interval(NamedTuple):
     """One assignment interval, by the member's own callbacks. It certainly owned the partition from ``assigned_end_ns``
     to ``given_up_begin_ns`` and possibly from ``assigned_begin_ns`` to ``given_up_end_ns``.
 
@@ -92,8 +92,7 @@ class Interval:
         return self.possible.begin_ns <= at_ns <= self.possible.end_ns
 
 
-@dataclass(frozen=True)
-class Commit:
+class Commit(NamedTuple):
     """One commit of one partition as the member saw it; ``offset`` is the next offset to read."""
 
     tp: int
@@ -108,8 +107,7 @@ class Commit:
     mode: str = ""
 
 
-@dataclass(frozen=True)
-class Accepted:
+class Accepted(NamedTuple):
     """One record of ``__consumer_offsets``: the committed offset from here on, -1 when it was deleted.
 
     ``answered_ns``: when a member had the answer "ok" to exactly this commit. Only from then on it is certain that
@@ -129,8 +127,7 @@ class Accepted:
         return Window.around(self.at_ns, self.uncertainty_ns)
 
 
-@dataclass(frozen=True)
-class Given:
+class Given(NamedTuple):
     """From this record of the coordinator on, the partition belonged to ``member_id`` (empty: to nobody), which is the
     id of ``incarnation`` (empty: nobody's, or not known)."""
 
@@ -142,8 +139,7 @@ class Given:
     incarnation: str
 
 
-@dataclass(frozen=True)
-class Gone:
+class Gone(NamedTuple):
     """The coordinator's records show that a member id is no longer in the group (removed, replaced or left)."""
 
     member_id: str
@@ -153,8 +149,7 @@ class Gone:
     uncertainty_ns: int
 
 
-@dataclass(frozen=True)
-class Doubled:
+class Doubled(NamedTuple):
     """After one record batch of the coordinator the partition belonged to more than one member id."""
 
     tp: int
@@ -162,8 +157,7 @@ class Doubled:
     incarnations: tuple[str, ...]
 
 
-@dataclass(frozen=True)
-class Stray:
+class Stray(NamedTuple):
     """A callback told a member to give up a partition that it did not have."""
 
     tp: int
@@ -171,8 +165,7 @@ class Stray:
     window: Window
 
 
-@dataclass(frozen=True)
-class Round:
+class Round(NamedTuple):
     """One completed rebalance: a generation (classic protocol) or a group epoch; ``anew``: of a group deleted or empty
     before it."""
 
@@ -208,8 +201,7 @@ class Step:
     skipped: str = ""
 
 
-@dataclass(frozen=True)
-class Seek:
+class Seek(NamedTuple):
     """The program itself moved its position, to ``offset``."""
 
     tp: int
@@ -218,8 +210,7 @@ class Seek:
     begin_ns: int
 
 
-@dataclass(frozen=True)
-class Act:
+class Act(NamedTuple):
     """A declared act (rule 12 of the checks); ``tp`` -1 concerns every partition."""
 
     what: str

@@ -1,0 +1,35 @@
+"""Kernel rule ``assignment-overlap``: a sweep over the assignment intervals, which the driver does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import Interval
+
+
+def assignment_overlap(tables: Tables) -> Iterator[Sighting]:
+    """Only an interval that certainly began before the end of one before it is compared with others: as a rule none."""
+    for tp, intervals in tables.certain_by_tp.items():
+        over_ns = 0
+        for late in sorted(intervals, key=_begin):
+            if late.certain.begin_ns < over_ns:
+                for early in tables.certain_by_tp.meeting(tp, late.certain):
+                    if _begin(early) < _begin(late) and early.incarnation != late.incarnation:
+                        yield from _overlap(tables, early, late)
+            over_ns = max(over_ns, late.certain.end_ns)
+
+
+def _begin(interval: Interval) -> tuple[int, Interval]:
+    return interval.certain.begin_ns, interval
+
+
+def _overlap(tables: Tables, early: Interval, late: Interval) -> Iterator[Sighting]:
+    """Who of the two was removed, and who comes first, see the oracle."""
+    both = early.certain.common(late.certain)
+    if both.length_ns > 0:
+        removed = {i: i.how == "lost" or bool(tables.removed(i, both.end_ns)) for i in (early, late)}
+        pair = sorted(removed, key=lambda i: (not removed[i], i.assigned_end_ns, i.incarnation))
+        excuse = "zombie" if any(removed.values()) else ""
+        yield Sighting("assignment-overlap", late.tp, people(*(i.incarnation for i in pair)), "", excuse, -1, *both)
