@@ -81,6 +81,8 @@ GROUNDS: Mapping[str, Ground] = {
     "never-stable": _ground("events", "offsets", "host"),
     "dead-member": _ground("plan", own=["events"]),
     "stale-effect": _ground(own=["events", "delivered"]),
+    "slow-recovery": _ground(*_LIVENESS, "produced", "metadata"),
+    "collateral-stop": _ground(*_LIVENESS, "requests", "produced", "metadata"),
     "stuck-member": _ground("plan", "host", own=["events", "delivered"]),
     "processing-overlap": _ground(own=["events", "delivered"]),
     "processing-after-revocation": _ground(own=["events", "delivered"]),

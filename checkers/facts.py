@@ -10,9 +10,10 @@ from fencepost.checkers.tables.rows import NS, Damage, Step
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the promises set: how long is too long, how often is too often."""
+    """What the promises set: how long is too long, how often is too often. ``recovers_ns`` 0: nothing is promised."""
 
     stuck_ns: int = 30 * NS
+    recovers_ns: int = 0
     loop_deliveries: int = 10
     loop_ns: int = 30 * NS
 

@@ -88,8 +88,9 @@ def _promises(tables: Tables) -> tuple[list[Promise], list[Damage]]:
 
 def _bounds(promises: Iterable[Promise]) -> Bounds:
     """What the promises say of how long is too long; the strictest counts."""
-    within = [float(p.within_s) for p in promises if hasattr(p, "within_s")]
-    return replace(Bounds(), stuck_ns=round(min(within) * NS)) if within else Bounds()
+    bounds = {"stuck_ns": "within_s", "recovers_ns": "recovers_within_s"}
+    told = {bound: [s for p in promises if (s := getattr(p, name, None)) is not None] for bound, name in bounds.items()}
+    return replace(Bounds(), **{bound: round(min(within) * NS) for bound, within in told.items() if within})
 
 
 def _find(run: Path, tables: Tables, find: Finder, bounds: Bounds) -> tuple[list[Anomaly], Facts, str]:

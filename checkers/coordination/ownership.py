@@ -81,8 +81,7 @@ def _unrest(tables: Tables, rest: Window) -> bool:
     marks += tables.stalls
     for step in tables.steps:
         if step.begun_ns:
-            until = (step.healed_ns or FOREVER) if step.heals else max(step.begun_ns, step.proven_ns)
-            marks.append(Window(step.begun_ns, until))
+            marks.append(step.in_effect)
     for life in tables.lives.values():
         marks += [Window(life.started_ns, life.started_ns), Window(life.last_sign_ns, life.ended_ns or FOREVER)]
     for i in tables.intervals:

@@ -52,6 +52,8 @@ STREAMS: dict[Rule, tuple[str, ...]] = {
 }
 STUCK: dict[Rule, tuple[str, ...]] = {
     stuck.stuck_partition: ("stuck-partition",),
+    stuck.slow_recovery: ("slow-recovery",),
+    stuck.collateral_stop: ("collateral-stop",),
     members.work_without_polls: ("stuck-member",),
 }
 RULES: dict[str, dict[Rule, tuple[str, ...]]] = {

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from fencepost.checkers.coordination.aftermath import Bystander, bystanders, recoveries
 from fencepost.checkers.coordination.members import Unpolled, unpolled
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import Step, Window
 
 
 @dataclass(frozen=True)
@@ -27,3 +29,13 @@ class Judged:
     def unpolled(self) -> list[Unpolled]:
         """When members did not poll for too long, for all that the small tables say."""
         return unpolled(self.tables, self.bounds.stuck_ns)
+
+    @cached_property
+    def recoveries(self) -> list[tuple[Step, Window]]:
+        """The recoveries from steps."""
+        return recoveries(self.tables, self.bounds.recovers_ns)
+
+    @cached_property
+    def bystanders(self) -> Mapping[int, list[Bystander]]:
+        """By partition, when it was nobody's fault but its own."""
+        return bystanders(self.tables, self.bounds.stuck_ns)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
+from fencepost.checkers.coordination.aftermath import another_cause, bystanders, recoveries
 from fencepost.checkers.coordination.members import Hand, Work, stuck_members, unpolled
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.rows import FOREVER, Window
@@ -20,34 +21,94 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     The moments of delivery of a partition (all incarnations) cut the quiet window into gaps. A record *waits* in a gap
     when it is visible, acknowledged, not below the group's start, and above every offset delivered up to the gap's
     begin; it waits from its acknowledgement or the gap's begin, whichever is later, to the gap's end. One sighting for
-    each gap in which a record waits longer than the bound: offset: the smallest such; times: from the earliest begin of
-    such a wait to the end of the gap.
+    each *stop*, a gap in which a record waits longer than the bound: offset: the smallest such; times: from the
+    earliest begin of such a wait to the end of the gap.
 
     members: who certainly owned it when the bound was over (the earliest assigned, then incarnation); cause ``unowned``
     when nobody did; excuse ``no leader``: the partition had none at some time between.
     """
-    quiet, bound = history.tables.quiet, history.bounds.stuck_ns
-    for tp, log in history.log.items():
-        delivered = [(row.delivered_ns, row.offset) for row in history.rows.get(tp, ())]
-        inside = {at_ns for at_ns, _ in delivered if quiet.begin_ns < at_ns < quiet.end_ns}
-        acked = {o: history.acknowledged[tp, o].acked_ns for o in log if (tp, o) in history.acknowledged}
-        gaps = [gap for gap in pairwise(sorted({*quiet, *inside})) if gap[1] - gap[0] > bound]
-        for begin_ns, end_ns in gaps:
-            highest = max((o for at_ns, o in delivered if at_ns <= begin_ns), default=-1)
-            first = max(history.start(tp), highest + 1)
-            waiting = {o: max(begin_ns, at_ns) for o, at_ns in acked.items() if o >= first}
-            late = {o: since for o, since in waiting.items() if end_ns - since > bound}
-            if late:
-                since = min(late.values())
-                owner = _owner(history, tp, since + bound)
-                excuse = "no leader" if history.tables.leaderless(tp, since, end_ns) else ""
-                cause = "" if owner else "unowned"
-                yield Sighting("stuck-partition", tp, people(owner), cause, excuse, min(late), since, end_ns)
+    quiet, bound_ns = history.tables.quiet, history.bounds.stuck_ns
+    for tp in history.log:
+        for stop in _stops(history, tp, quiet, bound_ns):
+            owner = _owner(history, tp, stop.since_ns + bound_ns)
+            yield _told(history, "stuck-partition", tp, owner, "" if owner else "unowned", stop)
+
+
+class _Stop(NamedTuple):
+    """A gap between deliveries in which records waited too long: the smallest of them, since when, the gap's end."""
+
+    offset: int
+    since_ns: int
+    end_ns: int
+
+
+def _stops(history: History, tp: int, window: Window, bound_ns: int) -> Iterator[_Stop]:
+    """Where the moments of delivery of a partition cut a window into gaps, those in which a record waited too long."""
+    delivered = [(row.delivered_ns, row.offset) for row in history.rows.get(tp, ())]
+    inside = {at_ns for at_ns, _ in delivered if window.begin_ns < at_ns < window.end_ns}
+    known = (history.acknowledged.get((tp, offset)) for offset in history.log[tp])
+    acked = {sent.offset: sent.acked_ns for sent in known if sent}
+    for begin_ns, end_ns in pairwise(sorted({*window, *inside})):
+        highest = max((o for at_ns, o in delivered if at_ns <= begin_ns), default=-1)
+        first = max(history.start(tp), highest + 1)
+        waiting = {o: max(begin_ns, at_ns) for o, at_ns in acked.items() if o >= first}
+        late = {o: since for o, since in waiting.items() if end_ns - since > bound_ns}
+        if late:
+            yield _Stop(min(late), min(late.values()), end_ns)
 
 
 def _owner(history: History, tp: int, at_ns: int) -> str:
     owners = [i for i in history.tables.intervals if i.tp == tp and i.certain.begin_ns <= at_ns <= i.certain.end_ns]
     return min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
+
+
+def _told(history: History, kind: str, tp: int, owner: str, cause: str, stop: _Stop, excuse: str = "") -> Sighting:
+    times = (stop.since_ns, stop.end_ns)
+    leaderless = "no leader" if history.tables.leaderless(tp, *times) else ""
+    return Sighting(kind, tp, people(owner), cause, leaderless or excuse, stop.offset, *times)
+
+
+def slow_recovery(history: History) -> Iterator[Sighting]:
+    """``slow-recovery``: after a step was over, records wait in a partition for over ``bounds.recovers_ns``.
+
+    For each step that took effect and is over: proven healed, or, where it does not heal, proven. The *recovery* goes
+    from there to the begin of the next step, to the end of the quiet window, or to when the first member left because
+    that was over. None when another step was in effect when this one was over, and none without a promise
+    (``recovers_ns`` 0). One sighting when the first gap of the recovery is a stop, as in ``stuck-partition``: from its
+    begin to the first delivery of the partition in it.
+
+    members, excuse and times as in ``stuck-partition``; cause: the step's name.
+    """
+    bound_ns = history.bounds.recovers_ns
+    for step, recovery in recoveries(history.tables, bound_ns):
+        for tp in history.log:
+            inside = (r.delivered_ns for r in history.rows.get(tp, ()) if r.delivered_ns > recovery.begin_ns)
+            first = Window(recovery.begin_ns, min([recovery.end_ns, *inside]))
+            for stop in _stops(history, tp, first, bound_ns):
+                owner = _owner(history, tp, stop.since_ns + bound_ns)
+                yield _told(history, "slow-recovery", tp, owner, step.name, stop)
+
+
+def collateral_stop(history: History) -> Iterator[Sighting]:
+    """``collateral-stop``: records wait for over ``bounds.stuck_ns`` in a partition that a fault does not touch.
+
+    For each step that hits members (not one that hits brokers, or nobody in particular: these touch every partition),
+    proven and healed, and each partition, the time in which the step was proven and a member certainly owned the
+    partition by its callbacks, if no step in effect in that time touches that member (a life before or after it
+    counts as it), or any broker. One sighting for each stop in it, as in ``stuck-partition``. Not in the eager
+    protocol, in which every rebalance stops everybody, and only if the run got through its drain.
+
+    members: the owner; cause: the step's name; times as in ``stuck-partition``. excuse ``no leader``, as there; else,
+    where a rebalance met the time, ``rebalance: <reason>`` when a member joined because of metadata or subscriptions,
+    ``rebalance: other members came or went`` when a process of a member that the step does not hit started or ended
+    since the step's begin.
+    """
+    bound_ns = history.bounds.stuck_ns
+    for tp, those in bystanders(history.tables, bound_ns).items():
+        for step, owner, window in those if tp in history.log else ():
+            for stop in _stops(history, tp, window, bound_ns):
+                excuse = another_cause(history.tables, step, Window(stop.since_ns, stop.end_ns))
+                yield _told(history, "collateral-stop", tp, owner, step.name, stop, excuse)
 
 
 def stuck_member(history: History) -> Iterator[Sighting]:
@@ -82,5 +143,7 @@ def stuck_member(history: History) -> Iterator[Sighting]:
 
 RULES: dict[Rule, tuple[str, ...]] = {
     stuck_partition: ("stuck-partition",),
+    slow_recovery: ("slow-recovery",),
+    collateral_stop: ("collateral-stop",),
     stuck_member: ("stuck-member",),
 }

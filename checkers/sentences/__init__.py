@@ -138,11 +138,20 @@ def _after_revocation(t: Telling) -> str:
 
 
 def _stuck(t: Telling) -> str:
-    owner = "while nobody owned it" if t.a.cause else f"while {t.who} owned it"
-    leader = "; it had no leader for a part of that time" if t.a.excuse else ""
+    owner = f"while {t.who} owned it" if t.a.members else "while nobody owned it"
+    leader = "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
     waited = f"records of {t.place} waited, from offset {t.a.first_offset} on, and none was delivered"
     return f"{often} ({t.span}) {waited} {owner}{leader}"
+
+
+def _slow(t: Telling) -> str:
+    return f"after {t.a.cause} was over, {_stuck(t)}"
+
+
+def _collateral(t: Telling) -> str:
+    why = f"; {t.a.excuse}" if t.a.excuse.startswith("rebalance") else ""
+    return f"while {t.a.cause} hit others, {_stuck(t)}{why}"
 
 
 def _unconsumed(t: Telling) -> str:
@@ -200,6 +209,8 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "processing-after-revocation": _after_revocation,
     "unconsumed": _unconsumed,
     "stuck-partition": _stuck,
+    "slow-recovery": _slow,
+    "collateral-stop": _collateral,
     "history-incomplete": _incomplete,
     **commits.SENTENCES,
     **group.SENTENCES,

@@ -40,7 +40,6 @@ def hindrance(tables: Tables, incarnation: str, after_ns: int) -> tuple[int, str
     """
     found = [(w.begin_ns, "the host stood still") for w in tables.stalls if w.end_ns >= after_ns]
     for step in tables.steps:
-        until_ns = (step.healed_ns or FOREVER) if step.heals else max(step.begun_ns, step.proven_ns)
-        if step.begun_ns and until_ns >= after_ns and (incarnation in step.members or step.brokers):
+        if step.begun_ns and step.in_effect.end_ns >= after_ns and (incarnation in step.members or step.brokers):
             found.append((step.begun_ns, f"{step.fault} was in effect"))
     return min(found, default=(FOREVER, ""))

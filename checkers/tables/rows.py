@@ -200,6 +200,17 @@ class Step:
     heal_evidence: str = ""
     skipped: str = ""
 
+    @property
+    def in_effect(self) -> Window:
+        """From its begin to when it was certainly over; it must have begun."""
+        over_ns = (self.healed_ns or FOREVER) if self.heals else max(self.begun_ns, self.proven_ns)
+        return Window(self.begun_ns, over_ns)
+
+    @property
+    def name(self) -> str:
+        """``step 3 (pause)``."""
+        return f"step {self.step} ({self.fault})"
+
 
 class Seek(NamedTuple):
     """The program itself moved its position, to ``offset``."""

@@ -52,6 +52,16 @@ CALM = replace(
     min_records=6_000,
 )
 
+# One member stands still for long, but not for so long that it is put out of the group: nobody else has to stop.
+FROZEN = replace(
+    CALM,
+    name="a member is frozen for a while",
+    group=Group(members=3, config={**SESSION, "session.timeout.ms": 30_000}),
+    schedule=[at(0.5, Pause(), member(0), heal_after=10)],
+    promises=(*PROMISES[:3], Progress(within_s=6, recovers_within_s=3), Commits()),
+    min_records=3_000,
+)
+
 # Who works for longer on one poll than members may is put out of the group.
 BOUNDED = replace(
     CALM,

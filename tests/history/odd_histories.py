@@ -22,6 +22,7 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     config = {"auto.offset.reset": "latest"} if rng.random() < 0.2 else {}
     config |= {"heartbeat.interval.ms": 250} if rng.random() < 0.5 else {}
     h = HistoryBuilder(folder, partitions, keys=rng.choice([1, 2, 5]), classic=rng.random() < 0.3, config=config)
+    h.protocol = rng.choice(["", "eager", "cooperative", "cooperative"])
     if rng.random() < 0.3:
         h.phases["drain"] = (20.1, rng.choice([21.0, 60.0, 120.0]))
     members = [h.member(index) for index in (0, 1, 2)] + [h.member(1)]
@@ -117,7 +118,7 @@ def _surroundings(h: HistoryBuilder, rng: random.Random, members: list[MemberTel
     for step in range(rng.randrange(0, 6)):
         at = _time(rng, 1, 12)
         if rng.random() < 0.8:
-            rng.choice(members).pause(at, at + rng.choice([0.25, 1.0, 3.0]), step=step)
+            rng.choice(members).pause(at, at + rng.choice([0.25, 1.0, 3.0, 9.0]), step=step)
         else:
             h.fault("kill", at, None, step=step, healed=False)
     if rng.random() < 0.2:

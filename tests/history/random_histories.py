@@ -44,6 +44,7 @@ class _Group:
         self.partitions = rng.randint(1, 3)
         options = {"promises": promises, "keys": rng.choice((1, 2, 5)), "classic": rng.random() < 0.5}
         self.h = HistoryBuilder(folder, self.partitions, config={"heartbeat.interval.ms": 500}, **options)
+        self.h.protocol = rng.choice(("", "cooperative")) if wild else ""
         self.h.blur_ns = rng.choice((0, 500_000, 500_000, 20_000_000))
         self.t = 1.0
         self.crew: list[MemberTeller] = []

@@ -20,7 +20,7 @@ from fencepost.checkers.tables.rows import NS
 from fencepost.model import Anomaly
 from history import fresh, odd_histories, random_histories
 
-STRICT = Bounds(stuck_ns=5 * NS, loop_deliveries=3, loop_ns=2 * NS)
+STRICT = Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS, loop_deliveries=3, loop_ns=2 * NS)
 NARROW = 3  # records of a range
 FIRST, LAST, EACH = 50, 200, 50  # seeds below FIRST are judged on Spark, too
 BATCHES, BATCH = 50, 100  # of fresh histories, by night

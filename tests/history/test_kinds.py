@@ -14,6 +14,7 @@ import pytest
 from fencepost.checkers import oracle
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.tables import load
+from fencepost.checkers.tables.rows import NS
 from fencepost.history import State
 from history.builder import HistoryBuilder, MemberTeller
 
@@ -30,7 +31,8 @@ def case(story: Story) -> Story:
 
 def told_by(h: HistoryBuilder) -> list[Told]:
     run = h.seal()
-    found, facts = oracle.judge(run, load(run), Bounds())
+    recovers_s = max((p.get("recovers_within_s", 0) for p in h.promises), default=0)
+    found, facts = oracle.judge(run, load(run), Bounds(recovers_ns=recovers_s * NS))
     assert not facts.failed
     return [(a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found]
 
@@ -705,6 +707,27 @@ def a_partition_that_nobody_owns(h: HistoryBuilder, wrong: bool) -> Iterable[Tol
         ("stuck-partition", "unowned", "no leader", (), 6, 6, 1),
         ("unconsumed", "", "", (A,), 6, 9, 4),
     ]
+
+
+@case
+def a_partition_that_stops_beside_a_fault(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """B is frozen, and A, whose partition nothing touches, gets nothing for as long; see ``test_standing_still``."""
+    h.protocol = "cooperative" if wrong else "eager"
+    h.phases = {"warm-up": (0.0, 1.0), "heal": (36.0, 36.1), "drain": (36.2, 50.0)}
+    a, b = two(h)
+    b.pause(4, 35.5)
+    rest(a, 6, at=35)
+    return [("collateral-stop", "step 0 (pause)", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
+def a_partition_that_is_delivered_late_after_a_fault(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """The fault is over at 9.01 s; see ``test_standing_still``."""
+    h.promises.append({"type": "progress", "recovers_within_s": 5})
+    a, b = two(h)
+    b.pause(4, 9)
+    rest(a, 6, at=14.1 if wrong else 14)
+    return [("slow-recovery", "step 0 (pause)", "", (A,), 6, 6, 1)] if wrong else []
 
 
 @case

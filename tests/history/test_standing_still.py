@@ -6,6 +6,7 @@ the oracle, and by the kernel with whole partitions and with ranges of a few rec
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -36,7 +37,9 @@ def shown(h: HistoryBuilder, kind: str, bounds: Bounds = BOUNDS) -> list[Told]:
     own = [a for a in found if a.kind == kind]
     assert all(a.count == 1 for a in own)
     for anomaly in own:
-        print(example(tables, anomaly)["sentence"])
+        sentence = str(example(tables, anomaly)["sentence"])
+        assert all(part in sentence for part in (*anomaly.members, "orders-"))
+        assert not re.search(r"nobody known|  |\(\)|-\d+\.\d+ s|\.\.", sentence), sentence
 
     def second(at_ns: int) -> float:
         return round((at_ns - tables.origin_ns) / NS, 3)
@@ -66,6 +69,8 @@ def ended(*members: MemberTeller) -> None:
             member.revoked(38, tp)
         member.close(39)
 
+
+# Members.
 
 STILL: Told = ("", "", (A,), -1, -1, 5.0, 25.0)
 STUCK: Mapping[str, Sequence[Told]] = {
@@ -153,3 +158,147 @@ def surround(h: HistoryBuilder, way: str) -> None:
         h.phases["heal"] = (14.0, 24.0 if way == "before the quiet window" else 14.1)
     if way == "no drain":
         h.phases["drain"] = (20.1, None)
+
+
+# Partitions, after a step that was over, and beside one. The steps' bound is shorter than that of standing still.
+
+RECOVERS = Bounds(stuck_ns=30 * NS, recovers_ns=5 * NS)
+SLOW: Told = ("step 0 (pause)", "", (A,), 0, 6, 10.01, 16.0)
+RECOVERIES: Mapping[str, Sequence[Told]] = {
+    "wrong": [SLOW],
+    "no promise": [],
+    "in time": [],
+    "nothing waits": [],
+    "what waits came late": [],
+    "what waits came a little late": [("step 0 (pause)", "", (A,), 0, 6, 10.501, 16.0)],
+    "slow only later": [],
+    "another partition": [("step 0 (pause)", "", (B,), 1, 0, 10.01, 16.0)],
+    "nobody owns it": [("step 0 (pause)", "", (), 0, 6, 10.01, 16.0)],
+    "no leader": [("step 0 (pause)", "no leader", (A,), 0, 6, 10.01, 16.0)],
+    "nothing to heal": [("step 0 (move_coordinator)", "", (A,), 0, 6, 10.0, 16.0)],
+    "not proven": [],
+    "not healed": [],
+    "another step begins": [],
+    "another step begins late": [("step 0 (pause)", "", (A,), 0, 6, 10.01, 15.5)],
+    "another step is in effect": [],
+    "another step was over": [SLOW],
+    "all leave": [],
+    "no drain": [],
+}
+
+
+@pytest.mark.parametrize("way", RECOVERIES)
+def test_a_partition_that_is_not_delivered_soon_enough_after_a_step(tmp_path: Path, way: str) -> None:
+    h = HistoryBuilder(tmp_path, 2)
+    h.phases = {"warm-up": (0.0, 1.0), "heal": (20.0, 20.1), "drain": (20.2, None if way == "no drain" else 40.0)}
+    h.write(10)
+    h.write(3, 1)
+    a, b = h.member(0), h.member(1)
+    a.assigned(1)
+    b.assigned(1, 1)
+    a.process(range(10 if way == "nothing waits" else 6), 2)
+    delay = {"what waits came late": 10.9, "what waits came a little late": 10.0}.get(way, 0)
+    h.produced[6:10] = [p._replace(acked_ns=p.acked_ns + round(delay * NS)) for p in h.produced[6:10]]
+    fault = "move_coordinator" if way == "nothing to heal" else "pause"
+    until = None if way == "nothing to heal" else 10
+    at = 10 if way == "nothing to heal" else 4
+    h.fault(fault, at, until, members=("member-9.1",), proven=way != "not proven", healed=way != "not healed")
+    if way.startswith("another step"):
+        begin, end = {"begins": (15, 17), "begins late": (15.5, 17), "is in effect": (9, 12), "was over": (5, 9)}[
+            way.removeprefix("another step ")
+        ]
+        h.fault("black_hole", begin, end, step=1)
+    if way == "nobody owns it":
+        a.revoked(9)
+    if way == "no leader":
+        h.leader(-1, 12)
+    if way == "slow only later":
+        a.process([6], 11)
+    b.process(range(3), 16 if way == "another partition" else 12, 1)
+    if way == "nobody owns it":
+        a.assigned(15.9)
+    late = {"another partition": 12, "in time": 15, "all leave": 15, "slow only later": 17}
+    if way != "nothing waits":
+        rest = range(7 if way == "slow only later" else 6, 10)
+        a.process(rest, late.get(way, 16))
+    a.commit(10, 18)
+    if way == "all leave":  # before the bound is over
+        h.phases["drain"] = (11.0, 40.0)
+        a.rows[6:], a.ords[0] = [], 6
+        a.revoked(14)
+        a.close(14.5)
+    else:
+        ended(a)
+    ended(b)
+    assert shown(h, "slow-recovery", Bounds() if way == "no promise" else RECOVERS) == RECOVERIES[way]
+
+
+BESIDE: Told = ("step 0 (pause)", "", (A,), 0, 6, 4.0, 15.0)
+REASON = "rebalance: cached metadata has changed"
+STOPS: Mapping[str, Sequence[Told]] = {
+    "wrong": [BESIDE],
+    "eager": [],
+    "in time": [],
+    "nothing waits": [],
+    "hit itself": [],
+    "hit in another life": [],
+    "hit by another step": [],
+    "another step of others": [BESIDE],
+    "a broker's step": [],
+    "nobody in particular": [],
+    "a broker's step in it": [],
+    "owned for too short": [],
+    "not healed": [],
+    "no drain": [],
+    "no leader": [("step 0 (pause)", "no leader", (A,), 0, 6, 4.0, 15.0)],
+    "a rebalance for another reason": [("step 0 (pause)", REASON, (A,), 0, 6, 4.0, 15.0)],
+    "a rebalance": [BESIDE],
+    "a rebalance when another came": [
+        ("step 0 (pause)", "rebalance: other members came or went", (A,), 0, 6, 4.0, 15.0)
+    ],
+    "another came": [BESIDE],
+}
+
+
+@pytest.mark.parametrize("way", STOPS)
+def test_a_partition_that_stops_while_a_fault_hits_others(tmp_path: Path, way: str) -> None:
+    h = HistoryBuilder(tmp_path, protocol="eager" if way == "eager" else "cooperative", classic=True)
+    h.phases = {"warm-up": (0.0, 1.0), "heal": (20.0, 20.1), "drain": (20.2, None if way == "no drain" else 40.0)}
+    h.write(10)
+    a, b = h.member(0), h.member(1)
+    a.assigned(1)
+    a.process(range(10 if way == "nothing waits" else 6), 2)
+    hit = {
+        "hit itself": (A,),
+        "hit in another life": ("member-0.7",),
+        "nobody in particular": (),
+        "a broker's step": (),
+    }.get(way, (b.name,))
+    brokers = (1,) if way == "a broker's step" else ()
+    h.fault("pause", 4, 19, members=hit, brokers=brokers, healed=way != "not healed")
+    beside(h, way)
+    if way == "owned for too short":
+        a.revoked(13.9)
+        a.assigned(14)
+    if way != "nothing waits":
+        a.process(range(6, 10), 13.9 if way == "in time" else 15)
+    a.commit(10, 21)
+    ended(a, b)
+    assert shown(h, "collateral-stop") == STOPS[way]
+
+
+def beside(h: HistoryBuilder, way: str) -> None:
+    """What happens while B is hit."""
+    others = {"hit by another step": (A,), "another step of others": ("member-8.1",), "a broker's step in it": ()}
+    if way in others:
+        h.fault("bounce", 8, 9, step=1, members=others[way], brokers=() if others[way] else (2,))
+    if way == "no leader":
+        h.leader(-1, 8)
+    if way.startswith("a rebalance"):
+        a, b = h.members
+        h.join(a, 8)
+        if way == "a rebalance for another reason":
+            h.requests[-1]["reason"] = "cached metadata has changed"
+        h.round(9, (a, [0]), (b, []), generation=7)
+    if way in ("a rebalance when another came", "another came"):
+        h.member(2, at=7.5)

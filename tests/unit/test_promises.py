@@ -91,6 +91,10 @@ ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership()
         (Progress(), "unconsumed", "", "", "violation"),
         (Progress(), "stuck-partition", "unowned", "", "violation"),
         (Progress(), "stuck-member", "slow handler", "", "violation"),
+        (Progress(recovers_within_s=5), "slow-recovery", "step 0 (pause)", "", "violation"),
+        (Progress(recovers_within_s=5), "slow-recovery", "step 0 (pause)", "no leader", "permitted"),
+        (Progress(), "collateral-stop", "step 0 (pause)", "", "violation"),
+        (Progress(), "collateral-stop", "step 0 (pause)", "rebalance: other members came or went", "permitted"),
         (Progress(), "stuck-partition", "", "no leader", "permitted"),
     ],
 )
@@ -120,6 +124,10 @@ def test_a_promise_survives_being_stored(promise: Promise) -> None:
         ({"type": "progress", "within_s": 0}, "within_s must be a number of seconds above 0, but 0 came"),
         ({"type": "progress", "within_s": "soon"}, "within_s wants a number, but 'soon' came"),
         ({"type": "progress", "within_s": True}, "within_s wants a number, but True came"),
+        (
+            {"type": "progress", "recovers_within_s": -1},
+            "recovers_within_s must be a number of seconds above 0, but -1",
+        ),
     ],
 )
 def test_a_bad_argument_is_refused_with_a_sentence(options: dict[str, object], sentence: str) -> None:
