@@ -20,7 +20,7 @@ from fencepost.checkers.needs import Needs, needs_of
 from fencepost.checkers.sentences import example
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.rows import NS, Damage
-from fencepost.errors import ScenarioError
+from fencepost.errors import FencepostError, ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Anomaly, Check, Finding, Severity, Validity, Verdict
 
@@ -98,7 +98,8 @@ def _find(run: Path, tables: Tables, find: Finder, bounds: Bounds) -> tuple[list
         return (*find(run, tables, bounds), "")
     except Exception as error:  # a crashed finder must leave the checks that do not need it
         _LOG.exception("the finder failed on %s", run)
-        return [], Facts(), f"the records could not be judged: {type(error).__name__}: {error}"
+        told = str(error) if isinstance(error, FencepostError) else f"{type(error).__name__}: {error}"
+        return [], Facts(), f"the records could not be judged: {told}"
 
 
 def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:

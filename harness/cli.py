@@ -10,9 +10,10 @@ import sys
 import traceback
 import webbrowser
 from collections.abc import Sequence
+from contextlib import nullcontext
 from enum import IntEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.console import Console
@@ -25,6 +26,9 @@ from fencepost.model import Validity, Verdict
 from fencepost.overrides import override
 from fencepost.scenario import Scenario
 from fencepost.schedule import Plan
+
+if TYPE_CHECKING:
+    from fencepost.checkers.spark.session import Spark
 
 
 class Exit(IntEnum):
@@ -48,6 +52,10 @@ app = typer.Typer(
 out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS)
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+SparkMaster = Annotated[
+    str, typer.Option(metavar="URL", help="Where Spark runs: local[*], spark://..., yarn, k8s://...")
+]
+SparkRemote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://...")]
 
 
 @app.callback()
@@ -99,6 +107,8 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option: group.members=6.")
     ] = None,
+    spark_master: SparkMaster = "local[*]",
+    spark_remote: SparkRemote = None,
 ) -> None:
     """Run a scenario on a real cluster and judge what happened."""
     asked = override(catalogue.load(scenario), settings or ())
@@ -111,10 +121,13 @@ def run(
     if cluster not in BACKENDS:
         raise typer.BadParameter(f"there is no back-end {cluster!r}; there is {', '.join(BACKENDS)}")
     surgery.require(runs)
-    verdicts = []
-    for number in range(first, first + repeat):
-        verdict = _run_once(asked, number, cluster, runs, check)
-        verdicts += [verdict] if verdict else []
+    from fencepost.checkers.spark.session import Spark
+
+    # Its start overlaps with the first cluster's; it idles during chaos.
+    starting = Spark.start(spark_master, remote=spark_remote) if check else nullcontext()
+    with starting as spark:
+        seeds = range(first, first + repeat)
+        verdicts = [verdict for number in seeds if (verdict := _run_once(asked, number, cluster, runs, spark))]
     if repeat > 1 and check:
         tally = {v: sum(verdict.validity is v for verdict in verdicts) for v in Validity}
         out.print(f"{repeat} runs: " + ", ".join(f"{count} {validity}" for validity, count in tally.items()))
@@ -125,8 +138,8 @@ def run(
 def check(
     run: Run,
     only: Annotated[str, typer.Option(metavar="A,B", help="Judge these checks alone; the verdict is not stored.")] = "",
-    spark_master: Annotated[str, typer.Option(metavar="URL", help="Where Spark runs.")] = "local[*]",
-    spark_remote: Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://...")] = None,
+    spark_master: SparkMaster = "local[*]",
+    spark_remote: SparkRemote = None,
 ) -> None:
     """Judge an old run again."""
     from fencepost.checkers.spark.session import Spark
@@ -135,12 +148,9 @@ def check(
 
     folder = RunFolder.open(run)
     names = tuple(name.strip() for name in only.split(",") if name.strip())
-    spark = Spark.start(spark_master, remote=spark_remote)
-    try:
+    with Spark.start(spark_master, remote=spark_remote) as spark:
         verdict = judge(folder.path, spark, names)
-    finally:
-        spark.stop()
-    _show(verdict, folder.path, stored=not names)
+        _show(verdict, folder.path, stored=not names)
     raise typer.Exit(OF_VALIDITY[verdict.validity])
 
 
@@ -176,25 +186,19 @@ def _complain(sentence: str) -> None:
     print(f"fencepost: {sentence}", file=sys.stderr)
 
 
-def _run_once(scenario: Scenario, seed: int, cluster: str, runs: Path, check: bool) -> Verdict | None:
+def _run_once(scenario: Scenario, seed: int, cluster: str, runs: Path, spark: Spark | None) -> Verdict | None:
     from fencepost import progress, runner
-    from fencepost.checkers.spark.session import Spark
     from fencepost.judging import judge
     from fencepost.reports.words import shown
 
     out.print(f"{scenario.name}, seed {seed}", style="bold")
     _show_plan(scenario.plan(seed))
-    spark = Spark.start() if check else None  # its start overlaps with the cluster's; it idles during chaos
-    try:
-        with progress.view(out) as watcher:
-            folder = runner.run(scenario, seed=seed, runs=runs, observe=watcher, backend=cluster)
-        if spark is None:
-            out.print(f"history: {shown(folder)}", markup=False)
-            return None
-        verdict = judge(folder, spark)
-    finally:
-        if spark is not None:
-            spark.stop()
+    with progress.view(out) as watcher:
+        folder = runner.run(scenario, seed=seed, runs=runs, observe=watcher, backend=cluster)
+    if spark is None:
+        out.print(f"history: {shown(folder)}", markup=False)
+        return None
+    verdict = judge(folder, spark)
     _show(verdict, folder)
     return verdict
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,12 +34,8 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
     from fencepost.checkers.spark.session import Spark
 
     folder = RunFolder.open(run)
-    session = spark or Spark.start()
-    try:
+    with nullcontext(spark) if spark else Spark.start() as session:
         verdict = checks.judge(folder.path, finder(session), only)
-    finally:
-        if spark is None:
-            session.stop()
     if not only:
         folder.write_verdict(verdict)
         try:

@@ -106,13 +106,13 @@ def _warnings_of_the_test_aside() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def chaos_spark() -> Iterator[Spark]:
+def chaos_spark(pytestconfig: pytest.Config) -> Iterator[Spark]:
     """The Spark that judges, started in the background once for the whole session."""
     from fencepost.checkers.spark.session import Spark
 
-    spark = Spark.start()
-    yield spark
-    spark.stop()
+    options = pytestconfig.getoption
+    with Spark.start(options("--chaos-spark-master"), remote=options("--chaos-spark-remote")) as spark:
+        yield spark
 
 
 @pytest.fixture
@@ -153,6 +153,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--chaos-seed", metavar="N|random", help="the seed of every run (default: made from the test's node id)"
     )
     group.addoption("--chaos-runs", default="runs", metavar="DIR", help="where run folders are made (default: runs)")
+    group.addoption(
+        "--chaos-spark-master", default="local[*]", metavar="URL", help="where Spark runs: spark://..., yarn"
+    )
+    group.addoption("--chaos-spark-remote", metavar="URL", help="a Spark Connect server: sc://...")
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -9,12 +9,13 @@ import pytest
 
 pytest_plugins = ["pytester"]
 # Docker is one way of three to one program, not a back-end of ours yet: where no engine starts, its tests are skipped.
+OWN_SPARK = ("test_spark_session.py", "test_spark_clusters.py")
 MUST_RUN = ("chaos", "cluster", "spark", "browser")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """What starts and stops Spark itself goes first: a process has one Spark at a time, and the others share theirs."""
-    items.sort(key=lambda item: item.path.name != "test_spark_session.py")
+    items.sort(key=lambda item: item.path.name not in OWN_SPARK)
 
 
 @pytest.hookimpl(wrapper=True)

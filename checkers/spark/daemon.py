@@ -4,10 +4,6 @@ Spark's own daemon imports nothing, so that every new worker spends half a secon
 of idleness (the chaos phase) all workers are new. Here they start in milliseconds and share the memory.
 """
 
-import os
-
-os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # no threads before a fork, and none are needed
-
 import pyspark.daemon
 import pyspark.worker
 

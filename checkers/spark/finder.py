@@ -134,10 +134,11 @@ def _facts(tallies: Tallies, failed: Mapping[str, str], damage: tuple[Damage, ..
 
 def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task]) -> Tallies:
     """Perform tasks as one Spark job."""
-    from fencepost.checkers.spark import frames
+    from fencepost.checkers.spark import executors, frames
 
     found = frames.judged(session, history, judged, _bundles(tasks, _cores(session)))
-    return frames.tallies_of(frames.added_up(found))
+    with executors.explained(session):
+        return frames.tallies_of(frames.added_up(found))
 
 
 def _cores(session: SparkSession) -> int:

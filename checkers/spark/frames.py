@@ -12,6 +12,7 @@ from fencepost.checkers import kernel
 from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
+from fencepost.checkers.spark import executors
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,6 +65,8 @@ def judged(session: SparkSession, history: Path, what: Judged, bundles: Sequence
     from pyspark.sql.functions import arrow_udf, inline  # type: ignore[attr-defined]  # missing in its stubs
 
     def perform(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
+        if not history.is_dir():
+            raise FileNotFoundError(f"{executors.GONE} {history}")
         for batch in batches:
             answers = [kernel.perform(history, what, bundles[number]) for number in batch.to_pylist()]
             rows = [[dict(zip(COLUMNS, row, strict=True)) for row in rows_of(tallies)] for tallies in answers]

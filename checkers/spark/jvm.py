@@ -43,20 +43,23 @@ rootLogger.appenderRef.console.ref=console
 
 # Small tables and small answers: what Spark does for large ones (adaptive plans, generated code, compression) costs
 # more than it gains here. The records themselves never pass through the JVM.
-SETTINGS = {
-    "spark.app.name": "fencepost",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
+QUERIES: Mapping[str, str] = {
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.catalogImplementation": "in-memory",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.ansi.enabled": "true",
     "spark.sql.autoBroadcastJoinThreshold": "-1",
+}
+SETTINGS = {
+    **QUERIES,
+    "spark.app.name": "fencepost",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.sql.catalogImplementation": "in-memory",
     "spark.shuffle.compress": "false",
-    "spark.python.daemon.module": "fencepost.checkers.spark.daemon",
+    "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # no threads before a fork, and none are needed
     # numpy's arrays come and go: kept by the allocator, they need no new pages from the kernel (a third of all time)
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(8 << 30),
@@ -65,6 +68,7 @@ LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.memory": "1g",
+    "spark.python.daemon.module": "fencepost.checkers.spark.daemon",
 }
 
 
@@ -94,7 +98,7 @@ class Jvm:
         for name, value in self._settings().items():
             conf.set(name, value)
         streams = {"stdout": self._log, "stderr": self._log, "cwd": str(self._work)}
-        with _environment(PYSPARK_PYTHON=sys.executable, SPARK_LOCAL_IP=self._address(), PYSPARK_SUBMIT_ARGS=None):
+        with _environment(self._variables()):
             try:
                 self._gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
                 context = SparkContext(conf=conf, gateway=self._gateway)
@@ -135,12 +139,19 @@ class Jvm:
         os.close(self._lock)
         self._log.close()
 
-    def _address(self) -> str | None:
-        return "127.0.0.1" if self._master.startswith("local") else None
+    @property
+    def _local(self) -> bool:
+        return self._master.startswith("local")
+
+    def _variables(self) -> Mapping[str, str | None]:
+        """PySpark takes these from the environment only. A cluster's are its user's business."""
+        if not self._local:
+            return {"PYSPARK_PYTHON": os.environ.get("PYSPARK_PYTHON", sys.executable)}
+        return {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": None}
 
     def _settings(self) -> dict[str, str]:
         work = self._work
-        local = LOCAL_SETTINGS if self._address() else {}
+        local = LOCAL_SETTINGS if self._local else {}
         return {
             **SETTINGS,
             **local,
@@ -204,8 +215,8 @@ def _wait_or_kill(process: subprocess.Popen[bytes], *, at_once: bool) -> None:
 
 
 @contextmanager
-def _environment(**values: str | None) -> Iterator[None]:
-    """PySpark takes these from the environment only; whatever was there is put back. None removes."""
+def _environment(values: Mapping[str, str | None]) -> Iterator[None]:
+    """Variables for a while; whatever was there is put back. None removes."""
     before = {name: os.environ.get(name) for name in values}
     _set(values)
     try:

@@ -6,11 +6,14 @@ A lean session on this machine needs 2.5 s with the class archive (``class_archi
 from __future__ import annotations
 
 import logging
+import os
 import threading
 from collections.abc import Callable
+from types import TracebackType
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.spark.jvm import Jvm
+from fencepost.checkers.spark import executors
+from fencepost.checkers.spark.jvm import QUERIES, Jvm
 from fencepost.errors import ProvisionError, WaitTimeout
 
 if TYPE_CHECKING:
@@ -21,7 +24,8 @@ START_S = 90.0  # a start that nobody wants any more is waited for: PySpark bear
 
 
 class Spark:
-    """A Spark session that is being started, or is there. Make one with ``start``; end it with ``stop``."""
+    """A Spark session that is being started, or is there. Make one with ``start``; ``stop``, or the end of ``with``,
+    ends it."""
 
     def __init__(self) -> None:
         self._settled = threading.Event()
@@ -32,6 +36,7 @@ class Spark:
         self._error: BaseException | None = None
         self._thread: threading.Thread | None = None
         self._jvm: Jvm | None = None
+        self._remote: SparkSession | None = None
 
     @classmethod
     def start(
@@ -43,7 +48,9 @@ class Spark:
         """Begin to start a session and return at once.
 
         Args:
-            master: where it runs: ``local[*]``, or ``spark://host:port`` (executors must have Fencepost installed).
+            master: where it runs: ``local[*]``, ``spark://host:port``, ``yarn`` or ``k8s://...``. What a cluster needs
+                to be told besides comes from where Spark always looks: ``PYSPARK_PYTHON``, ``PYSPARK_SUBMIT_ARGS``,
+                ``SPARK_CONF_DIR``. What its executors must have, see ``executors``.
             remote: the address of a Spark Connect server, ``sc://host:port``; then ``master`` does not count.
             warm_up: called with the new session in the background, unless somebody waits for it already; by default
                 a tiny history is judged, so that the first real verdict finds classes loaded and workers running.
@@ -81,11 +88,23 @@ class Spark:
                 return  # it sees that nobody wants the session, and ends it
         self._end()
 
+    def __enter__(self) -> Spark:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.stop()
+
     def _run(self, master: str, remote: str | None, warm_up: Callable[[SparkSession], object]) -> None:
         try:
-            self._session = _connect(remote) if remote else self._launch(master)
+            executors.reach(remote or master)
+            self._session = self._connect(remote) if remote else self._launch(master)
+            if executors.elsewhere(self._session):
+                executors.ship(self._session)
         except Exception as error:
             self._error = error
+            self._end()
         finally:
             self._settled.set()
         if self._session is not None and not self._unwanted.is_set() and not self._awaited.is_set():
@@ -106,20 +125,24 @@ class Spark:
         self._jvm = Jvm(master)
         return self._jvm.session()
 
+    def _connect(self, address: str) -> SparkSession:
+        from pyspark.sql import SparkSession
+
+        try:
+            self._remote = SparkSession.builder.config(map={**QUERIES}).remote(address).create()
+        except ImportError as error:
+            raise ProvisionError(f"{error}; a Spark Connect client needs: pip install 'fencepost[connect]'") from error
+        return self._remote
+
     def _end(self) -> None:
         session, self._session = self._session, None
         jvm, self._jvm = self._jvm, None
+        remote, self._remote = self._remote, None
+        if remote is not None:
+            remote.stop()
+            os.environ.pop("SPARK_CONNECT_MODE_ENABLED", None)  # PySpark leaves it, and would start no JVM any more
         if jvm is not None:
             jvm.end(session, warm=self._warm or self._awaited.is_set())
-
-
-def _connect(address: str) -> SparkSession:
-    from pyspark.sql import SparkSession
-
-    try:
-        return SparkSession.builder.remote(address).getOrCreate()
-    except ImportError as error:
-        raise ProvisionError(f"{error}; a Spark Connect client needs: pip install 'pyspark[connect]'") from error
 
 
 def _judge_something(session: SparkSession) -> None:

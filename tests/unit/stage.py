@@ -45,7 +45,8 @@ class Stage:
     seeds: list[int] = field(default_factory=list)
     scenarios: list[Scenario] = field(default_factory=list)
     only: Collection[str] = ()
-    sparks: int = 0
+    sparks: list[tuple[str, str | None]] = field(default_factory=list)  # master and remote
+    stopped: int = 0
 
     def run(self, scenario: Scenario, *, seed: int, runs: Path, observe: Observer | None, backend: str) -> Path:
         if self.verdicts and isinstance(self.verdicts[0], BaseException):
@@ -63,12 +64,15 @@ class Stage:
         RunFolder.open(run).write_verdict(told)
         return told
 
-    def start(self, *_: object, **__: object) -> Stage:
-        self.sparks += 1
+    def start(self, master: str = "local[*]", remote: str | None = None) -> Stage:
+        self.sparks.append((master, remote))
         return self
 
-    def stop(self) -> None:
-        """Nothing was started."""
+    def __enter__(self) -> Stage:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stopped += 1
 
 
 def set_up(monkeypatch: pytest.MonkeyPatch, *verdicts: Validity | BaseException) -> Stage:

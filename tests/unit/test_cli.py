@@ -158,13 +158,25 @@ def test_repeated_runs_take_consecutive_seeds_and_the_worst_verdict_wins(
     assert code == 3
     assert acted.seeds == [10, 11, 12]
     assert "3 runs: 2 valid, 1 unknown, 0 invalid" in out
+    assert (len(acted.sparks), acted.stopped) == (1, 1)  # it is there already for all but the first
+
+
+@pytest.mark.parametrize("command", ["run", "check"])
+def test_spark_runs_where_it_is_told(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, command: str
+) -> None:
+    acted = stage.set_up(monkeypatch, V.VALID, V.VALID)
+    what = "demo" if command == "run" else RunFolder.create(tmp_path, "demo", 1).path
+    shell(command, what, "--spark-master", "spark://host:7077")
+    shell(command, what, "--spark-remote", "sc://host")
+    assert acted.sparks == [("spark://host:7077", None), ("local[*]", "sc://host")]
 
 
 def test_without_a_check_nothing_is_judged_and_spark_stays_away(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
     acted = stage.set_up(monkeypatch)
     code, out, _ = shell("run", "demo", "--no-check", "--runs", "there")
     assert code == 0
-    assert acted.sparks == 0
+    assert acted.sparks == []
     assert re.search(r"history: there/demo-", out)
 
 

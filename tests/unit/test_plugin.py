@@ -165,7 +165,15 @@ def test_spark_is_started_once_for_all_tests(pytester: pytest.Pytester, monkeypa
     acted = stage.set_up(monkeypatch, Validity.VALID, Validity.VALID)
     pytester.makepyfile(TEST + TEST[len(SCENARIO) :].replace("test_orders", "test_others"))
     pytester.runpytest_inprocess("--chaos").assert_outcomes(passed=2)
-    assert acted.sparks == 1
+    assert acted.sparks == [("local[*]", None)]
+
+
+def test_spark_runs_where_it_is_told(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
+    acted = stage.set_up(monkeypatch, Validity.VALID)
+    pytester.makepyfile(TEST)
+    options = ("--chaos-spark-master=yarn", "--chaos-spark-remote=sc://host")
+    pytester.runpytest_inprocess("--chaos", *options).assert_outcomes(passed=1)
+    assert acted.sparks == [("yarn", "sc://host")]
 
 
 @pytest.mark.parametrize(
