@@ -49,7 +49,7 @@ CALM = replace(
     topics=[Topic("orders", partitions=6), Topic("refunds", partitions=2)],
     schedule=[],
     promises=(*PROMISES[:3], Progress(within_s=5), Commits()),
-    min_records=6_000,
+    min_records=8_000,
 )
 
 # One member stands still for long, but not for so long that it is put out of the group: nobody else has to stop.
@@ -61,6 +61,8 @@ FROZEN = replace(
     promises=(*PROMISES[:3], Progress(within_s=6, recovers_within_s=3), Commits()),
     min_records=3_000,
 )
+
+CALM_FOR_LONG = replace(CALM, min_records=12_000)
 
 # Who works for longer on one poll than members may is put out of the group.
 BOUNDED = replace(

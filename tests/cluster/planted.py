@@ -14,6 +14,7 @@ from cluster.plans import (
     ALL,
     BOUNDED,
     CALM,
+    CALM_FOR_LONG,
     DEATH,
     EVERYBODY,
     FROZEN,
@@ -101,7 +102,7 @@ BUGS: Mapping[str, Bug] = {
         may_follow={"commit-regression"},
     ),
     "die-silently": Bug(MOVES, {"dead-member"}, of_member("die-silently")),
-    "stop-polling": Bug(CALM, {"stuck-member", "stuck-partition"}, of_member("stop-polling")),
+    "stop-polling": Bug(CALM_FOR_LONG, {"stuck-member", "stuck-partition"}, of_member("stop-polling")),
     # It stops while another one is frozen, and long enough to be seen after that. An eager group may stop as a whole.
     "stop-polling-beside": Bug(
         FROZEN,
@@ -145,7 +146,7 @@ BUGS: Mapping[str, Bug] = {
         may_follow={"needless-revocation"},
     ),
     "restless": Bug(
-        replace(CALM, min_records=10_000),
+        CALM_FOR_LONG,
         {"never-stable"},
         of_member("restless"),
         blamed=EVERYBODY,  # that is who was in the last round
