@@ -112,6 +112,7 @@ def test_a_cluster_whose_executors_get_the_code_gives_the_same_verdict(run: Path
     assert all("/fencepost.zip/" in path for path in context.parallelize(range(4), 4).map(where).collect())
 
 
+@pytest.mark.slow  # on a busy machine the executors of the tests before may still be there, and be taken for these
 @pytest.mark.spark
 def test_the_end_of_a_worker_in_the_middle_of_the_job_changes_nothing(
     run: Path, spark: Spark, cluster: SparkCluster
