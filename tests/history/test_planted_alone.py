@@ -11,6 +11,7 @@ import pytest
 from fencepost.checkers.tables import load, load_records
 from fencepost.checkers.tables.records import Delivered
 from fencepost.history import State
+from fencepost.model import Anomaly
 from history import retelling
 from history.random_histories import tame
 from history.retelling import Row, retold
@@ -102,14 +103,19 @@ PLANTS: dict[str, tuple[Plant, set[str]]] = {
 }
 
 
+def seen(run: Path) -> set[Anomaly]:
+    """What is found, but for slow-recovery: it tells of every record that waited, and so of a planted one as well."""
+    return {anomaly for anomaly in agreed(run, STRICT)[0] if anomaly.kind != "slow-recovery"}
+
+
 @pytest.mark.parametrize("name", PLANTS)
 def test_planted_into_a_correct_history(tmp_path: Path, name: str) -> None:
     plant, kinds = PLANTS[name]
     for seed in SEEDS:
         run = tame(tmp_path, seed)
-        of, before = victim(run), set(agreed(run, STRICT)[0])
+        of, before = victim(run), seen(run)
         other = retold(run, tmp_path / f"{seed}", lambda file, rows, of=of: {file: plant(of, file, rows)})
-        after = set(agreed(other, STRICT)[0])
+        after = seen(other)
         assert {anomaly.kind for anomaly in after - before} == kinds
         assert not before - after
-        assert set(agreed(retold(run, tmp_path / f"{seed} again", retelling.same), STRICT)[0]) == before
+        assert seen(retold(run, tmp_path / f"{seed} again", retelling.same)) == before
