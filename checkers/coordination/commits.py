@@ -25,9 +25,9 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
     """``commit-regression``: an accepted commit is below the one just before it in the coordinator's log.
 
     A deletion resets the baseline. cause ``own retry``: one incarnation wrote both and all up to one that is not below
-    the former, and nobody was told an offset of the partition in between. members: its writer, then the writer of the
-    one before (nobody, where its writer is not known); offset: the new one; times: when it was written; excuse: a
-    declared act before it.
+    the former, and nobody may have been told an offset of the partition below the former in between. members: its
+    writer, then the writer of the one before (nobody, where its writer is not known); offset: the new one; times: when
+    it was written; excuse: a declared act before it.
     """
     for tp, rows in tables.accepted_of.items():
         for n, (before, now) in enumerate(pairwise(rows), 1):
@@ -46,7 +46,7 @@ def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
             return False
         if commit.offset >= before.offset:
             low = Window(rows[n].written.begin_ns, commit.written.end_ns)
-            return not any(True for _ in tables.fetched_by_tp.meeting(before.tp, low))
+            return all(told.offset >= before.offset for told in tables.fetched_by_tp.meeting(before.tp, low))
     return False
 
 
