@@ -53,8 +53,8 @@ _COMMITS: Mapping[str, Ground] = {
 }
 _LIVENESS = ("plan", "events", "delivered", "log", "offsets", "host")
 GROUNDS: Mapping[str, Ground] = {
-    "duplicate-write": _ground(own=["events"]),
-    "nonmonotonic-send": _ground(own=["events"]),
+    "duplicate-write": _ground("log", own=["events"]),
+    "nonmonotonic-send": _ground("log", own=["events"]),
     "lost-write": _ground("log", own=["events", "produced"]),
     "phantom": _ground("log", "produced", own=["delivered"]),
     "delivered-then-lost": _ground("log", own=["events", "delivered"]),

@@ -9,14 +9,15 @@ import secrets
 import sys
 import traceback
 import webbrowser
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import nullcontext
 from enum import IntEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
@@ -24,6 +25,7 @@ from fencepost import catalogue, codec, listing
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
 from fencepost.model import Validity, Verdict
 from fencepost.overrides import override
+from fencepost.reports.words import visible
 from fencepost.scenario import Scenario
 from fencepost.schedule import Plan
 
@@ -46,10 +48,20 @@ OF_VALIDITY = {Validity.VALID: Exit.VALID, Validity.INVALID: Exit.INVALID, Valid
 KINDS = ", ".join(listing.Kind)
 LOG_COLUMNS = 160  # where no terminal says how wide it is
 
+
+class Terminal(Console):
+    """A console on which strings of a run cannot move the cursor, set a title or hide: their escapes are shown."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What rich renders, but for what it did not make itself."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
 app = typer.Typer(
     name="fencepost", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-out = Console(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS)
+out = Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS)
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 SparkMaster = Annotated[
@@ -183,7 +195,7 @@ def main(argv: Sequence[str] | None = None) -> None:
 
 
 def _complain(sentence: str) -> None:
-    print(f"fencepost: {sentence}", file=sys.stderr)
+    print(f"fencepost: {visible(sentence)}", file=sys.stderr)
 
 
 def _run_once(scenario: Scenario, seed: int, cluster: str, runs: Path, spark: Spark | None) -> Verdict | None:

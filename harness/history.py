@@ -12,7 +12,8 @@
       delivered/<incarnation>.parquet        DELIVERED_COLUMNS, row groups never mix partitions
       produced/<writer>.parquet              PRODUCED_COLUMNS of acknowledged records, likewise
       produced/<writer>.unacked.parquet      the same for fail and info: no offset is known (-1)
-      seal.json                  what the seal found: per raw file its records, torn records, sentences about damage
+      seal.json                  what the seal found: per raw file its records, torn records, sentences about damage;
+                                 and the fingerprint of every file of JUDGED
       log/audit.parquet                      LOG_COLUMNS, what each partition really holds, likewise
       coordinator/requests.jsonl             what the brokers logged of the group's requests
       coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group
@@ -29,6 +30,22 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 
 FORMAT_VERSION = 1
+
+# The files that are judged, and of which part of the history each tells.
+JUDGED: dict[str, str] = {
+    "scenario.json": "scenario",
+    "plan.json": "plan",
+    "history/clock.json": "clock",
+    "history/partitions.json": "partitions",
+    "history/events.parquet": "events",
+    "history/delivered/*.parquet": "delivered",
+    "history/produced/*.parquet": "produced",
+    "history/log/*.parquet": "log",
+    "history/coordinator/offsets.jsonl": "offsets",
+    "history/coordinator/requests.jsonl": "requests",
+    "history/coordinator/metadata.jsonl": "metadata",
+    "history/host.jsonl": "host",
+}
 
 
 class State(IntEnum):

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.errors import ReportError
+from fencepost.errors import ReportError, RunFolderError
 from fencepost.model import Verdict
 from fencepost.store import RunFolder
 
@@ -21,19 +21,22 @@ _LOG = logging.getLogger(__name__)
 def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
     """Judge the history in ``run``, write ``verdict.json``, then ``report.html`` and ``junit.xml``.
 
+    The history of a run that was killed before its seal is sealed first: what was recorded until then is judged.
+
     Args:
         run: a run folder.
         spark: a started session handle; None starts one for this call.
         only: names of checks; empty judges all. A partial verdict is returned, not stored.
 
     Raises:
-        RunFolderError: there is no such run folder.
+        RunFolderError: there is no such run folder, or the run is still going on.
     """
     from fencepost.checkers import judge as checks
     from fencepost.checkers.spark.finder import finder
     from fencepost.checkers.spark.session import Spark
 
     folder = RunFolder.open(run)
+    _seal_what_was_left(folder)
     with nullcontext(spark) if spark else Spark.start() as session:
         verdict = checks.judge(folder.path, finder(session), only)
     if not only:
@@ -43,6 +46,22 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
         except ReportError:  # the verdict is stored; a defect of a template must not hide it
             _LOG.exception("the verdict is stored in %s, its report is not", folder.path)
     return verdict
+
+
+def _seal_what_was_left(folder: RunFolder) -> None:
+    """Seal a history that never was, or whose seal was cut off. One of which only ``seal.json`` is lost is left as it
+    is: it is damaged, and nobody knows what it was."""
+    from fencepost.evidence.seal import REPORT, seal
+    from fencepost.processes import users
+
+    left = not (folder.history / "events.parquet").exists() or any((folder.history / "segments").glob("*.seg"))
+    if (folder.path / REPORT).exists() or not left:
+        return
+    if busy := users(folder.history.resolve()):
+        raise RunFolderError(
+            f"the run in {folder.path} is still going on: {busy[0]} writes to it; check it when it is over"
+        )
+    seal(folder.path)
 
 
 def render(run: Path) -> Path:

@@ -186,6 +186,16 @@ def send(process: psutil.Popen, number: int) -> None:
             process.send_signal(signal.Signals(number))
 
 
+def users(folder: Path) -> list[str]:
+    """The processes that have a file below ``folder`` open, as far as this user may see: number and name."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if any(Path(file.path).is_relative_to(folder) for file in process.open_files()):
+                found.append(f"process {process.pid} ({process.name()})")
+    return found
+
+
 def _locked_directory(parent: Path, token: str) -> tuple[Path, int]:
     home = parent / f"{PREFIX}{token}"
     while True:

@@ -112,6 +112,7 @@ class _Run:
     def _all_phases(self, stack: ExitStack, start: Callable[..., Cluster]) -> None:
         with self._phases.phase("provision"):
             witness = host.start(self._owner, self._folder.history)
+            stack.callback(witness.stop)
             cluster = start(self._scenario.cluster_spec(), self._owner, self._phases.say)
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)

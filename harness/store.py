@@ -6,16 +6,17 @@ to a temporary name and renamed, so that a reader never sees half a file.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
 import time
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 from fencepost.errors import RunFolderError
-from fencepost.history import FORMAT_VERSION
+from fencepost.history import FORMAT_VERSION, JUDGED
 from fencepost.model import Verdict
 
 
@@ -70,12 +71,21 @@ class RunFolder:
         return self.path / "logs"
 
     def write_json(self, name: str, value: dict[str, Any]) -> Path:
-        """Write one JSON file with the format version in front, atomically."""
+        """Write one JSON file with the format version in front, atomically.
+
+        Raises:
+            RunFolderError: it cannot be written (disk full, or something else is in its place).
+        """
         path = self.path / name
         temporary = path.with_name(f".{path.name}.{os.getpid()}")
         text = json.dumps({"format_version": FORMAT_VERSION, **value}, indent=2, ensure_ascii=False, default=str)
-        temporary.write_text(text + "\n", encoding="utf-8")
-        temporary.replace(path)
+        try:
+            # What is no text, because an escape in some JSON said half a character, stays that escape.
+            temporary.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
+            temporary.replace(path)
+        except OSError as error:
+            temporary.unlink(missing_ok=True)
+            raise RunFolderError(f"{path} cannot be written: {error.strerror or error}") from error
         return path
 
     def read_json(self, name: str) -> dict[str, Any]:
@@ -89,7 +99,7 @@ class RunFolder:
             value = json.loads(path.read_text(encoding="utf-8"))
         except FileNotFoundError as error:
             raise RunFolderError(f"{path} is missing: the run ended early, or the folder is damaged") from error
-        except (OSError, ValueError) as error:
+        except (OSError, ValueError, RecursionError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}") from error
         if not isinstance(value, dict):
             raise RunFolderError(f"{path} holds no JSON object")
@@ -103,3 +113,32 @@ class RunFolder:
     def write_verdict(self, verdict: Verdict) -> Path:
         """Store ``verdict.json``."""
         return self.write_json("verdict.json", verdict.to_json())
+
+
+def judged_files(run: Path) -> dict[str, str]:
+    """The files of a run folder that are judged, by name below it, and the part of the history that each tells of."""
+    found = ((path, part) for pattern, part in JUDGED.items() for path in run.glob(pattern) if path.is_file())
+    return {path.relative_to(run).as_posix(): part for path, part in found}
+
+
+def part_of(name: str) -> str:
+    """The part of the history that a file tells of, whether it is there or not; ``run`` if it tells of none."""
+    return next((part for pattern, part in JUDGED.items() if PurePosixPath(name).match(pattern)), "run")
+
+
+def fingerprint(path: Path) -> str:
+    """What tells a file from another one, and from itself in another state: its size and the SHA-256 of its content.
+
+    Of Parquet only the footer is looked at, which has the places, sizes and statistics of all the rest.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(0)
+        if path.suffix == ".parquet" and size > 8:
+            file.seek(-8, os.SEEK_END)
+            footer = int.from_bytes(file.read(4), "little")  # its length, as Parquet keeps it
+            file.seek(max(0, size - 8 - footer))
+        return f"{size} {hashlib.file_digest(file, 'sha256').hexdigest()}"

@@ -41,6 +41,7 @@ PLACES = {
     "toxiproxy": "harness/network/proxies.py",
     "typer": "harness/cli.py",
     "jinja2": "harness/reports/",
+    "msgspec": "checkers/tables/",
 }
 CLIENTS = ("confluent_kafka",)
 PLUG_INS = ("faults/", "workloads/")

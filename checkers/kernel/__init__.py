@@ -15,11 +15,12 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from fencepost.checkers.kernel import commits, delivery, keys, members, repeats, streams, stuck, times, writes
-from fencepost.checkers.kernel.columns import Files
+from fencepost.checkers.kernel.columns import DamagedFile, Files
 from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.tallies import Label, Tallies
+from fencepost.checkers.tables.reading import first_line
 
 _LOG = logging.getLogger(__name__)
 Rule = Callable[[Part], None]
@@ -76,8 +77,11 @@ def perform(history: Path, judged: Judged, tasks: Iterable[Task]) -> Tallies:
             for rule, kinds in RULES[task.rules].items():
                 try:
                     rule(part)
+                except DamagedFile as error:
+                    tallies.put("#damaged", -1, Label((error.name,), error.what))
+                    tallies.put("#failed", -1, Label(kinds, str(error)))
                 except Exception as error:
                     _LOG.exception("the rule %s failed on %s", rule.__name__, task)
-                    reason = f"the rule {rule.__name__} failed: {type(error).__name__}: {error}"
+                    reason = f"the rule {rule.__name__} failed: {type(error).__name__}: {first_line(error)}"
                     tallies.put("#failed", -1, Label(kinds, reason))
     return tallies

@@ -12,9 +12,19 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.ranges import Task
+from fencepost.checkers.tables.reading import first_line
 
 Array = NDArray[Any]
 Columns = dict[str, Array]
+
+
+class DamagedFile(Exception):  # noqa: N818
+    """A record file of which the footer is whole and something else is not."""
+
+    def __init__(self, path: Path, what: str) -> None:
+        """``what``: what is wrong with it."""
+        self.name, self.what = f"history/{path.parent.name}/{path.name}", what
+        super().__init__(f"{self.name}: {what}")
 
 
 class Files:
@@ -45,8 +55,12 @@ class Files:
     def _columns(self, folder: str, name: str, groups: Sequence[int], names: Sequence[str]) -> Columns:
         file = self._open.get((folder, name))
         if file is None:
-            file = self._open[folder, name] = pq.ParquetFile(self._path(folder, name))
-        table = file.read_row_groups(list(groups), columns=list(names), use_threads=False)
+            file = pq.ParquetFile(self._path(folder, name), page_checksum_verification=True)
+            self._open[folder, name] = file
+        try:
+            table = file.read_row_groups(list(groups), columns=list(names), use_threads=False)
+        except OSError as error:
+            raise DamagedFile(self._path(folder, name), f"it cannot be read: {first_line(error)}") from error
         return {key: _numpy(table[key]) for key in names}
 
     def _path(self, folder: str, name: str) -> Path:

@@ -12,10 +12,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import NamedTuple
 
+from fencepost.checkers.tables.reading import UNREADABLE, first_line, misfit
 from fencepost.checkers.tables.rows import Damage
+from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS
 
 WIDTH = 4_000_000  # records of one task: memory is some 150 bytes for each
 UNACKED = ".unacked.parquet"  # these have no offsets: every task of their partition gets all of them
+COLUMNS = {"delivered": DELIVERED_COLUMNS, "log": LOG_COLUMNS}
+COLUMNS |= dict.fromkeys(("produced", "unacked"), PRODUCED_COLUMNS)
 FIRST, LAST = -(1 << 62), 1 << 62
 
 
@@ -81,13 +85,16 @@ def read_groups(run: Path) -> tuple[list[Group], tuple[Damage, ...]]:
             part = "unacked" if path.name.endswith(UNACKED) else folder
             try:
                 found += list(_groups(part, path.name, pq.read_metadata(path)))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # pyarrow's are these too
-                what = f"it cannot be read: {[*str(error).splitlines(), type(error).__name__][0]}"
-                damage.append(Damage(folder, f"history/{folder}/{path.name}", what))
+            except UNREADABLE as error:
+                damage.append(
+                    Damage(folder, f"history/{folder}/{path.name}", f"it cannot be read: {first_line(error)}")
+                )
     return found, tuple(damage)
 
 
 def _groups(folder: str, file: str, metadata: object) -> Iterator[Group]:
+    if lack := misfit(metadata.schema.to_arrow_schema(), COLUMNS[folder]):  # type: ignore[attr-defined]
+        raise ValueError(lack)
     names = [metadata.schema.column(n).name for n in range(metadata.num_columns)]  # type: ignore[attr-defined]
     tp_at, offset_at = names.index("tp"), names.index("offset")
     for number in range(metadata.num_row_groups):  # type: ignore[attr-defined]

@@ -19,6 +19,7 @@ from fencepost.checkers.sightings import Sighting, performed
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Damage
 from fencepost.model import Anomaly
+from fencepost.store import part_of
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -127,6 +128,8 @@ def _facts(tallies: Tallies, failed: Mapping[str, str], damage: tuple[Damage, ..
     numbers = {kind: n for (kind, *_), n in tallies.items() if kind.startswith("#")}
     counts: dict[str, Any] = {name: numbers[f"#{name}"].count for name in COUNTED if f"#{name}" in numbers}
     unjudged = {kind: cause for (name, _, kinds, cause, _) in tallies if name == "#failed" for kind in kinds}
+    broken = [(*file, what) for (name, _, file, what, _) in tallies if name == "#damaged"]
+    damage += tuple(Damage(part_of(file), file, what) for file, what in sorted(broken))
     delivered = numbers.get("#delivered")
     first_ns, last_ns = (delivered.from_ns, delivered.to_ns) if delivered else (0, 0)
     return Facts(**counts, first_ns=first_ns, last_ns=last_ns, failed={**failed, **unjudged}, damage=damage)

@@ -14,18 +14,21 @@ from fencepost.model import TopicPartition
 
 def load(run: Path) -> Tables:
     """The tables of the run folder ``run``; never raises for a damaged one."""
+    from fencepost.checkers.tables import shapes
+
     reader = Reader(run)
-    scenario, plan = reader.json("scenario", "scenario.json"), reader.json("plan", "plan.json")
-    pairs = reader.json("clock", "history/clock.json").get("pairs") or []
+    scenario = reader.json("scenario", "scenario.json", shapes.Scenario)
+    plan = reader.json("plan", "plan.json", shapes.Plan)
+    pairs = reader.json("clock", "history/clock.json", shapes.Clock).get("pairs") or []
     partitions = _partitions(reader)
     numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values()}
     events = reader.events()
     of_harness = events or reader.unsealed_events("harness")
     phases = lives.phases(of_harness)
-    offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl")
-    asked = reader.lines("requests", "history/coordinator/requests.jsonl")
-    metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl")
-    host = reader.lines("host", "history/host.jsonl")
+    offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl", shapes.Offset)
+    asked = reader.lines("requests", "history/coordinator/requests.jsonl", shapes.Request)
+    metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl", shapes.Metadata)
+    host = reader.lines("host", "history/host.jsonl", shapes.Host)
     steps = lives.steps(of_harness, plan.get("steps") or ())
     known = lives.lives(events, steps)
     commits = lives.commits(events, numbers)
@@ -33,7 +36,7 @@ def load(run: Path) -> Tables:
     given, gone, doubled = coordinator.assignments(offsets, who, numbers)
     intervals = lives.intervals(events, known, numbers)
     broken_off = lives.broken_off(phases)
-    wholeness.check(reader, scenario, events, known, broken_off)
+    wholeness.check(reader, events, known, broken_off, pairs)
     return Tables(
         run=run,
         scenario=scenario,
@@ -72,11 +75,10 @@ def load(run: Path) -> Tables:
 
 
 def _partitions(reader: Reader) -> dict[int, Partition]:
-    """``{"partitions": [...]}`` or the list alone."""
-    value = reader.json("partitions", "history/partitions.json")
+    from fencepost.checkers.tables.shapes import Partitions
+
     found = {}
-    for entry in value.get("partitions", value.get("")) or ():
-        name = TopicPartition(str(entry["topic"]), int(entry["partition"]))
-        tp = int(entry["tp"])
-        found[tp] = Partition(tp, name, int(entry.get("log_start", 0)), int(entry.get("log_end", -1)))
+    for entry in reader.json("partitions", "history/partitions.json", Partitions).get("partitions") or ():
+        name, tp = TopicPartition(entry["topic"], entry["partition"]), entry["tp"]
+        found[tp] = Partition(tp, name, entry.get("log_start", 0), entry.get("log_end", -1))
     return found

@@ -1,16 +1,35 @@
-"""Reads the files of a run folder as plain values; what is missing or damaged becomes a ``Damage``, no exception."""
+"""Reads the files of a run folder as plain values; what is missing or damaged becomes a ``Damage``, no exception.
+
+What is returned has the shape that was asked for (``shapes``; of Parquet the columns): a line or a row that has not is
+counted as damage and left out, any other file is not read at all. ``msgspec``, which looks at shapes, is imported where
+it is needed: executors of Spark may have none, and read no such file.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from fencepost.checkers.tables.rows import Damage
+from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 T = TypeVar("T")
+ALWAYS_TOLD = ("kind", "actor", "id", "begin_ns", "end_ns")  # columns of events without null
+UNREADABLE = (
+    OSError,
+    ValueError,
+    KeyError,
+    TypeError,
+    AttributeError,
+    RecursionError,
+)  # pyarrow's errors are these too
+_OTHER_VERSION = f"it has format version {{}}; {FORMAT_VERSION} can be judged"
 
 
 @dataclass
@@ -20,57 +39,76 @@ class Reader:
     run: Path
     damage: list[Damage] = field(default_factory=list)
 
-    def json(self, part: str, name: str) -> dict[str, Any]:
+    def json(self, part: str, name: str, shape: Any) -> dict[str, Any]:
         """A JSON object; empty when it cannot be read."""
 
         def read(path: Path) -> dict[str, Any]:
-            value = json.loads(path.read_text(encoding="utf-8"))
-            if not isinstance(value, dict | list):
-                raise ValueError("it holds no JSON object")
-            return value if isinstance(value, dict) else {"": value}
+            value = _decoded(path.read_bytes())
+            version = value.get("format_version", FORMAT_VERSION) if isinstance(value, dict) else FORMAT_VERSION
+            if version != FORMAT_VERSION:
+                raise ValueError(_OTHER_VERSION.format(version))
+            found: dict[str, Any] = _shaped(value, shape)
+            return found
 
         return self._try(part, name, read) or {}
 
-    def lines(self, part: str, name: str) -> list[dict[str, Any]]:
+    def lines(self, part: str, name: str, shape: Any) -> list[dict[str, Any]]:
         """The objects of a JSON-lines file; lines that are none are counted as damage, the others returned."""
         found: list[dict[str, Any]] = []
-        bad: list[int] = []
+        bad: list[tuple[int, str]] = []
 
         def read(path: Path) -> bool:
-            for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), 1):
+            for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
                 try:
-                    value = json.loads(line)
-                except ValueError:
-                    value = None
-                if isinstance(value, dict):
-                    found.append(value)
-                elif line.strip():
-                    bad.append(number)
+                    found.append(_shaped(_decoded(line), shape))
+                except UNREADABLE as error:
+                    if line.strip():
+                        bad.append((number, first_line(error)))
             return True
 
         self._try(part, name, read)
         if bad:
-            self.note(part, name, f"{len(bad)} of its lines are no JSON objects, the first is line {bad[0]}")
+            number, why = bad[0]
+            self.note(part, name, f"{len(bad)} of its lines cannot be read, the first is line {number}: {why}")
         return found
 
     def events(self) -> list[dict[str, Any]]:
         """The rows of ``events.parquet`` in the order of time, ``detail`` decoded."""
+        found: list[dict[str, Any]] = []
+        bad: list[str] = []
+        name = "history/events.parquet"
 
-        def read(path: Path) -> list[dict[str, Any]]:
+        def read(path: Path) -> bool:
             import pyarrow.parquet as pq
 
-            rows: list[dict[str, Any]] = pq.read_table(path).to_pylist()
-            for row in rows:
-                row["detail"] = json.loads(row["detail"] or "{}")
-            return sorted(rows, key=lambda row: (row["begin_ns"], row["actor"], row["id"]))
+            from fencepost.checkers.tables.shapes import Detail
 
-        return self._try("events", "history/events.parquet", read) or []
+            table = pq.read_table(path, page_checksum_verification=True)
+            if lack := misfit(table.schema, EVENT_COLUMNS):
+                raise ValueError(lack)
+            if nulls := [column for column in ALWAYS_TOLD if table[column].null_count]:
+                raise ValueError(f"its column {nulls[0]} is not always filled")
+            for row in table.to_pylist():
+                try:
+                    found.append({**row, "detail": _shaped(_decoded(row["detail"] or "{}"), Detail)})
+                except UNREADABLE as error:
+                    bad.append(f"{row['kind']} of {row['actor']}: {first_line(error)}")
+            return True
+
+        self._try("events", name, read)
+        if bad:
+            self.note("events", name, f"{len(bad)} of its rows cannot be read, the first is {bad[0]}")
+        if backwards := sum(0 < row["end_ns"] < row["begin_ns"] for row in found):
+            self.note("events", name, f"{backwards} of its events end before they begin: its clock went back")
+        return sorted(found, key=lambda row: (row["begin_ns"], row["actor"], row["id"]))
 
     def unsealed_events(self, actor: str) -> list[dict[str, Any]]:
         """What can be read of an actor's own event lines, which the seal makes ``events.parquet`` of.
 
         The last line of an id wins. No damage is noted: where there is no seal, that is said of the table.
         """
+        from fencepost.checkers.tables.shapes import Detail
+
         found: dict[int, dict[str, Any]] = {}
         path = self.run / "history" / "events" / f"{actor}.jsonl"
         for line in path.read_bytes().splitlines() if path.exists() else ():
@@ -79,9 +117,9 @@ class Reader:
                 found[int(event["id"])] = {
                     **{name: int(event[name]) for name in ("begin_ns", "end_ns")},
                     "kind": event["kind"],
-                    "detail": dict(event["detail"]),
+                    "detail": _shaped(event["detail"], Detail),
                 }
-            except (ValueError, KeyError, TypeError):
+            except UNREADABLE:
                 continue  # the last line of a writer that was killed is torn
         return list(found.values())
 
@@ -92,27 +130,28 @@ class Reader:
             self.note(part, f"history/{folder}", "it holds no Parquet file")
         return found
 
-    def rows(self, part: str, path: Path, columns: Iterable[str]) -> Iterator[tuple[int, ...]]:
+    def rows(self, part: str, path: Path, columns: Mapping[str, str]) -> Iterator[tuple[int, ...]]:
         """The rows of one Parquet file of integers, in the order of ``columns``; null is -1."""
 
         def read(path: Path) -> list[list[int]]:
             import pyarrow.parquet as pq
 
-            table = pq.read_table(path, columns=list(columns))
+            if lack := misfit(pq.read_schema(path), columns):
+                raise ValueError(lack)
+            table = pq.read_table(path, columns=list(columns), page_checksum_verification=True)
             return [[-1 if v is None else v for v in table[name].to_pylist()] for name in columns]
 
         values = self._try(part, str(path.relative_to(self.run)), read)
         return zip(*values, strict=True) if values else iter(())
 
-    def footer(self, part: str, path: Path, columns: Iterable[str]) -> None:
+    def footer(self, part: str, path: Path, columns: Mapping[str, str]) -> None:
         """Look whether a Parquet file can be read and has these columns, without reading its rows."""
 
         def read(path: Path) -> None:
             import pyarrow.parquet as pq
 
-            lacks = sorted(set(columns) - set(pq.read_schema(path).names))
-            if lacks:
-                raise ValueError(f"it lacks the column {lacks[0]}")
+            if lack := misfit(pq.read_schema(path), columns):
+                raise ValueError(lack)
 
         self._try(part, str(path.relative_to(self.run)), read)
 
@@ -125,8 +164,42 @@ class Reader:
             return read(self.run / name)
         except FileNotFoundError:
             self.note(part, name, "it is missing")
-        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:  # pyarrow's errors are these too
-            self.note(
-                part, name, f"it cannot be read: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
-            )
+        except UNREADABLE as error:
+            self.note(part, name, f"it cannot be read: {first_line(error)}")
         return None
+
+
+def misfit(schema: pa.Schema, columns: Mapping[str, str]) -> str:
+    """Why Parquet of this schema is not of these columns, of which integers may be of another width; else empty."""
+    from pyarrow import types
+
+    version = (schema.metadata or {}).get(b"format_version", b"%d" % FORMAT_VERSION).decode(errors="replace")
+    if version != str(FORMAT_VERSION):
+        return _OTHER_VERSION.format(version)
+    for name, wanted in columns.items():
+        at = schema.get_field_index(name)
+        if at < 0:
+            return f"it lacks the column {name}"
+        fits = types.is_integer if wanted.startswith("int") else types.is_string
+        if not fits(schema.field(at).type):
+            return f"its column {name} is {schema.field(at).type}, and not {wanted}"
+    return ""
+
+
+def _decoded(text: bytes | str) -> Any:
+    import msgspec
+
+    return msgspec.json.decode(text)
+
+
+def _shaped(value: Any, shape: Any) -> Any:
+    """``value`` as it is, when it has the shape; msgspec's error, which is a ``ValueError``, says what has not."""
+    import msgspec
+
+    msgspec.convert(value, shape)
+    return value
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    return next(iter(str(error).splitlines()), "") or type(error).__name__

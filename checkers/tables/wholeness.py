@@ -2,39 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Damage, Life
-from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
+from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
+from fencepost.store import fingerprint, judged_files, part_of
 
 SEAL = "history/seal.json"
 
 
 def check(
     reader: Reader,
-    scenario: Mapping[str, Any],
     events: Iterable[Mapping[str, Any]],
     known: Mapping[str, Life],
     broken_off: str,
+    pairs: Sequence[Sequence[int]],
 ) -> None:
     """Note what is not whole in ``reader.damage``; that the run was interrupted comes first, as it explains the rest.
 
     Args:
         known: all incarnations. broken_off: the phase in which the run was interrupted; empty: it went through.
+        pairs: the clock's, of (monotonic_ns, wall_ns).
     """
     if broken_off:
         said = f"the run ended in phase {broken_off}, and what should have followed is not in its history"
         why = [Damage("phase", "", reason) for reason in _reasons(events, broken_off)]
         reader.damage[:0] = [Damage("run", "", said), *why]
-    version = scenario.get("format_version", FORMAT_VERSION)
-    if version != FORMAT_VERSION:
-        reader.note("scenario", "scenario.json", f"it has format version {version}; {FORMAT_VERSION} can be judged")
+    if any(later[0] < earlier[0] for earlier, later in pairwise(pairs)):
+        reader.note("clock", "history/clock.json", "its readings are not in order: the clock went back")
     _check_records(reader)
-    _check_seal(reader)
     _check_actors(reader, events, known)
+    _check_seal(reader)
 
 
 def _reasons(events: Iterable[Mapping[str, Any]], phase: str) -> list[str]:
@@ -52,15 +55,39 @@ def _check_records(reader: Reader) -> None:
 
 def _check_seal(reader: Reader) -> None:
     """What the seal found damaged."""
-    said = reader.json("events", SEAL)
+    from fencepost.checkers.tables.shapes import Seal
+
+    said = reader.json("events", SEAL, Seal)
     if not said:  # then nobody knows what it found damaged
         unsaid = [damage for damage in reader.damage if damage.file == SEAL]
         reader.damage += [replace(damage, part=part) for part in ("delivered", "produced") for damage in unsaid]
     for entry in said.get("files") or ():
         file = str(entry.get("file", ""))
         part = "events" if file.startswith("events/") else "produced" if "/producer" in file else "delivered"
-        for what in entry.get("damage") or ():
-            reader.note(part, f"history/{file}", str(what))
+        for what in entry["damage"]:
+            reader.note(part, f"history/{file}", what)
+    if "fingerprints" in said:
+        _check_fingerprints(reader, said["fingerprints"])
+
+
+def _check_fingerprints(reader: Reader, sealed: Mapping[str, str]) -> None:
+    """What is not as it was when the history was sealed; where more is known of a file already, that says enough."""
+    there = judged_files(reader.run)
+    known = {damage.file for damage in reader.damage}
+    for name in sorted({*there, *sealed} - known):
+        if name not in there:
+            reader.note(part_of(name), name, "it is missing, and it was there when the history was sealed")
+        elif name not in sealed:
+            reader.note(there[name], name, "it was not there when the history was sealed")
+        elif not _is_as_sealed(reader.run / name, sealed[name]):
+            reader.note(there[name], name, "it is not as it was when the history was sealed")
+
+
+def _is_as_sealed(path: Path, sealed: str) -> bool:
+    try:
+        return fingerprint(path) == sealed
+    except OSError:
+        return False
 
 
 def _check_actors(reader: Reader, events: Iterable[Mapping[str, Any]], known: Mapping[str, Life]) -> None:

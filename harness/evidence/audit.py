@@ -70,7 +70,9 @@ def read(
     consumer = ck.Consumer({**_CONFIG, "bootstrap.servers": bootstrap})
     try:
         bounds = {tp: _bounds(consumer, tp) for tp in partitions}
-        with pq.ParquetWriter(path, _SCHEMA, compression="zstd", compression_level=1) as writer:
+        with pq.ParquetWriter(
+            path, _SCHEMA, compression="zstd", compression_level=1, write_page_checksum=True
+        ) as writer:
             _read_all(consumer, partitions, bounds, _Columns(writer))
     except ck.KafkaException as error:
         raise ClusterError(f"the audit cannot read the log: {error}") from error

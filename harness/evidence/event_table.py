@@ -47,7 +47,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
     draft = path.with_name(f".{path.name}.new")
     try:
         table = pa.table({name: [row[name] for row in ordered] for name in EVENT_COLUMNS}, schema=_SCHEMA)
-        pq.write_table(table, draft, compression="zstd", compression_level=1)
+        pq.write_table(table, draft, compression="zstd", compression_level=1, write_page_checksum=True)
         draft.replace(path)
     finally:
         draft.unlink(missing_ok=True)

@@ -3,6 +3,8 @@
 Segments become ``delivered/<actor>.parquet`` and ``produced/<actor>.parquet`` with ``.unacked.parquet``; the lines of
 all actors become ``events.parquet``. What is damaged is reported in ``seal.json`` and kept as it is; segments that were
 sealed well are removed, event lines stay. Sealing twice, or again after a seal that was cut off, changes nothing.
+
+From the seal on every judged file has a fingerprint, by which a judge sees what became of it since.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from fencepost.evidence import columns, event_table
 from fencepost.evidence.segment_reader import Segment, by_partition, read_segments, without_strangers
 from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
 from fencepost.model import TopicPartition
-from fencepost.store import RunFolder
+from fencepost.store import RunFolder, fingerprint, judged_files
 from fencepost_member.segments import DELIVERED
 
 REPORT = "history/seal.json"
@@ -66,7 +68,7 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         RunFolderError: the folder is none, or the history cannot be written (disk full). Nothing is lost: seal again.
     """
     folder = RunFolder.open(run)
-    earlier = _earlier(folder)
+    earlier, known = _earlier(folder)
     try:
         segments, none = read_segments(folder.history / "segments")
         if partitions is not None:
@@ -74,12 +76,15 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         gone = {_actor(file) for file in earlier if not (folder.history / file).exists()} - {""}
         late = [segment.found(_LATE) for segment in segments if segment.header.actor in gone]
         segments = [segment for segment in segments if segment.header.actor not in gone]
-        reports = [*_write(folder.history, segments), *(_report_of(segment) for segment in (*segments, *late))]
+        reports, written = _write(folder.history, segments)
+        reports += [_report_of(segment) for segment in (*segments, *late)]
         reports += [_report(path, 0, 0, [sentence]) for path, sentence in none.items()]
         files = {report.file: report for report in reports}
         files |= {file: said for file, said in earlier.items() if file not in files or _actor(file) in gone}
         report = SealReport(tuple(files[name] for name in sorted(files)))
-        folder.write_json(REPORT, {"files": [asdict(file) for file in report.files]})
+        new = set(judged_files(run)) - set(known) | {path.relative_to(run).as_posix() for path in written}
+        fingerprints = {**known, **{name: fingerprint(run / name) for name in sorted(new)}}
+        folder.write_json(REPORT, {"files": [asdict(file) for file in report.files], "fingerprints": fingerprints})
         _remove_well_sealed(folder, files)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -89,33 +94,31 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
     return report
 
 
-def _write(history: Path, segments: Sequence[Segment]) -> list[FileReport]:
-    """Write the Parquet files of all actors and of the events; what is said of the event lines is returned."""
+def _write(history: Path, segments: Sequence[Segment]) -> tuple[list[FileReport], list[Path]]:
+    """Write the Parquet files of all actors and of the events: what is said of event lines, and what was written."""
     actors: dict[tuple[str, int], list[Segment]] = defaultdict(list)
     for segment in segments:
         actors[segment.header.actor, segment.header.layout.kind].append(segment)
     with ThreadPoolExecutor(os.cpu_count()) as pool:
         jobs = [pool.submit(_seal_actor, history, of_actor) for of_actor in actors.values()]
-        reports = _seal_events(history)
-        for job in jobs:
-            job.result()
-    return reports
+        reports, table = _seal_events(history)
+        return reports, [*table, *(path for job in jobs for path in job.result())]
 
 
-def _seal_actor(history: Path, segments: Sequence[Segment]) -> None:
+def _seal_actor(history: Path, segments: Sequence[Segment]) -> list[Path]:
     header = segments[0].header
     if header.layout is DELIVERED:
         main = history / "delivered" / f"{header.actor}.parquet"
         columns.write(main, DELIVERED_COLUMNS, columns.delivered(by_partition(segments, "ord")))
-    else:
-        main = history / "produced" / f"{header.actor}.parquet"
-        acked = columns.produced(by_partition(segments, "offset"), acked=True)
-        others = columns.produced(by_partition(segments, "sent_ns"), acked=False)
-        columns.write(main, PRODUCED_COLUMNS, acked)
-        columns.write(main.with_suffix(".unacked.parquet"), PRODUCED_COLUMNS, others)
+        return [main]
+    main = history / "produced" / f"{header.actor}.parquet"
+    unacked = main.with_suffix(".unacked.parquet")
+    columns.write(main, PRODUCED_COLUMNS, columns.produced(by_partition(segments, "offset"), acked=True))
+    columns.write(unacked, PRODUCED_COLUMNS, columns.produced(by_partition(segments, "sent_ns"), acked=False))
+    return [main, unacked]
 
 
-def _seal_events(history: Path) -> list[FileReport]:
+def _seal_events(history: Path) -> tuple[list[FileReport], list[Path]]:
     rows, reports = [], []
     files = sorted((history / "events").glob("*.jsonl"))
     for path in files:
@@ -123,9 +126,10 @@ def _seal_events(history: Path) -> list[FileReport]:
         rows += found
         reports.append(_report(path, events, torn, damage))
     table = history / "events.parquet"
-    if files or not table.exists():  # the lines of an old folder may be gone
-        event_table.write(table, rows)
-    return reports
+    if not files and table.exists():  # the lines of an old folder may be gone
+        return reports, []
+    event_table.write(table, rows)
+    return reports, [table]
 
 
 def _report_of(segment: Segment) -> FileReport:
@@ -137,13 +141,14 @@ def _report(path: Path, records: int, torn: int, damage: Iterable[str]) -> FileR
     return FileReport(f"{path.parent.name}/{event_table.printable(path.name)}", records, torn, tuple(damage))
 
 
-def _earlier(folder: RunFolder) -> dict[str, FileReport]:
-    """What an earlier seal said, by file."""
+def _earlier(folder: RunFolder) -> tuple[dict[str, FileReport], dict[str, str]]:
+    """What an earlier seal said, by file; and its fingerprints, which hold for all that is not written anew."""
     try:
-        files = folder.read_json(REPORT)["files"]
-        return {file["file"]: FileReport(**{**file, "damage": tuple(file["damage"])}) for file in files}
-    except (RunFolderError, KeyError, TypeError):
-        return {}
+        said = folder.read_json(REPORT)
+        files = {file["file"]: FileReport(**{**file, "damage": tuple(file["damage"])}) for file in said["files"]}
+        return files, dict(said.get("fingerprints", {}))
+    except (RunFolderError, KeyError, TypeError, ValueError):
+        return {}, {}
 
 
 def _remove_well_sealed(folder: RunFolder, files: Mapping[str, FileReport]) -> None:

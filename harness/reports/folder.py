@@ -123,7 +123,7 @@ class Folder:
             return read(path)
         except FileNotFoundError:
             sentence = f"{name} is not there."
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, pa.ArrowException) as error:
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
             sentence = f"{name} cannot be read: {error or type(error).__name__}"
         if sentence not in self.missing:
             self.missing.append(sentence)
@@ -144,7 +144,7 @@ def read(run: Path) -> Folder:
     if (history / "host.jsonl").exists():
         folder.stalls = folder._try(history / "host.jsonl", _stalls) or []
     folder.partitions = folder._try(history / "partitions.json", _partitions) or []
-    pairs = folder._try(history / "clock.json", lambda f: json.loads(f.read_text()))
+    pairs = folder._try(history / "clock.json", lambda f: json.loads(f.read_bytes()))
     folder.origin_ns = _origin(pairs, folder.facts)
     return folder
 
@@ -155,7 +155,7 @@ def mapping(value: Any) -> Mapping[str, Any]:
 
 
 def _object(path: Path) -> Mapping[str, Any]:
-    value = json.loads(path.read_text())
+    value = json.loads(path.read_bytes())
     if not isinstance(value, dict):
         raise ValueError("expected a JSON object")
     return value
@@ -166,7 +166,7 @@ def _partitions(path: Path) -> list[str]:
 
 
 def _stalls(path: Path) -> list[Mapping[str, Any]]:
-    lines = [mapping(json.loads(line)) for line in path.read_text().splitlines() if line.strip()]
+    lines = [mapping(json.loads(line)) for line in path.read_bytes().splitlines() if line.strip()]
     return [
         s for s in lines if s.get("kind") == "stall" and all(isinstance(s.get(k), int) for k in ("from_ns", "to_ns"))
     ]

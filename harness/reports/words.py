@@ -45,6 +45,13 @@ def shown(path: Path) -> str:
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
+def visible(text: str) -> str:
+    """``text`` with all that a terminal or a reader would not see as itself told by its escape: ``\\x1b[31m``."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
+
+
 def shortened(text: str, limit: int = LONGEST_TEXT) -> str:
     """``text``, cut where it would drown the page; what was left out is said."""
     return text if len(text) <= limit else f"{text[:limit]} … ({number(len(text) - limit)} more characters)"

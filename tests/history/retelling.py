@@ -34,11 +34,23 @@ TIMES = re.compile(r"(?!uncertainty)\w+_ns")
 
 
 def retold(run: Path, to: Path, change: Change) -> Path:
-    """``run`` changed, as the folder ``to``. What actors wrote themselves before the seal is left out."""
+    """``run`` changed, as the folder ``to``, without fingerprints. What actors wrote before the seal is left out."""
     for path in sorted(p for p in run.rglob("*") if p.is_file() and p.parent.name != "events"):
         for name, rows in change(str(path.relative_to(run)), _read(path)).items():
             _write(to / name, rows)
+    without_fingerprints(to)
     return to
+
+
+def rewrite(path: Path, change: Callable[[list[Row]], list[Row]]) -> None:
+    """Change the rows of one file where it is."""
+    _write(path, change(_read(path)))
+
+
+def without_fingerprints(run: Path) -> None:
+    """As if it had been sealed by a version that took none."""
+    if (said := run / "history" / "seal.json").exists():
+        rewrite(said, lambda rows: [{name: value for name, value in rows[0].items() if name != "fingerprints"}])
 
 
 def same(name: str, rows: list[Row]) -> Files:
@@ -72,12 +84,12 @@ def _write(path: Path, rows: list[Row]) -> None:
         columns.write(path, names, ({n: np.array([row[n] for row in part]) for n in names} for part in parts))
 
 
-def _each(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
-    """A nested value with every leaf changed; ``change`` gets the name of the nearest field, too."""
+def each(value: Any, change: Callable[[str, Any], Any], name: str = "") -> Any:
+    """A nested value with every leaf and name changed; ``change`` gets the name of the nearest field, too."""
     if isinstance(value, dict):
-        return {change("", key): _each(inner, change, key) for key, inner in value.items()}
+        return {change("", key): each(inner, change, key) for key, inner in value.items()}
     if isinstance(value, list):
-        return [_each(inner, change, name) for inner in value]
+        return [each(inner, change, name) for inner in value]
     return change(name, value)
 
 
@@ -159,7 +171,7 @@ def farther(name: str, rows: list[Row]) -> Files:
     def move(field: str, value: Any) -> Any:
         return value + FAR if field in OFFSETS and isinstance(value, int) and value >= 0 else value
 
-    changed = [_each(row, move) for row in rows]
+    changed = [each(row, move) for row in rows]
     for row in changed if name.endswith("requests.jsonl") else ():
         row["offsets"] = [[topic, n, move("offset", o), error] for topic, n, o, error in row.get("offsets") or ()]
     return {name: changed}
@@ -173,7 +185,7 @@ def later(name: str, rows: list[Row]) -> Files:
 
     if name.endswith("clock.json"):
         return {name: [{**row, "pairs": [[ns + LATER_NS, wall] for ns, wall in row["pairs"]]} for row in rows]}
-    return {name: [_each(row, move) for row in rows]}
+    return {name: [each(row, move) for row in rows]}
 
 
 class Renamed:
@@ -200,7 +212,7 @@ class Renamed:
         """The change."""
         if name == "scenario.json":
             return {name: rows}
-        changed = [_each(row, self.leaf) for row in rows]
+        changed = [each(row, self.leaf) for row in rows]
         for row in changed if name.endswith("requests.jsonl") else ():
             row["offsets"] = [[topic, n + self.partition, *rest] for topic, n, *rest in row.get("offsets") or ()]
         return {self.text(name): changed}

@@ -1,0 +1,179 @@
+"""The shape of what the files of a run hold: of each field that the tables are made of, its type. More may be there.
+
+A line or an object of another shape is damage: nothing behind ``reading`` has to expect it.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Required, TypedDict
+
+import msgspec
+
+Int = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Place = tuple[str, Int, Int | None, str | None]  # topic, partition, offset, error
+Owned = dict[str, list[Int]]  # topic -> partitions
+
+
+class _Told(TypedDict, total=False):
+    """What lines of brokers have in common."""
+
+    order: Int
+    at_ns: Int
+    uncertainty_ns: Int
+    term: Int
+    type: Required[str]
+    topic: str
+    partition: Int
+
+
+class _Member(TypedDict, total=False):
+    member_id: Required[str]
+    assignment: Owned | None
+
+
+class Offset(_Told, total=False):
+    """A line of ``offsets.jsonl``."""
+
+    deleted: bool
+    committed: Int | bool
+    member_id: str
+    members: list[_Member] | None
+    assigned: Owned | None
+    pending_revocation: Owned | None
+    generation: Int | None
+    epoch: Int | None
+
+
+class Metadata(_Told, total=False):
+    """A line of ``metadata.jsonl``."""
+
+    leader: Int | None
+
+
+class Request(TypedDict, total=False):
+    """A line of ``requests.jsonl``."""
+
+    api: Required[str]
+    slot: Int | None
+    client_id: str | None
+    member_id: str | None
+    start_ns: Int | None
+    end_ns: Int | None
+    uncertainty_ns: Int | None
+    generation: Int | None
+    error: str | None
+    reason: str | None
+    offsets: list[Place] | None
+
+
+class Host(TypedDict, total=False):
+    """A line of ``host.jsonl``."""
+
+    kind: Required[str]
+    from_ns: Int
+    to_ns: Int
+
+
+class _Evidence(TypedDict, total=False):
+    took_effect: bool
+    at_ns: Int | None
+    what: str | None
+
+
+class Detail(TypedDict, total=False):
+    """The detail of an event."""
+
+    slot: Int
+    member: Int
+    instance_id: str | None
+    name: str
+    reason: str | None
+    step: Int
+    fault: str
+    target: str | None
+    members: list[str] | None
+    brokers: list[Int] | None
+    expect: str | None
+    evidence: _Evidence | None
+    how: str | None
+    exit_code: Int | None
+    polled_ns: Int | None
+    mode: str | None
+    what: str | None
+    writer: Int
+    config: dict[str, Any] | None
+
+
+class _Fault(TypedDict, total=False):
+    type: str
+
+
+class _Step(TypedDict, total=False):
+    step: Int
+    fault: Required[_Fault]
+    expect: str | None
+
+
+class Plan(TypedDict, total=False):
+    """``plan.json``."""
+
+    seed: Int
+    steps: Required[list[_Step]]
+
+
+class _Group(TypedDict, total=False):
+    config: dict[str, str | Int | float | bool]
+    protocol: str
+
+
+class _Asked(TypedDict, total=False):
+    name: str
+    group: Required[_Group]
+    workload: dict[str, Any]
+    promises: Required[list[str | dict[str, Any]]]
+    min_records: Int
+
+
+class _Cluster(TypedDict, total=False):
+    broker_config: dict[str, str | Int | float | bool]
+
+
+class Scenario(TypedDict, total=False):
+    """``scenario.json``."""
+
+    scenario: Required[_Asked]
+    seed: Int
+    cluster: _Cluster
+    versions: dict[str, str]
+
+
+class Clock(TypedDict):
+    """``clock.json``."""
+
+    pairs: Annotated[list[tuple[Int, Int]], msgspec.Meta(min_length=1)]
+
+
+class _Partition(TypedDict, total=False):
+    tp: Required[Int]
+    topic: Required[str]
+    partition: Required[Int]
+    log_start: Int
+    log_end: Int
+
+
+class Partitions(TypedDict):
+    """``partitions.json``."""
+
+    partitions: list[_Partition]
+
+
+class _Sealed(TypedDict):
+    file: str
+    damage: list[str]
+
+
+class Seal(TypedDict, total=False):
+    """``seal.json``; without ``fingerprints`` it is an old one."""
+
+    files: Required[list[_Sealed]]
+    fingerprints: dict[str, str]

@@ -1,0 +1,243 @@
+"""Damaged run folders, through the real entries: a sentence that names the file, never a stack trace, never "valid"."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from contextlib import nullcontext
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+from xml.etree import ElementTree as ET
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, reject, settings
+from hypothesis import strategies as st
+
+from fencepost import cli
+from fencepost.checkers.spark import finder
+from fencepost.checkers.spark.session import Spark
+from fencepost.errors import RunFolderError
+from fencepost.judging import judge
+from fencepost_member.events import EventLog
+from history import damages, random_histories, retelling
+from history.damages import HOSTILE
+
+FILES = [
+    "scenario.json",
+    "plan.json",
+    "history/clock.json",
+    "history/partitions.json",
+    "history/seal.json",
+    "history/coordinator/offsets.jsonl",
+    "history/coordinator/requests.jsonl",
+    "history/coordinator/metadata.jsonl",
+    "history/host.jsonl",
+    "history/events.parquet",
+    "history/log/audit.parquet",
+    "history/produced/producer-0.parquet",
+    "history/produced/producer-0.unacked.parquet",
+    "history/delivered/member-0.1.parquet",
+]
+VALID, INVALID, UNKNOWN = 0, 1, 3
+
+
+Check = Callable[[Path], tuple[int, str]]
+
+
+@pytest.fixture
+def check(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> Check:
+    """``fencepost check`` with the kernel of this process: its exit code and what it said. Errors are none."""
+    monkeypatch.setattr(Spark, "start", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(finder, "finder", lambda _: finder.find_here)
+
+    def perform(run: Path) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as left:
+            cli.main(["check", str(run)])
+        said = capsys.readouterr()
+        assert (said.err, caplog.text) == ("", "")  # a shell shows what is logged, stack traces too
+        return int(left.value.code or 0), said.out
+
+    return perform
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return damages.whole_run(tmp_path_factory.mktemp("runs"))
+
+
+def copied(run: Path, to: Path) -> Path:
+    shutil.rmtree(to, ignore_errors=True)
+    return Path(shutil.copytree(run, to))
+
+
+def test_the_whole_run_is_valid(whole: Path, tmp_path: Path, check: Check) -> None:
+    run = copied(whole, tmp_path / "run")
+    assert check(run)[0] == VALID
+    retelling.without_fingerprints(run)
+    assert check(run)[0] == VALID
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_damaged_file_is_named_and_nothing_is_valid(whole: Path, tmp_path: Path, check: Check, name: str) -> None:
+    for what, damage in damages.damages(name):
+        run = copied(whole, tmp_path / "run")
+        damage(run / name)
+        code, _ = check(run)
+        assert code == UNKNOWN, what
+        assert Path(name).name in (run / "verdict.json").read_text(), what
+        assert (run / "report.html").stat().st_size, what
+        ET.parse(run / "junit.xml")
+
+
+class Page(HTMLParser):
+    """What a browser would make of a page."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.append(tag)
+        assert not any(name.startswith("on") for name, _ in attrs)
+
+
+def is_inert(run: Path, said: str) -> None:
+    """No string of the run reaches the terminal, the page or JUnit as anything but text."""
+    assert said.replace("\n", "").isprintable()
+    page = Page()
+    page.feed((run / "report.html").read_text(encoding="utf-8"))
+    assert "img" not in page.tags
+    assert page.tags.count("script") == 1
+    ET.parse(run / "junit.xml")
+
+
+MEANT = {"kind", "type", "api", "outcome", "actor", "how", "client_id", "member_id", "members", "mode", "error"}
+MEANT |= {"fault", "expect", "warm-up", "heal", "drain"}
+
+
+def hostile(half: str) -> retelling.Change:
+    """Every text that means nothing to a judge is hostile, as is the topic's name. ``half``: what no Parquet has."""
+
+    def change(name: str, rows: list[retelling.Row]) -> retelling.Files:
+        bad = HOSTILE + ("" if name.endswith(".parquet") else half)
+
+        def leaf(field: str, value: object) -> object:
+            if value == "orders":
+                return f"orders{HOSTILE}"
+            means_nothing = isinstance(value, str) and field and not {field, value} & MEANT
+            return f"{value}{bad}" if means_nothing else value
+
+        return {name: [retelling.each(row, leaf) for row in rows]}
+
+    return change
+
+
+@pytest.mark.parametrize("half", ["", "\ud800"], ids=["text", "half a character"])
+@pytest.mark.parametrize("tell", [random_histories.tame, random_histories.wild], ids=["tame", "wild"])
+def test_hostile_strings_are_shown_and_not_obeyed(
+    tmp_path: Path, check: Check, tell: Callable[[Path, int], Path], half: str
+) -> None:
+    for seed in range(2):
+        run = retelling.retold(tell(tmp_path, seed), tmp_path / f"{seed}", hostile(half))
+        code, said = check(run)
+        is_inert(run, said)
+        assert (code == VALID) == (tell is random_histories.tame and not half)
+
+
+# Fuzzed.
+
+STRANGE = st.sampled_from(
+    [None, True, -1, 0, 2**31, 2**63 - 1, 2**63, -(2**70), 1.5, "", "x", HOSTILE, "\ud800", [], [[]], {}, {"": None}]
+)
+
+
+def _spoilt(data: st.DataObject, run: Path) -> bool:
+    """Spoil some file of ``run``: its bytes, or what it says. Whether it is another one now."""
+    path = run / data.draw(st.sampled_from(FILES))
+    before = path.read_bytes()
+    if data.draw(st.booleans()):
+        begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(before))] * 2)))
+        path.write_bytes(before[:begin] + data.draw(st.binary(max_size=40)) + before[end:])
+    else:
+        try:
+            retelling.rewrite(path, lambda rows: _spoil(data.draw, rows))
+        except (KeyError, TypeError, ValueError, OverflowError, NotImplementedError):
+            reject()  # what no such file can hold
+    return path.read_bytes() != before
+
+
+def _spoil(draw: Callable[..., Any], rows: list[retelling.Row]) -> list[retelling.Row]:
+    """Something in something in the rows is gone, twice or strange."""
+    if not rows:
+        return rows
+    inside, at = rows, draw(st.integers(0, len(rows) - 1))
+    while draw(st.integers(0, 3)) and isinstance(inside[at], dict | list) and inside[at]:
+        inside = inside[at]
+        at = draw(st.sampled_from(sorted(inside) if isinstance(inside, dict) else range(len(inside))))
+    if inside is rows:
+        return [*rows[:at], *rows[at : at + 1] * draw(st.sampled_from([0, 2])), *rows[at + 1 :]]
+    if draw(st.booleans()):
+        del inside[at]
+    else:
+        inside[at] = draw(STRANGE)
+    return rows
+
+
+def fuzzed(data: st.DataObject, whole: Path, to: Path, check: Check, *, fingerprints: bool) -> None:
+    run = copied(whole, to)
+    if not fingerprints:
+        retelling.without_fingerprints(run)
+    changed = _spoilt(data, run)
+    code, said = check(run)
+    is_inert(run, said)
+    assert code == UNKNOWN if fingerprints and changed else code in (VALID, INVALID, UNKNOWN)
+
+
+ANY = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
+SOME, MANY = settings(ANY, max_examples=60, derandomize=True), settings(ANY, max_examples=2_000)
+FINGERPRINTS = pytest.mark.parametrize("fingerprints", [True, False], ids=["sealed now", "sealed by an old version"])
+
+
+@FINGERPRINTS
+@SOME
+@given(data=st.data())
+def test_fuzzed(data: st.DataObject, whole: Path, tmp_path: Path, check: Check, fingerprints: bool) -> None:
+    fuzzed(data, whole, tmp_path / "run", check, fingerprints=fingerprints)
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3_600)
+@FINGERPRINTS
+@MANY
+@given(data=st.data())
+def test_fuzzed_by_night(data: st.DataObject, whole: Path, tmp_path: Path, check: Check, fingerprints: bool) -> None:
+    fuzzed(data, whole, tmp_path / "run", check, fingerprints=fingerprints)
+
+
+# Runs that were killed before their seal.
+
+
+def test_a_run_that_was_killed_before_its_seal_is_sealed_and_judged(tmp_path: Path, check: Check) -> None:
+    run = damages.whole_run(tmp_path, sealed=False)
+    assert check(run)[0] == VALID
+    assert (run / "history" / "seal.json").exists()
+
+
+def test_a_run_that_is_still_going_on_is_not_sealed(tmp_path: Path) -> None:
+    run = damages.whole_run(tmp_path, sealed=False)
+    log = EventLog(run / "history" / "events" / "member-9.1.jsonl", "member-9.1")
+    with pytest.raises(RunFolderError, match=r"still going on: process \d+ .* writes to it"):
+        judge(run)
+    log.close()
+    assert not (run / "history" / "seal.json").exists()
+
+
+def test_what_the_seal_said_is_not_made_up_again(tmp_path: Path, check: Check) -> None:
+    run = damages.whole_run(tmp_path)
+    (run / "history" / "seal.json").unlink()
+    code, said = check(run)
+    assert code == UNKNOWN
+    assert "history/seal.json: it is missing" in said
