@@ -19,6 +19,7 @@ from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
 from fencepost.model import Anomaly
 from history import fresh, odd_histories, random_histories
+from history.builder import HistoryBuilder
 
 STRICT = Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS, loop_deliveries=3, loop_ns=2 * NS)
 NARROW = 3  # records of a range
@@ -54,3 +55,21 @@ def agreed(run: Path, bounds: Bounds) -> Found:
     assert finder.find_here(run, tables, bounds) == expected
     assert finder.find_here(run, tables, bounds, NARROW) == expected
     return expected
+
+
+# What random histories showed: each once told finders apart.
+
+
+def test_two_deliveries_of_a_record_under_one_number(tmp_path: Path) -> None:
+    """A history that is damaged: which poll brought the one that is looked at, its number does not tell."""
+    h = HistoryBuilder(tmp_path)
+    h.write(2)
+    a = h.member(0)
+    a.assigned(1)
+    a.deliver(0, 2).begin(2)
+    a.deliver(0, 3, ord=0).begin(3)
+    a.commit(1, 4)
+    a.lost(5)
+    a.die(6)
+    (unseen,) = (anomaly for anomaly in agreed(h.seal(), STRICT)[0] if anomaly.kind == "unseen")
+    assert unseen.excuse == "in hand when its owner was evicted"
