@@ -17,6 +17,7 @@ A step that hits members and shares its time with rivals, also with earlier ones
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable
 
 from fencepost.checkers.tables import Tables
@@ -64,11 +65,10 @@ def _rebalanced(tables: Tables, step: Step) -> bool:
     window = _own_time(tables, step, lambda other: True)
     earlier = [Window(s.begun_ns, _over_ns(s)) for s in tables.steps if 0 < s.begun_ns < step.begun_ns]
     shared = earlier if step.members else []
-    begins = [(r.begin_ns, r.uncertainty_ns) for r in tables.rounds] or [
-        (i.assigned_begin_ns, 0) for i in tables.intervals
-    ]
-    alone = (b for b in begins if not any(s.begin_ns <= b[0] <= s.end_ns for s in shared))
-    return any(_inside(window, *b) for b in alone) or any(_gone(tables, step, name) for name in step.members)
+    near = slice(*(bisect_left(tables.begins, (ns, 0)) for ns in window))
+    inside = (begin_ns for begin_ns, blur_ns in tables.begins[near] if _inside(window, begin_ns, blur_ns))
+    alone = (ns for ns in inside if not any(s.begin_ns <= ns <= s.end_ns for s in shared))
+    return any(True for _ in alone) or any(_gone(tables, step, name) for name in step.members)
 
 
 def _coordinator_moved(tables: Tables, step: Step) -> bool:
@@ -85,13 +85,14 @@ def _time_of(tables: Tables, step: Step, incarnation: str) -> Window:
 
 def _gone(tables: Tables, step: Step, incarnation: str) -> list[Gone]:
     window = _time_of(tables, step, incarnation)
-    return [g for g in tables.gone if g.incarnation == incarnation and _inside(window, g.at_ns, g.uncertainty_ns)]
+    gone = tables.gone_by_incarnation.get(incarnation, ())
+    return [g for g in gone if _inside(window, g.at_ns, g.uncertainty_ns)]
 
 
 def _fenced(tables: Tables, step: Step, incarnation: str) -> bool:
     """Told that it lost a partition, or gone from the coordinator's records: while it was hit or owned a partition, or
     before it was assigned one again (under another member id; who leaves by itself does not come back)."""
-    own = [i for i in tables.intervals if i.incarnation == incarnation]
+    own = tables.intervals_by_incarnation.get(incarnation, ())
     window = _time_of(tables, step, incarnation)
     if any(i.how == "lost" and _inside(window, i.given_up_begin_ns) for i in own):
         return True

@@ -10,6 +10,7 @@ from typing import Any
 
 from fencepost.checkers import certainty
 from fencepost.checkers.expectations import reached
+from fencepost.checkers.sentences import EXAMPLES_MAX
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Damage, Step
 from fencepost.model import Check, Finding, Severity, Validity
@@ -27,7 +28,8 @@ def check(tables: Tables) -> Check:
     findings = []
     for kind, sentences in (("unproven-fault", doubts), ("fault-not-applicable", notes)):
         if sentences:
-            examples = tuple({"sentence": f"{s[0].upper()}{s[1:]}.", "witnesses": []} for s in sentences)
+            told = sentences[:EXAMPLES_MAX]
+            examples = tuple({"sentence": f"{s[0].upper()}{s[1:]}.", "witnesses": []} for s in told)
             findings.append(Finding(kind, Severity.NOTE, len(sentences), "", examples))
     fired = sum(bool(step.begun_ns) for step in tables.steps)
     reason = (

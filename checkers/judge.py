@@ -10,6 +10,7 @@ import logging
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from fencepost import codec
 from fencepost.checkers import certainty, faults, measures
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.needs import Needs, needs_of
-from fencepost.checkers.sentences import example
+from fencepost.checkers.sentences import EXAMPLES_MAX, example
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.rows import NS, Damage
 from fencepost.errors import FencepostError, ScenarioError
@@ -27,7 +28,6 @@ from fencepost.model import Anomaly, Check, Finding, Severity, Validity, Verdict
 Finder = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]
 
 _LOG = logging.getLogger(__name__)
-EXAMPLES_MAX = 10
 ALWAYS = ("faults", "history")
 KIND_OF_DAMAGE = "history-incomplete"
 DAMAGE = {
@@ -193,7 +193,7 @@ def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity, str]], p
     for (kind, severity, cause, excuse, doubt), those in groups.items():
         permitted = f"permitted by {promise}" if severity == Severity.PERMITTED and promise else ""
         reason = doubt or ", ".join(filter(None, (cause, excuse))) or permitted
-        telling = sorted(those, key=lambda a: (-a.count, a.from_ns, a))[:EXAMPLES_MAX]
+        telling = nsmallest(EXAMPLES_MAX, those, key=lambda a: (-a.count, a.from_ns, a))
         examples: tuple[Mapping[str, Any], ...] = tuple(example(tables, a) for a in telling)
         found.append(Finding(kind, severity, sum(a.count for a in those), reason, examples))
     return sorted(found, key=lambda f: (order.index(f.severity), -f.count, f.kind, f.reason))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
+from itertools import accumulate
+from operator import itemgetter
 from typing import Any
 
 from fencepost.checkers.facts import Facts
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import NS, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, Step, Window
 from fencepost.model import Anomaly
 
 STALL_SHARE = 0.1  # of the time that a liveness finding speaks of
@@ -36,22 +39,16 @@ def recovery_s(tables: Tables, step: Step) -> float | None:
     """From the proof that a step was healed until every partition certainly had an owner; None when that never was."""
     if not step.healed_ns or not tables.partitions:
         return None
-    owned = [
-        min(
-            (
-                max(i.certain.begin_ns, step.healed_ns)
-                for i in tables.intervals
-                if i.tp == tp and i.assigned_end_ns and i.certain.end_ns > step.healed_ns
-            ),
-            default=0,
-        )
-        for tp in tables.partitions
-    ]
+    after = Window(step.healed_ns + 1, FOREVER)
+    first = (next(tables.certain_by_tp.meeting(tp, after), None) for tp in tables.partitions)
+    owned = [max(i.certain.begin_ns, step.healed_ns) if i else 0 for i in first]
     return round((max(owned) - step.healed_ns) / NS, 3) if all(owned) else None
 
 
 def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
     """Every round: when, how long, who, the members' reason, and the last fault step that fired before it began."""
+    fired = sorted((s.begun_ns, s.step) for s in tables.steps if s.begun_ns)
+    latest = [None, *accumulate((step for _, step in fired), max)]  # of none, of the first one, and so on
     return tuple(
         {
             "generation": r.generation,
@@ -62,7 +59,7 @@ def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
             "took_s": round((r.end_ns - r.begin_ns) / NS, 3),
             "members": list(r.members),
             "reason": r.reason,
-            "step": max((s.step for s in tables.steps if s.begun_ns and s.begun_ns <= r.begin_ns), default=None),
+            "step": latest[bisect_right(fired, r.begin_ns, key=itemgetter(0))],
         }
         for r in tables.rounds
     )
@@ -71,5 +68,5 @@ def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
 def stalled(tables: Tables, anomaly: Anomaly) -> bool:
     """Whether the host stood still for so much of an anomaly's time that it proves nothing about the group."""
     window = Window(anomaly.from_ns, anomaly.to_ns)
-    stood_ns = sum(max(0, stall.common(window).length_ns) for stall in tables.stalls)
+    stood_ns = sum(stall.common(window).length_ns for stall in tables.stalled.meeting(None, window))
     return stood_ns > STALL_SHARE * max(1, window.length_ns)

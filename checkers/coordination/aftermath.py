@@ -46,13 +46,16 @@ def bystanders(tables: Tables, bound_ns: int) -> Mapping[int, list[Bystander]]:
     found: dict[int, list[Bystander]] = defaultdict(list)
     fired = [s for s in tables.steps if s.begun_ns]
     long = [s for s in fired if s.proven_ns and s.healed_ns - s.proven_ns > bound_ns and tables.calm.end_ns]
-    for interval in tables.intervals if long and tables.protocol in ("cooperative", "consumer") else ():
-        for step in long:
-            window = Window(step.proven_ns, step.healed_ns).common(interval.certain)
-            if window.length_ns > bound_ns:
+    for step in long if tables.protocol in ("cooperative", "consumer") else ():
+        proven = Window(step.proven_ns, step.healed_ns)
+        for tp in tables.partitions:
+            for interval in tables.certain_by_tp.meeting(tp, proven):
+                window = proven.common(interval.certain)
+                if window.length_ns <= bound_ns:
+                    continue
                 hitting = (s for s in fired if s.in_effect.meets(window))
                 if not any(_touches(s, interval.incarnation) for s in hitting):
-                    found[interval.tp].append(Bystander(step, interval.incarnation, window))
+                    found[tp].append(Bystander(step, interval.incarnation, window))
     return found
 
 

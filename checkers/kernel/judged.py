@@ -1,15 +1,15 @@
-"""What all tasks of a run have in common. It travels to every worker."""
+"""What all tasks of a run have in common, and what of it travels to the worker that performs some of them."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from fencepost.checkers.coordination.aftermath import Bystander, bystanders, recoveries
 from fencepost.checkers.coordination.members import Unpolled, unpolled
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.apart import Apart, Rows
 from fencepost.checkers.tables.rows import Step, Window
 
 
@@ -17,25 +17,39 @@ from fencepost.checkers.tables.rows import Step, Window
 class Judged:
     """What all tasks of a run have in common. ``starts``: where the group starts in each partition.
 
-    ``cut``: the partitions of which no task holds everything.
+    Attributes:
+        tables: of all partitions, or of those of some tasks only.
+        cut: the partitions of which no task holds everything.
+        unpolled: when members did not poll for too long, for all that the small tables say.
+        recoveries: the recoveries from steps. bystanders: by partition, when it was nobody's fault but its own.
     """
 
     tables: Tables
     bounds: Bounds
     starts: Mapping[int, int]
     cut: frozenset[int] = frozenset()
+    unpolled: Sequence[Unpolled] = ()
+    recoveries: Sequence[tuple[Step, Window]] = ()
+    bystanders: Mapping[int, list[Bystander]] = field(default_factory=dict)
 
-    @cached_property
-    def unpolled(self) -> list[Unpolled]:
-        """When members did not poll for too long, for all that the small tables say."""
-        return unpolled(self.tables, self.bounds.stuck_ns)
+    @classmethod
+    def of(cls, tables: Tables, bounds: Bounds, starts: Mapping[int, int], cut: frozenset[int]) -> Judged:
+        """With what takes the tables of all partitions to tell."""
+        return cls(
+            tables,
+            bounds,
+            starts,
+            cut,
+            unpolled(tables, bounds.stuck_ns),
+            recoveries(tables, bounds.recovers_ns),
+            bystanders(tables, bounds.stuck_ns),
+        )
 
-    @cached_property
-    def recoveries(self) -> list[tuple[Step, Window]]:
-        """The recoveries from steps."""
-        return recoveries(self.tables, self.bounds.recovers_ns)
+    def apart(self, parts: Sequence[Collection[int]]) -> tuple[Judged, list[Rows]]:
+        """What the tasks of all partitions need to know, and the rows that only those of some partitions do."""
+        apart = Apart(self.tables)
+        return replace(self, tables=apart.common), [apart.rows(tps) for tps in parts]
 
-    @cached_property
-    def bystanders(self) -> Mapping[int, list[Bystander]]:
-        """By partition, when it was nobody's fault but its own."""
-        return bystanders(self.tables, self.bounds.stuck_ns)
+    def together(self, rows: Rows) -> Judged:
+        """``self`` is what all need to know: the same with the rows of some partitions."""
+        return replace(self, tables=replace(self.tables, **rows))

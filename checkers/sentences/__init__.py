@@ -10,6 +10,8 @@ from fencepost.checkers.sentences.telling import Telling
 from fencepost.checkers.tables import Tables
 from fencepost.model import Anomaly
 
+EXAMPLES_MAX = 10  # of a finding in the verdict
+
 
 def example(tables: Tables, anomaly: Anomaly) -> dict[str, Any]:
     """One example of a finding: where, when, who, the sentence and its witnesses; Jepsen's name if it is another."""

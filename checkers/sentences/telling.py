@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable
+from functools import cached_property
+from heapq import nlargest
+from typing import TypeVar
+
 from fencepost.checkers.promises import Commits
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Commit, Interval
 from fencepost.model import Anomaly, TopicPartition
 
 WITNESSES_MAX = 12
+R = TypeVar("R")
 
 
 class Telling:
@@ -17,7 +23,7 @@ class Telling:
         self.tables, self.a = tables, anomaly
         name = TopicPartition(anomaly.topic, anomaly.partition)
         self.place = str(name) if anomaly.topic else "a partition whose name is lost"
-        self.tp = next((p.tp for p in tables.partitions.values() if p.name == name), -1)
+        self.tp = tables.tp_of.get(name, -1)
         self.who = anomaly.members[0] if anomaly.members else "nobody known"
         self.other = anomaly.members[-1] if anomaly.members else "nobody known"
         self.one = anomaly.count == 1
@@ -60,13 +66,13 @@ class Telling:
         """The pronoun of ``records``."""
         return "it" if self.one else "them"
 
-    @property
+    @cached_property
     def passer(self) -> Commit | None:
         """Of a record that was passed unseen: the first commit past it that was not refused."""
         if self.a.kind != "unseen":
             return None
-        past = (c for c in self.tables.commits if c.tp == self.tp and c.offset > self.a.first_offset)
-        return next((c for c in past if c.outcome != "fail" and c.incarnation == self.who), None)
+        own = self.tables.commits_of.get((self.who, self.tp), ())
+        return next((c for c in own if c.offset > self.a.first_offset and c.outcome != "fail"), None)
 
     @property
     def generation(self) -> int:
@@ -76,17 +82,19 @@ class Telling:
         mine = [i for i in self.intervals if i.incarnation == self.who]
         return mine[-1].generation if mine else -1
 
-    @property
+    @cached_property
     def intervals(self) -> list[Interval]:
         """The assignment intervals of the partition that meet the anomaly's time, of the members concerned."""
-        concerned = (i for i in self.tables.intervals if i.tp == self.tp and i.incarnation in self.a.members)
+        concerned = (i for who in {*self.a.members} for i in self.tables.intervals_of.get((who, self.tp), ()))
         end = self.a.to_ns or FOREVER
-        return [i for i in concerned if i.assigned_begin_ns <= end and (i.given_up_end_ns or FOREVER) >= self.a.from_ns]
+        met = (i for i in concerned if i.assigned_begin_ns <= end and (i.given_up_end_ns or FOREVER) >= self.a.from_ns)
+        return sorted(met, key=lambda i: (i.assigned_begin_ns, i.incarnation))
 
     @property
     def owned(self) -> str:
         """What the first member owned at the begin: ``orders-1 and 3 more``; empty when nothing."""
-        own = (i for i in self.tables.intervals if i.incarnation == self.who and i.assigned_end_ns <= self.a.from_ns)
+        own = self.tables.intervals_by_incarnation.get(self.who, ())
+        own = [i for i in own if i.assigned_end_ns <= self.a.from_ns]
         names = [str(self.tables.partitions[i.tp].name) for i in own if i.possible_at(self.a.from_ns)]
         return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else "".join(names)
 
@@ -100,7 +108,8 @@ class Telling:
     def witnesses(self) -> list[str]:
         """Facts of the history behind the sentence, in the order of time."""
         found: list[tuple[int, str]] = []
-        for i in self.intervals:
+        until_ns = self.a.to_ns or FOREVER
+        for i in _last(self.intervals, lambda i: i.assigned_begin_ns):
             told = (
                 f"generation {i.generation}, {i.how} at {self.at(i.given_up_begin_ns)}" if i.how else "never given up"
             )
@@ -110,28 +119,32 @@ class Telling:
             found.append(
                 (c.begin_ns, f"{c.incarnation} committed {c.offset} ({c.outcome}{', ' if c.error else ''}{c.error})")
             )
-        before = [a for a in self.tables.accepted_of.get(self.tp, ()) if a.at_ns <= (self.a.to_ns or FOREVER)]
-        for a in before[-2:] if self.a.kind in Commits.kinds else ():
+        accepted = self.tables.accepted_of.get(self.tp, ()) if self.a.kind in Commits.kinds else ()
+        for a in [a for a in accepted if a.at_ns <= until_ns][-2:]:
             by = f", written by {writer}" if (writer := self.tables.writer(a)) else ""
             found.append((a.at_ns, f"the coordinator took {a.offset} for committed (record {a.order}{by})"))
-        for g in self.tables.given:
-            if g.tp == self.tp and g.incarnation in self.a.members and g.at_ns <= (self.a.to_ns or FOREVER):
-                found.append((g.at_ns, f"the coordinator gave {self.place} to {g.incarnation} (record {g.order})"))
-        for gone in self.tables.gone:
-            if gone.incarnation in self.a.members and gone.at_ns <= (self.a.to_ns or FOREVER):
-                found.append(
-                    (gone.at_ns, f"the coordinator's records show {gone.incarnation} gone (record {gone.order})")
-                )
+        mine = (g for g in self.tables.given_of.get(self.tp, ()) if g.incarnation in self.a.members)
+        for g in _last((g for g in mine if g.at_ns <= until_ns), lambda g: g.at_ns):
+            found.append((g.at_ns, f"the coordinator gave {self.place} to {g.incarnation} (record {g.order})"))
+        for member in dict.fromkeys(self.a.members):
+            for gone in self.tables.gone_by_incarnation.get(member, ()):
+                if gone.at_ns <= until_ns:
+                    found.append((gone.at_ns, f"the coordinator's records show {member} gone (record {gone.order})"))
         for member in self.a.members:
             if death := self.death(member):
                 found.append((self.tables.lives[member].ended_ns, death))
-        for s in self.tables.seeks:
-            if self.a.cause == "seek" and (s.tp, s.incarnation) == (self.tp, self.who) and s.begin_ns <= self.a.to_ns:
-                found.append((s.begin_ns, f"the program of {s.incarnation} moved its position to {s.offset}"))
+        sought = self.tables.seeks_of.get((self.who, self.tp), ()) if self.a.cause == "seek" else ()
+        for s in _last((s for s in sought if s.begin_ns <= self.a.to_ns), lambda s: s.begin_ns):
+            found.append((s.begin_ns, f"the program of {s.incarnation} moved its position to {s.offset}"))
         for step in self.tables.steps:
             until = (step.healed_ns or FOREVER) if step.heals else step.begun_ns
-            if step.begun_ns and step.begun_ns <= (self.a.to_ns or FOREVER) and until >= self.a.from_ns:
+            if step.begun_ns and step.begun_ns <= until_ns and until >= self.a.from_ns:
                 found.append(
                     (step.begun_ns, f"{step.fault} of {step.target or 'the cluster'} was in effect (step {step.step})")
                 )
         return [f"{self.at(ns)}: {what}" for ns, what in sorted(found)[-WITNESSES_MAX:]]
+
+
+def _last(rows: Iterable[R], at_ns: Callable[[R], int]) -> list[R]:
+    """As many of the last rows as can be told."""
+    return nlargest(WITNESSES_MAX, rows, key=at_ns)

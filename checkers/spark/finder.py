@@ -71,7 +71,7 @@ def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perfor
     groups, damage = read_groups(run)
     tasks = cut(groups, tables.partitions, width)
     parts = frozenset(task.tp for task in tasks if task.rules == "offsets")
-    judged = Judged(tables, bounds, _starts(tables, groups), parts)
+    judged = Judged.of(tables, bounds, _starts(tables, groups), parts)
     tallies = perform(judged, tasks)
     again = settle(tallies, groups)
     if again:

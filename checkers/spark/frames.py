@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -60,15 +61,23 @@ def added_up(frame: DataFrame) -> DataFrame:
 def judged(session: SparkSession, history: Path, what: Judged, bundles: Sequence[Sequence[Task]]) -> DataFrame:
     """The tallies of all tasks, not added up; one bundle is what a worker performs in one turn.
 
-    What goes to the workers are names of files and the small tables, and only tallies come back.
+    What goes to the workers are names of files and the small tables, once to each, and only tallies come back. A turn
+    unpacks no more of them than what its own tasks need to know of their partitions.
     """
     from pyspark.sql.functions import arrow_udf, inline  # type: ignore[attr-defined]  # missing in its stubs
+
+    common, rows_of_bundles = what.apart([{task.tp for task in bundle} for bundle in bundles])
+    packed = [pickle.dumps(of_bundle) for of_bundle in zip(bundles, rows_of_bundles, strict=True)]
+
+    def turn(number: int) -> Tallies:
+        tasks, rows = pickle.loads(packed[number])
+        return kernel.perform(history, common.together(rows), tasks)
 
     def perform(batches: Iterator[pa.Array]) -> Iterator[pa.Array]:
         if not history.is_dir():
             raise FileNotFoundError(f"{executors.GONE} {history}")
         for batch in batches:
-            answers = [kernel.perform(history, what, bundles[number]) for number in batch.to_pylist()]
+            answers = map(turn, batch.to_pylist())
             rows = [[dict(zip(COLUMNS, row, strict=True)) for row in rows_of(tallies)] for tallies in answers]
             yield pa.array(rows, pa.list_(STRUCT))
 

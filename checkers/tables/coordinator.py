@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from operator import itemgetter
 from typing import Any
 
-from fencepost.checkers.tables.rows import Accepted, Commit, Doubled, Given, Gone, Life, Round, Window
+from fencepost.checkers.tables.rows import Accepted, Commit, Doubled, Given, Gone, Led, Life, Round, Window
 from fencepost.checkers.tables.spans import Spans
 
 Line = Mapping[str, Any]
@@ -202,11 +202,13 @@ def terms(lines: Iterable[Line]) -> tuple[tuple[int, int, int], ...]:
     return tuple(found.values())
 
 
-def leaders(lines: Iterable[Line], numbers: Numbers) -> tuple[tuple[int, int, int, int], ...]:
-    """(at_ns, uncertainty_ns, tp, leader) of each partition change that names a leader."""
+def leaders(lines: Iterable[Line], numbers: Numbers) -> tuple[Led, ...]:
+    """Each partition change that names a leader."""
     found = []
     for line in lines:
         tp = numbers.get((line.get("topic") or "", int(line.get("partition", -1))))
         if tp is not None and line.get("leader") is not None:
-            found.append((int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0), tp, int(line["leader"])))
+            found.append(
+                Led(int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0), tp, int(line["leader"]))
+            )
     return tuple(found)

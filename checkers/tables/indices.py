@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -23,11 +23,17 @@ from fencepost.checkers.tables.rows import (
     Window,
 )
 from fencepost.checkers.tables.spans import Spans
+from fencepost.model import TopicPartition
 
 
 @dataclass(frozen=True)
 class Indexed(Recorded):
     """The small tables of one run by what they are looked up by."""
+
+    @cached_property
+    def tp_of(self) -> Mapping[TopicPartition, int]:
+        """The numbers of partitions by their names."""
+        return {partition.name: tp for tp, partition in self.partitions.items()}
 
     @cached_property
     def interval(self) -> Mapping[tuple[str, int, int], Interval]:
@@ -100,6 +106,12 @@ class Indexed(Recorded):
         """The rounds by incarnation, in the order of the coordinator's log; each window ends with its *generation*."""
         joined = ((incarnation, one) for one in self.rounds for incarnation in one.members)
         return Spans(joined, lambda row: row[0], lambda row: Window(0, row[1].generation))
+
+    @cached_property
+    def begins(self) -> Sequence[tuple[int, int]]:
+        """(begin_ns, uncertainty_ns) of each round, without the coordinator's records of each assignment; ascending."""
+        rounds = [(r.begin_ns, r.uncertainty_ns) for r in self.rounds]
+        return sorted(rounds or ((i.assigned_begin_ns, 0) for i in self.intervals))
 
     @cached_property
     def rounds_by_generation(self) -> Spans[None, tuple[int, Round]]:

@@ -72,15 +72,17 @@ def _step_with(step: Step, event: Event, detail: Mapping[str, Any]) -> Step:
 def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Life]:
     """Every incarnation that was launched or that wrote an event; producers have no place in the group."""
     found: dict[str, Life] = {}
+    last_ns: defaultdict[str, int] = defaultdict(int)
     writers = {event["actor"] for event in events if "writer" in event["detail"]}
     for event in events:
         kind, actor = event["kind"], event["actor"]
         own = kind in MEMBER_EVENTS
         if actor in writers or (not own and kind not in (EventKind.LAUNCHED, EventKind.ENDED)):
             continue
-        life = _life_with(found.get(actor) or Life(actor, _member_number(actor)), event)
-        last_sign_ns = max(life.last_sign_ns, event["begin_ns"], event["end_ns"]) if own else life.last_sign_ns
-        found[actor] = replace(life, last_sign_ns=last_sign_ns)
+        found[actor] = _life_with(found.get(actor) or Life(actor, _member_number(actor)), event)
+        if own:
+            last_ns[actor] = max(last_ns[actor], event["begin_ns"], event["end_ns"])
+    found = {actor: replace(life, last_sign_ns=last_ns[actor]) for actor, life in found.items()}
     for step in fault_steps:
         if step.fault == "pause" and step.proven_ns:
             for actor in step.members:

@@ -17,6 +17,7 @@ from fencepost.checkers.tables.rows import (
     Given,
     Gone,
     Interval,
+    Led,
     Life,
     Partition,
     Round,
@@ -36,7 +37,6 @@ class Recorded:
     Attributes:
         scenario: ``scenario.json`` as it is; ``asked`` is the scenario proper.
         origin_ns: the run's start; sentences count seconds from here.
-        leaders: (at_ns, uncertainty_ns, tp, leader) of every change of a leader, -1 = none.
         phases: the window of each phase by name; an end of 0 means that it never ended.
         broken_off: the phase in which the run was interrupted; empty when it went through.
         unguarded: writers whose client was not told to be idempotent.
@@ -63,7 +63,7 @@ class Recorded:
     phases: Mapping[str, Window] = field(default_factory=dict)
     broken_off: str = ""
     terms: tuple[tuple[int, int, int], ...] = ()
-    leaders: tuple[tuple[int, int, int, int], ...] = ()
+    leaders: tuple[Led, ...] = ()
     unguarded: frozenset[int] = frozenset()
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()

@@ -149,6 +149,15 @@ class Gone(NamedTuple):
     uncertainty_ns: int
 
 
+class Led(NamedTuple):
+    """The leader of a partition changed; -1: it had none from then on."""
+
+    at_ns: int
+    uncertainty_ns: int
+    tp: int
+    leader: int
+
+
 class Doubled(NamedTuple):
     """After one record batch of the coordinator the partition belonged to more than one member id."""
 

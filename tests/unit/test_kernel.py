@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import pickle
 import random
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+from history import odd_histories, random_histories
 from history.builder import HistoryBuilder
 from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.checkers import kernel
 from fencepost.checkers.facts import Bounds
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, cut
+from fencepost.checkers.kernel.judged import Judged
+from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, cut, read_groups
 from fencepost.checkers.kernel.rows import Places, concatenate
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _meet, meetings
@@ -22,7 +25,7 @@ from fencepost.checkers.sightings import Sighting, gather
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.seams import settle
 from fencepost.checkers.tables import load
-from fencepost.checkers.tables.rows import Partition
+from fencepost.checkers.tables.rows import NS, Partition
 from fencepost.model import TopicPartition
 
 PARTITIONS = {0: Partition(0, TopicPartition("orders", 0))}
@@ -204,3 +207,22 @@ def test_a_rule_that_crashes_fails_its_kinds_and_no_others(tmp_path: Path, monke
     found, facts = finder.find_here(run, load(run), Bounds())
     assert facts.failed == {"rewind": "the rule broken failed: RuntimeError: planted"}
     assert "lost-write" in {anomaly.kind for anomaly in found}
+
+
+@pytest.mark.parametrize("tell", [random_histories.wild, odd_histories.tell], ids=["lives", "odd"])
+@pytest.mark.parametrize("seed", range(20))
+def test_a_worker_that_is_sent_only_the_tables_of_its_partitions_finds_the_same(
+    tmp_path: Path, tell: Callable[[Path, int], Path], seed: int
+) -> None:
+    run = tell(tmp_path, seed)
+    tables = load(run)
+    groups, _ = read_groups(run)
+    parts = cut(groups, tables.partitions)
+    judged = Judged.of(tables, Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS), {}, frozenset())
+    common, rows = judged.apart([[part.tp] for part in parts])
+    for part, sent in zip(parts, rows, strict=True):
+        travelled = pickle.loads(pickle.dumps((common.together(sent), part)))
+        assert all(row.tp == part.tp for table in sent.values() for row in table)
+        assert kernel.perform(run / "history", travelled[0], [travelled[1]]) == kernel.perform(
+            run / "history", judged, [part]
+        )
