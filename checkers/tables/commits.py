@@ -14,9 +14,12 @@ def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tup
     whether the client may have reset its position: there was none, or one above the end that the log has.
     """
     asked = Window(interval.assigned_begin_ns, first_ns)
-    told = tables.fetched_of.meeting((interval.incarnation, interval.tp), asked)
-    until_ns = max((fetch.served.end_ns for fetch in told), default=first_ns)
-    asked = Window(asked.begin_ns, min(until_ns, first_ns))
+    until_ns = 0
+    for fetch in tables.fetched_of.meeting((interval.incarnation, interval.tp), asked):
+        until_ns = max(until_ns, fetch.served.end_ns)
+        if until_ns >= first_ns:
+            break
+    asked = Window(asked.begin_ns, min(until_ns or first_ns, first_ns))
     offsets = tables.committed_between(interval.tp, *asked)
     end = tables.partitions[interval.tp].log_end if interval.tp in tables.partitions else -1
     return offsets, min(offsets) < 0 or max(offsets) > end >= 0
