@@ -1,8 +1,13 @@
-"""Reads the columns of one task from Parquet into numpy arrays, where the task runs: in a Python worker of Spark."""
+"""Reads the columns of one task from Parquet into numpy arrays, where the task runs: in a Python worker of Spark.
+
+A column of which a row group's statistics say that it has one value only (how far each record got, who wrote it) is not
+read at all; its array takes no room.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +21,39 @@ from fencepost.checkers.tables.reading import first_line
 
 Array = NDArray[Any]
 Columns = dict[str, Array]
+
+# What the rules need of each folder's records; the rest is read where it is asked for.
+LOG = ["offset", "key", "writer", "seq"]
+SENT = ["offset", "writer", "seq", "sent_ns", "outcome"]
+DELIVERED = [*LOG, "interval", "ord", "delivered_ns", "begin_ns", "done_ns", "state"]
+NEEDED = {  # columns of delivered records by what a task's rules look at; all by default
+    "streams": ["offset", "interval", "ord", "delivered_ns"],
+    "stuck": ["offset", "ord", "delivered_ns", "begin_ns", "done_ns"],
+    "overlap": ["offset", "interval", "ord", "begin_ns", "done_ns"],
+}
+
+
+class Piece(dict[str, Array]):
+    """Columns of those rows of one row group that a task wants; one that is not there yet is read when it is asked for.
+
+    Attributes:
+        file: the name of its file, without the suffix.
+    """
+
+    def __init__(self, file: str, read: Callable[[Sequence[str]], Columns], names: Sequence[str]) -> None:
+        """``names``: what is read at once."""
+        super().__init__(read(names))
+        self.file, self._read = file, read
+
+    def __missing__(self, name: str) -> Array:
+        self.update(self._read([name]))
+        return self[name]
+
+    def where(self, wanted: Array) -> Piece:
+        """Some of the rows."""
+        if wanted.all():
+            return self
+        return Piece(self.file, lambda names: {name: self[name][wanted] for name in names}, list(self))
 
 
 class DamagedFile(Exception):  # noqa: N818
@@ -42,38 +80,81 @@ class Files:
         for file in self._open.values():
             file.close()
 
-    def read(self, task: Task, folder: str, names: Sequence[str]) -> Iterator[tuple[str, Columns]]:
-        """Each file of ``folder`` that has rows of the task: its stem, and the columns of these rows."""
-        for name, groups in task.of(folder):
-            columns = self._columns(folder, name, groups, names)
-            wanted = None if folder == "unacked" else _within(columns["offset"], task)
-            if wanted is not None:
-                columns = {key: column[wanted] for key, column in columns.items()}
-            if len(columns["offset"]):
-                yield name.removesuffix(".parquet"), columns
+    def read(
+        self, task: Task, folder: str, names: Sequence[str], near: tuple[str, int, int] | None = None
+    ) -> Iterator[Piece]:
+        """Each row group of ``folder`` that has rows of the task, with some columns of these rows.
 
-    def _columns(self, folder: str, name: str, groups: Sequence[int], names: Sequence[str]) -> Columns:
-        file = self._open.get((folder, name))
-        if file is None:
-            file = pq.ParquetFile(self._path(folder, name), page_checksum_verification=True)
-            self._open[folder, name] = file
-        try:
-            table = file.read_row_groups(list(groups), columns=list(names), use_threads=False)
-        except OSError as error:
-            raise DamagedFile(self._path(folder, name), f"it cannot be read: {first_line(error)}") from error
-        return {key: _numpy(table[key]) for key in names}
+        ``near``: a column, and a least and a greatest value; row groups without a value between these are left out.
+        """
+        for name, group in ((name, group) for name, groups in task.of(folder) for group in groups):
+            file = self._file(folder, name)
+            if near and _apart(file, group, *near):
+                continue
+            piece = Piece(name.removesuffix(".parquet"), partial(_columns, self._path(folder, name), file, group), names)
+            if folder != "unacked" and not _within(file, group, task):
+                piece = piece.where((piece["offset"] >= task.low) & (piece["offset"] < task.high))
+                if not len(piece["offset"]):
+                    continue
+            yield piece
+
+    def _file(self, folder: str, name: str) -> pq.ParquetFile:
+        if (folder, name) not in self._open:
+            self._open[folder, name] = pq.ParquetFile(self._path(folder, name), page_checksum_verification=True)
+        return self._open[folder, name]
 
     def _path(self, folder: str, name: str) -> Path:
         return self._history / ("produced" if folder == "unacked" else folder) / name
 
 
+def _told(file: pq.ParquetFile, group: int, name: str) -> Any:
+    """The statistics of a column in a row group; None where they do not tell all of its values."""
+    told = file.metadata.row_group(group).column(file.schema_arrow.get_field_index(name)).statistics
+    return told if told and told.has_min_max and told.has_null_count and not told.null_count else None
+
+
+def _within(file: pq.ParquetFile, group: int, task: Task) -> bool:
+    told = _told(file, group, "offset")
+    return bool(told and task.low <= told.min and told.max < task.high)
+
+
+def _apart(file: pq.ParquetFile, group: int, name: str, low: int, high: int) -> bool:
+    told = _told(file, group, name)
+    return bool(told and (told.max < low or told.min > high))
+
+
+def _columns(path: Path, file: pq.ParquetFile, group: int, names: Sequence[str]) -> Columns:
+    same = _constants(file, group, names)
+    rest = [name for name in names if name not in same]
+    try:
+        table = file.read_row_group(group, columns=rest, use_threads=False) if rest else {}
+    except OSError as error:
+        raise DamagedFile(path, f"it cannot be read: {first_line(error)}") from error
+    return {name: same[name] if name in same else _numpy(table[name]) for name in names}
+
+
+def _constants(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Columns:
+    """The columns of small integers that have only one value in a row group."""
+    found = {}
+    for name in names:
+        kind = file.schema_arrow.field(name).type
+        told = _told(file, group, name) if kind.bit_width <= 32 else None
+        if told and told.min == told.max:
+            value = np.array(told.min, kind.to_pandas_dtype())
+            found[name] = np.broadcast_to(value, file.metadata.row_group(group).num_rows)
+    return found
+
+
+def joined(columns: Sequence[Array]) -> Array:
+    """Pieces of one column, one after the other. What is the same value everywhere still takes no room."""
+    if len(columns) == 1:
+        return columns[0]
+    firsts = {int(column[0]) for column in columns if not any(column.strides)}
+    if len(firsts) == 1 and not any(any(column.strides) for column in columns):
+        return np.broadcast_to(columns[0][0], sum(map(len, columns)))
+    return np.concatenate(columns) if columns else np.empty(0, np.int64)
+
+
 def _numpy(column: pa.ChunkedArray) -> Array:
     """Null is -1, as everywhere in a history."""
     return np.asarray((column.fill_null(-1) if column.null_count else column).to_numpy())
-
-
-def _within(offsets: Array, task: Task) -> Array | None:
-    """Which rows belong to the task; None when all do."""
-    if not len(offsets) or (offsets.min() >= task.low and offsets.max() < task.high):
-        return None
-    return np.asarray((offsets >= task.low) & (offsets < task.high))

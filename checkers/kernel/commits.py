@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.streams import sought_ns
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.oracle.commits import is_fence
@@ -19,21 +19,22 @@ from fencepost.checkers.tables.commits import back_ns, hindrance, told_offsets, 
 from fencepost.checkers.tables.rows import Accepted, Interval
 
 Array = NDArray[Any]
-NEVER = np.iinfo(np.int64).max
 
 
 def commit_ahead(part: Part) -> None:
     """``commit-ahead``: committed by an interval past a visible record that nobody had finished then."""
-    done_ns = _first_done_ns(part)
+    done_ns = part.finished_ns if part.visible.all() else np.where(part.visible, part.finished_ns, 0)
     for interval in part.intervals:
         reached = min(part.tables.committed_between(part.tp, interval.assigned_begin_ns, interval.assigned_begin_ns))
         for commit in part.tables.commits_in(interval):
             if commit.outcome == "fail":
                 continue
             low, high = part.places.below(reached), part.places.below(commit.offset)
-            late = low + np.flatnonzero(part.visible[low:high] & (done_ns[low:high] > commit.begin_ns))
-            if len(late):  # as a rule none: only now it is worth while to look where the interval really began
+            if low < high and done_ns[low:high].max() > commit.begin_ns:
+                late = low + np.flatnonzero(done_ns[low:high] > commit.begin_ns)
                 late = late[part.places.offsets(late) >= _start(part, interval)]
+            else:  # the rule
+                late = np.empty(0, np.int64)
             if len(late):
                 offsets = part.places.offsets(late)
                 numbers = Numbers(len(late), int(offsets[0]), int(offsets[-1]), commit.begin_ns, commit.end_ns)
@@ -48,16 +49,6 @@ def _start(part: Part, interval: Interval) -> int:
         return NEVER
     offset, at_ns = first
     return max(offset, *part.tables.committed_between(part.tp, interval.assigned_begin_ns, at_ns))
-
-
-def _first_done_ns(part: Part) -> Array:
-    """When each place was first finished; far away where it never was."""
-    rows = part.rows
-    first = np.full(len(part.places), NEVER, np.int64)
-    first[part.at[rows.finished]] = rows.done_ns[rows.finished]
-    again = np.flatnonzero(rows.finished & (part.finishes > 1)[part.at])
-    np.minimum.at(first, part.at[again], rows.done_ns[again])
-    return first
 
 
 def _first_delivered_ns(part: Part) -> Array:
@@ -80,16 +71,30 @@ def commit_before_send(part: Part) -> None:
     def label(n: int) -> Label:
         return Label(people(part.tables.writer(commits[n])), "", part.tables.declared(part.tp, commits[n].at_ns))
 
-    for sent in part.acknowledged("sent_ns"):
-        above = np.searchsorted(edges, sent["offset"], side="right")
-        places = part.places.at(sent["offset"])
-        late = np.flatnonzero((at_ns[above] < sent["sent_ns"]) & part.visible[places])
+    for sent, where in zip(part.sent, part.sent_where, strict=True):
+        places, late = where.at, _after(sent["offset"], sent["sent_ns"], edges, at_ns)
+        late = late[part.visible[places[late]]]
         if len(late):
             late = late[_first_delivered_ns(part)[places[late]] >= sent["sent_ns"][late]]
-        codes, offsets = who[above[late]], sent["offset"][late]
+        offsets = sent["offset"][late]
+        codes = who[np.searchsorted(edges, offsets, side="right")]
         begin_ns = np.array([commits[n].at_ns for n in codes.tolist()], np.int64)
         times = {"from_ns": begin_ns, "to_ns": sent["sent_ns"][late]}
         part.tallies.put_many("commit-beyond-end", part.tp, [codes], label, first=offsets, **times)
+
+
+def _after(offset: Array, sent_ns: Array, edges: Array, at_ns: Array) -> Array:
+    """The sends that came after the moment which all must come before that are below an edge and not below another.
+
+    Of these the last one speaks for all.
+    """
+    if len(offset) and (offset[1:] > offset[:-1]).all():
+        cuts = np.unique(np.searchsorted(offset, edges))
+        cuts = np.union1d(cuts[cuts < len(offset)], [0])
+        latest = np.maximum.reduceat(sent_ns, cuts)
+        if (at_ns[np.searchsorted(edges, offset[cuts], side="right")] >= latest).all():
+            return np.empty(0, np.int64)
+    return np.flatnonzero(at_ns[np.searchsorted(edges, offset, side="right")] < sent_ns)
 
 
 def off_by_one(part: Part) -> None:
@@ -104,7 +109,7 @@ def off_by_one(part: Part) -> None:
     low = part.places.below(part.tables.final_committed(part.tp))
     behind = low + np.flatnonzero(done[low:])
     if len(behind):
-        offsets, done_ns = part.places.offsets(behind[[0, -1]]), int(_first_done_ns(part)[behind[0]])
+        offsets, done_ns = part.places.offsets(behind[[0, -1]]), int(part.finished_ns[behind[0]])
         numbers = Numbers(len(behind), int(offsets[0]), int(offsets[1]), 0, done_ns)
         part.tallies.put("#behind", part.tp, numbers=numbers)
 
@@ -133,11 +138,12 @@ def fenced_and_carried_on(part: Part) -> None:
         if fence is None or stream is None:
             continue
         late_ns, mine = fence.end_ns + part.tables.heartbeat_ns, slice(stream.begin, stream.end)
-        begun = (rows.begin_ns[mine] > 0) & (rows.begin_ns[mine] < back_ns(part.tables, fence))
+        begun = rows.begun[mine] & (rows.begin_ns[mine] < back_ns(part.tables, fence))
         on = stream.begin + np.flatnonzero(begun & (rows.delivered_ns[mine] > late_ns))
         if len(on):
-            first = part.first_poll(interval.incarnation, interval.number, late_ns)
-            on = on[part.polled.by_interval.poll[on] > first]
+            first = part.whole.polls(interval.incarnation, interval.number, late_ns).min()
+            polled = part.polled(stream.who).by_interval
+            on = on[polled.poll[on - rows.bounds[stream.who]] > first]
         hindered_ns, hindered_by = hindrance(part.tables, interval.incarnation, fence.end_ns)
         hindered = rows.begin_ns[on] >= hindered_ns
         for those, excuse in ((on[~hindered], ""), (on[hindered], hindered_by)):

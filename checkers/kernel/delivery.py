@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.columns import Columns
 from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.places import Where
 from fencepost.checkers.kernel.rows import of_streams
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
@@ -27,7 +29,7 @@ def facts(part: Part) -> None:
         "#acknowledged": sum(len(sent["offset"]) for sent in part.sent),
         "#visible": len(part.log["offset"]),
         "#judged": int(np.count_nonzero(part.visible[domain])),
-        "#begun": int(np.count_nonzero(rows.begin_ns > 0)),
+        "#begun": int(np.count_nonzero(rows.begun)),
         "#finished": int(np.count_nonzero(rows.finished)),
     }
     for kind, count in counts.items():
@@ -39,12 +41,14 @@ def facts(part: Part) -> None:
 def lost_write(part: Part) -> None:
     """``lost-write``: an acknowledged send that the log does not hold."""
     start = part.tables.log_start(part.tp)
-    kept = [(sent["offset"] >= start) & ~_in_log(part, part.places.at(sent["offset"]), sent) for sent in part.sent]
-    lost = [np.flatnonzero(which) for which in kept]
+    there = (_in_log(part, where, sent) for sent, where in zip(part.sent, part.sent_where, strict=True))
+    lost = [np.flatnonzero(~found & (sent["offset"] >= start)) for found, sent in zip(there, part.sent, strict=True)]
     if not any(map(len, lost)):
         return
     excuse = part.tables.declared(part.tp, FOREVER)
-    for sent, which in zip(part.acknowledged("writer", "acked_ns"), lost, strict=True):
+    for sent, which in zip(part.sent, lost, strict=True):
+        if not len(which):
+            continue
         acked_ns = sent["acked_ns"][which]
         part.tallies.put_many(
             "lost-write",
@@ -57,18 +61,16 @@ def lost_write(part: Part) -> None:
         )
 
 
-def _in_log(part: Part, at: Array, columns: Columns) -> Array:
-    """Whether the log has, in each of these places, a record with the values of ``columns`` (but the offset)."""
-    there = part.visible[at]
-    for name in {"key", "writer", "seq"} & columns.keys():
-        there &= part.logged(name)[at] == columns[name]
-    return there
+def _in_log(part: Part, where: Where, columns: Columns) -> Array:
+    """Whether the log has, where these rows are, a record with their values."""
+    same = [where.same(part.logged(name), columns[name]) for name in ("key", "writer", "seq") if name in columns]
+    return reduce(np.logical_and, same if part.visible.all() else [where.of(part.visible), *same])
 
 
 def vanished(part: Part) -> None:
     """``phantom``, ``delivered-then-lost``: a row that is not in the log at its offset, by whether it was sent."""
     rows = part.rows
-    there = _in_log(part, part.at, {"key": rows.key, "writer": rows.writer, "seq": rows.seq})
+    there = _in_log(part, part.where, {"key": rows.key, "writer": rows.writer, "seq": rows.seq})
     strange = np.flatnonzero(~there & (rows.offset >= part.tables.log_start(part.tp)))
     if not len(strange):
         return
@@ -87,7 +89,7 @@ def vanished(part: Part) -> None:
 
 def inconsistent_offsets(part: Part) -> None:
     """``inconsistent-offsets``: delivered with another content than the first delivery of its offset."""
-    rows = part.rows.in_turn((part.deliveries > 1)[part.at])
+    rows = part.rows.in_turn(part.again)
     if not len(rows):
         return
     begin = np.flatnonzero(np.diff(rows.offset, prepend=-2))
@@ -111,8 +113,7 @@ def _among_sends(part: Part, which: Array) -> Array:
     rows = part.rows.take(which)
     wanted = list(zip(rows.key.tolist(), rows.writer.tolist(), rows.seq.tolist(), strict=True))
     sent: set[tuple[int, int, int]] = set()
-    for sends in part.sends("key", "writer", "seq"):
-        near = np.isin(sends["seq"], rows.seq)
+    for sends, near in part.whole.sends(rows.seq):
         sent.update(zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True))
     return np.array([record in sent for record in wanted], bool)
 
@@ -133,8 +134,8 @@ def unseen(part: Part) -> None:
     last = np.zeros(len(missed), bool)
     theirs = np.flatnonzero(interval >= 0)
     if len(theirs):
-        polls = of_streams(who[theirs], interval[theirs], lambda w, i: part.last_poll(rows.names[w], i))
-        last[theirs] = part.polled.poll[holder[theirs]] == polls
+        last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i).max())
+        last[theirs] = part.polls(holder[theirs]) == last_poll
     act = part.tables.declared(part.tp, FOREVER)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int) -> Label:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
 
@@ -20,27 +20,15 @@ def key_order(part: Part) -> None:
     A task that has only some offsets of its partition tells the times of its edges, see ``seams``.
     """
     rows = part.rows
-    begin_ns = _earliest(part, rows.begin_ns, rows.begin_ns > 0)
-    finish_ns = _earliest(part, rows.done_ns, rows.finished)
+    finished_ns = part.finished_ns
+    if not part.finishes.all():
+        finished_ns = np.where(finished_ns == NEVER, 0, finished_ns)
     if part.task.rules == "offsets" and len(rows):
-        first = int(min(begin_ns[begin_ns > 0], default=0))
-        part.tallies.put("#edge", part.tp, Label(cause=_range(part)), Numbers(1, -1, -1, first, int(finish_ns.max())))
-    if len(begin_ns) < 2:
-        return
-    early = (begin_ns[1:] < np.maximum.accumulate(finish_ns)[:-1]) & (begin_ns[1:] > 0)
+        first = int(part.begun_ns.min()) if rows.begun.any() else 0
+        part.tallies.put("#edge", part.tp, Label(cause=_range(part)), Numbers(1, -1, -1, first, int(finished_ns.max())))
+    early = part.begun_ns[1:] < np.maximum.accumulate(finished_ns)[:-1]
     if early.any():
         _exact(part, 1 + np.flatnonzero(early))
-
-
-def _earliest(part: Part, times: Array, which: Array) -> Array:
-    """For each place the smallest time among its rows; 0 when there is none."""
-    at, times = (part.at, times) if which.all() else (part.at[which], times[which])
-    found = np.zeros(len(part.places), np.int64)
-    found[at] = times
-    again = np.flatnonzero((part.deliveries > 1)[at])
-    found[at[again]] = np.iinfo(np.int64).max
-    np.minimum.at(found, at[again], times[again])
-    return found
 
 
 def _first(part: Part, times: Array, which: Array) -> Array:
@@ -59,7 +47,7 @@ def _times(times: Array, index: Array) -> Array:
 def _exact(part: Part, early: Array) -> None:
     """Look at the keys of the places ``early`` one by one (all at once): a running maximum within each key."""
     rows = part.rows
-    begun, finished = _first(part, rows.begin_ns, rows.begin_ns > 0), _first(part, rows.done_ns, rows.finished)
+    begun, finished = _first(part, rows.begin_ns, rows.begun), _first(part, rows.done_ns, rows.finished)
     delivered = _first(part, rows.delivered_ns, np.ones(len(rows), bool))
     places = np.flatnonzero(delivered >= 0)
     keys = rows.key[delivered[places]]

@@ -31,14 +31,14 @@ class Owners:
     def at(self, times: Array, wanted: Array) -> Array:
         """Who owned it at each moment that is ``wanted``; anybody at the others."""
         if not len(self._owner) or not wanted.any():
-            return np.full(len(times), NOBODY)
+            return np.broadcast_to(NOBODY, len(times))
         if not self._in_order:
             asked = [self._tables.certain_owner(self._tp, at) if at > 0 else None for at in times.tolist()]
             return np.array([self.index[given.incarnation] if given else NOBODY for given in asked])
-        some = times[wanted]
+        some = times if wanted.all() else times[wanted]
         low, high = (int(np.searchsorted(self._earliest, at, side="right")) - 1 for at in (some.min(), some.max()))
         if low == high and low >= 0 and self._latest[low] <= some.min():
-            return np.full(len(times), self._owner[low])
+            return np.broadcast_to(self._owner[low], len(times))
         last = np.searchsorted(self._earliest, times, side="right") - 1
         certain = (last >= 0) & (self._latest[last] <= times)
         return np.where(certain, self._owner[last], NOBODY)

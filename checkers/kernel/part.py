@@ -2,32 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import Columns, Files
+from fencepost.checkers.kernel.columns import DELIVERED, LOG, NEEDED, SENT, Columns, Files, Piece, joined
 from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.owners import Owners
+from fencepost.checkers.kernel.places import Places, Where
 from fencepost.checkers.kernel.ranges import Task
-from fencepost.checkers.kernel.rows import Places, Rows, concatenate, inside
+from fencepost.checkers.kernel.rows import Rows, concatenate, inside
 from fencepost.checkers.kernel.tallies import Tallies
+from fencepost.checkers.kernel.whole import PRODUCED, Whole
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Window
 from fencepost.history import Sent
 
 Array = NDArray[Any]
-LOG = ["offset", "key", "writer", "seq"]
-DELIVERED = [*LOG, "interval", "ord", "delivered_ns", "begin_ns", "done_ns", "state"]
-PRODUCED = ("produced", "unacked")  # the folders of sends
-NEEDED = {  # columns of delivered records by what a task's rules look at; all by default
-    "streams": ["offset", "interval", "ord", "delivered_ns"],
-    "overlap": ["offset", "interval", "ord", "begin_ns", "done_ns"],
-}
+NEVER = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True)
@@ -38,6 +34,7 @@ class Part:
     files: Files
     task: Task
     tallies: Tallies = field(default_factory=Tallies)
+    _polled: dict[int, Rows] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> Rows:
@@ -45,31 +42,45 @@ class Part:
         names = NEEDED.get(self.task.rules, DELIVERED)
         return concatenate(self.files.read(self.task, "delivered", names))
 
-    @cached_property
-    def polled(self) -> Rows:
-        """The delivered records with their polls. Few rules ask, so that column is not read before."""
-        told = concatenate(self.files.read(self.task, "delivered", ["offset", "poll", "ord"]))
-        return replace(self.rows, poll=told.poll)
+    def polled(self, who: int) -> Rows:
+        """The delivered records of one incarnation with their polls. Few rules ask, so that column is not read before.
+
+        They are the rows from ``rows.bounds[who]`` on, also by interval.
+        """
+        if who not in self._polled:
+            task = self.task.only(self.rows.names[who])
+            self._polled[who] = concatenate(self.files.read(task, "delivered", ["interval", "poll", "ord"]))
+        return self._polled[who]
+
+    def polls(self, index: Array) -> Array:
+        """The polls of some rows."""
+        polls, who = np.zeros(len(index), np.int64), self.rows.who[index]
+        for one in np.unique(who).tolist():
+            polls[who == one] = self.polled(one).poll[index[who == one] - self.rows.bounds[one]]
+        return polls
 
     @cached_property
-    def sent(self) -> list[Columns]:
-        """The acknowledged sends, file by file."""
-        return list(self.acknowledged("writer", "seq"))
+    def whole(self) -> Whole:
+        """What there is of the partition besides this task."""
+        return Whole(self.files, self.task.whole())
 
-    def acknowledged(self, *names: str) -> Iterator[Columns]:
-        """Columns of the acknowledged sends, file by file, always in the same order; ``offset`` is one of them."""
-        low, high = self.task.low, self.task.high
+    @cached_property
+    def sent(self) -> list[Piece]:
+        """The acknowledged sends, piece by piece."""
+        found = []
         for folder in PRODUCED:
-            for _, columns in self.files.read(self.task, folder, ["offset", "outcome", *names]):
-                wanted = columns["outcome"] == Sent.OK
+            for piece in self.files.read(self.task, folder, SENT):
+                wanted = piece["outcome"] == Sent.OK
                 if folder == "unacked":
-                    wanted &= (columns["offset"] >= low) & (columns["offset"] < high)
-                yield columns if wanted.all() else {name: column[wanted] for name, column in columns.items()}
+                    wanted &= (piece["offset"] >= self.task.low) & (piece["offset"] < self.task.high)
+                found.append(piece.where(wanted))
+        return [piece for piece in found if len(piece["offset"])]
 
     @cached_property
     def log(self) -> Columns:
         """The visible records of the log, ascending; the rows of a file, and its files, may be in any order."""
-        log = _joined([part for _, part in self.files.read(self.task, "log", LOG)], LOG)
+        pieces = list(self.files.read(self.task, "log", LOG))
+        log = {name: joined([piece[name] for piece in pieces]) for name in LOG}
         if (log["offset"][1:] >= log["offset"][:-1]).all():
             return log
         order = np.argsort(log["offset"], kind="stable")
@@ -103,52 +114,81 @@ class Part:
     @cached_property
     def at(self) -> Array:
         """The place of each row."""
-        return self.places.at(self.rows.offset)
+        return self.where.at
 
     @cached_property
-    def log_at(self) -> Array:
-        """The place of each record of the log."""
-        return self.places.at(self.log["offset"])
+    def where(self) -> Where:
+        """The places of the rows."""
+        return Where(self.places.at(self.rows.offset), len(self.places))
+
+    @cached_property
+    def sent_where(self) -> list[Where]:
+        """The places of the acknowledged sends, piece by piece."""
+        return [Where(self.places.at(sent["offset"]), len(self.places)) for sent in self.sent]
+
+    @cached_property
+    def _log_where(self) -> Where:
+        return Where(self.places.at(self.log["offset"]), len(self.places))
 
     @cached_property
     def visible(self) -> Array:
         """Which places are visible records of the log."""
-        visible = np.zeros(len(self.places), bool)
-        visible[self.log_at] = True
-        return visible
+        return self._log_where.count() > 0
 
     @cached_property
     def deliveries(self) -> Array:
         """How often each place was delivered."""
-        return np.bincount(self.at, minlength=len(self.places))
+        return self.where.count()
+
+    @cached_property
+    def again(self) -> Array:
+        """The rows whose places were delivered several times."""
+        return np.flatnonzero(self.where.of(self.deliveries > 1))
 
     @cached_property
     def finishes(self) -> Array:
         """How often each place was finished."""
-        rows = self.rows
-        at = self.at if rows.finished.all() else self.at[rows.finished]
-        return np.bincount(at, minlength=len(self.places))
+        finished = self.rows.finished
+        return self.deliveries if finished.all() else np.bincount(self.at[finished], minlength=len(self.places))
+
+    @cached_property
+    def refinished(self) -> Array:
+        """The finished rows whose places were finished several times."""
+        rows = self.again[self.rows.finished[self.again]]
+        return rows[self.finishes[self.at[rows]] > 1]
+
+    @cached_property
+    def begun_ns(self) -> Array:
+        """When each place was first begun; NEVER where it never was."""
+        return self._earliest(self.rows.begin_ns, self.rows.begun)
+
+    @cached_property
+    def finished_ns(self) -> Array:
+        """When each place was first finished; NEVER where it never was."""
+        return self._earliest(self.rows.done_ns, self.rows.finished)
+
+    def _earliest(self, times: Array, which: Array) -> Array:
+        found = np.full(len(self.places), NEVER)
+        times = times if which.all() else np.where(which, times, NEVER)
+        self.where.put(found, times)
+        found[self.at[self.again]] = NEVER
+        np.minimum.at(found, self.at[self.again], times[self.again])
+        return found
 
     def logged(self, name: str) -> Array:
         """A column of the log by place; anything where there is no record."""
         column = self.log[name]
-        if self._in_places:
+        if self._log_where.whole:
             return column
         found = np.zeros(len(self.places), column.dtype)
-        found[self.log_at] = column
+        self._log_where.put(found, column)
         return found
-
-    @cached_property
-    def _in_places(self) -> bool:
-        """Whether the log has exactly one record in each place, in their order."""
-        return len(self.log_at) == len(self.places) and bool((np.diff(self.log_at) == 1).all())
 
     @cached_property
     def seen(self) -> Array:
         """The visible offsets, ascending."""
-        log = self.log if self.task.rules != "streams" else self._whole_log
-        offsets = log["offset"]
-        return offsets if (np.diff(offsets) > 0).all() else np.unique(offsets)
+        offsets = self.log["offset"] if self.task.rules != "streams" else self.whole.logged
+        return offsets if (offsets[1:] > offsets[:-1]).all() else np.unique(offsets)
 
     @property
     def commits(self) -> Sequence[Commit]:
@@ -185,51 +225,11 @@ class Part:
 
     def first_delivered(self, name: str, number: int) -> tuple[int, int] | None:
         """Offset and time of the first delivery of a whole stream, of which this task may have only a part."""
-        rows = self._polls.get(name) if self.tp in self.judged.cut else self.rows
-        stream = rows.stream(name, number) if rows else None
-        if rows is None or stream is None:
-            return None
-        return int(rows.by_interval.offset[stream.begin]), int(rows.by_interval.delivered_ns[stream.begin])
+        rows = self.whole.rows(name) if self.tp in self.judged.cut else self.rows.by_interval
+        stream = rows.stream(name, number)
+        return (int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])) if stream else None
 
     def first_delivered_ns(self, name: str, number: int) -> int:
         """When the first record of a whole stream was delivered; 0: never."""
         first = self.first_delivered(name, number)
         return first[1] if first else 0
-
-    def first_poll(self, name: str, number: int, after_ns: int) -> int:
-        """The smallest poll of those of a whole stream that returned after a moment; there is one."""
-        poll, delivered_ns = self._whole_stream(name, number)
-        return int(poll[delivered_ns > after_ns].min())
-
-    def last_poll(self, name: str, number: int) -> int:
-        """The greatest poll of a whole stream."""
-        return int(self._whole_stream(name, number)[0].max())
-
-    def _whole_stream(self, name: str, number: int) -> tuple[Array, Array]:
-        """The polls of a whole stream, and when each returned."""
-        rows, stream = self._polls[name].by_interval, self._polls[name].stream(name, number)
-        mine = slice(stream.begin, stream.end) if stream else slice(0)
-        return rows.poll[mine], rows.delivered_ns[mine]
-
-    @cached_property
-    def _polls(self) -> dict[str, Rows]:
-        """The rows of the whole partition by incarnation, with the columns that tell of polls only."""
-        names = ("offset", "interval", "poll", "ord", "delivered_ns")
-        files = self.files.read(self.task.whole(), "delivered", names)
-        return {name: concatenate([(name, part)]) for name, part in files}
-
-    @property
-    def _whole_log(self) -> Columns:
-        return _joined([part for _, part in self.files.read(self.task.whole(), "log", ["offset"])], ["offset"])
-
-    def sends(self, *names: str) -> Iterator[Columns]:
-        """Columns of all sends of the partition, of whatever outcome and offset; ``offset`` is one of them."""
-        for folder in PRODUCED:
-            for _, columns in self.files.read(self.task.whole(), folder, ["offset", *names]):
-                yield columns
-
-
-def _joined(parts: list[Columns], names: list[str]) -> Columns:
-    if len(parts) == 1:
-        return parts[0]
-    return {name: np.concatenate([part[name] for part in parts] or [np.empty(0, np.int64)]) for name in names}

@@ -66,6 +66,10 @@ class Task:
         """The same for the whole partition."""
         return replace(self, low=FIRST, high=LAST, parts=self.all)
 
+    def only(self, file: str) -> Task:
+        """The same for the files of one name alone, given without suffix."""
+        return replace(self, parts=tuple(part for part in self.parts if part[1] == f"{file}.parquet"))
+
     def of(self, folder: str) -> list[tuple[str, tuple[int, ...]]]:
         """The files of a folder, with their row groups."""
         return [(file, groups) for name, file, groups in self.parts if name == folder]

@@ -20,7 +20,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 def repeats(part: Part) -> None:
     """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again."""
-    rows = part.rows.in_turn(part.rows.finished & (part.finishes > 1)[part.at])
+    rows = part.rows.in_turn(part.refinished)
     if not len(rows):
         return
     rows = rows.take(np.lexsort((_since_ns(part, rows), rows.offset)))
@@ -107,7 +107,7 @@ def _excuse(part: Part, interval: Interval) -> str:
 
 def stale_effect(part: Part) -> None:
     """``stale-effect``: rows that were done after one whose interval was assigned later are looked at one by one."""
-    rows = part.rows.take(np.flatnonzero(part.rows.finished & (part.finishes > 1)[part.at]))
+    rows = part.rows.take(part.refinished)
     if not len(rows):
         return
     rows = rows.take(np.lexsort((rows.done_ns, rows.offset)))  # of equal ones the smaller incarnation stays first
@@ -154,7 +154,7 @@ def redelivery_loop(part: Part) -> None:
     often = part.deliveries > min(2, bounds.loop_deliveries)
     if not often.any():
         return
-    rows = part.rows.in_turn(often[part.at])
+    rows = part.rows.in_turn(np.flatnonzero(part.where.of(often)))
     begin = np.flatnonzero(np.diff(rows.offset, prepend=-2))
     end = np.append(begin[1:], len(rows)) - 1
     count, first, last = end - begin + 1, rows.delivered_ns[begin], rows.delivered_ns[end]

@@ -1,4 +1,4 @@
-"""Delivered records in arrays, their streams, and the places of their offsets. Pure."""
+"""Delivered records in arrays, and their streams. Pure."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import Columns
+from fencepost.checkers.kernel.columns import Piece, joined
 from fencepost.checkers.tables.rows import Window
 from fencepost.history import State
 
 Array = NDArray[Any]
-SPARSE = 8  # places per record from which ranks are cheaper
 
 
 class Stream(NamedTuple):
@@ -53,15 +52,19 @@ class Rows:
         """Some of the rows, in the order of ``index``."""
         return Rows(self.names, *(getattr(self, f.name)[index] for f in fields(self)[1:]))
 
-    def in_turn(self, which: Array) -> Rows:
-        """Some of the rows, in the order of (offset, delivered_ns, incarnation, ord)."""
-        index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
+    def in_turn(self, index: Array) -> Rows:
+        """The rows of an ascending index, in the order of (offset, delivered_ns, incarnation, ord)."""
         return self.take(index[np.lexsort((self.delivered_ns[index], self.offset[index]))])
 
     @cached_property
     def finished(self) -> Array:
         """Which are done or parked."""
         return np.asarray((self.state == State.DONE) | (self.state == State.PARKED))
+
+    @cached_property
+    def begun(self) -> Array:
+        """Which were begun."""
+        return np.asarray(self.begin_ns > 0)
 
     @cached_property
     def bounds(self) -> list[int]:
@@ -95,31 +98,21 @@ class Rows:
         )
 
 
-def concatenate(parts: Iterable[tuple[str, Columns]]) -> Rows:
-    """The rows of several files, each named by its incarnation."""
-    named = sorted(parts, key=lambda part: part[0])
-    names = tuple(name for name, _ in named)
-    columns = [_in_order(part) for _, part in named]
-    who = np.repeat(np.arange(len(names), dtype=np.int32), [len(part["ord"]) for part in columns])
-    return Rows(names, who, *(_joined([_column(part, f.name) for part in columns]) for f in fields(Rows)[2:]))
+def concatenate(pieces: Iterable[Piece]) -> Rows:
+    """The rows of several pieces, each named by its incarnation."""
+    named = sorted(pieces, key=lambda piece: piece.file)
+    lengths: dict[str, int] = {}
+    for piece in named:
+        lengths[piece.file] = lengths.get(piece.file, 0) + len(piece["ord"])
+    who = np.repeat(np.arange(len(lengths), dtype=np.int32), [*lengths.values()])
+    rows = Rows(tuple(lengths), who, *(joined([_column(piece, f.name) for piece in named]) for f in fields(Rows)[2:]))
+    falls = 1 + np.flatnonzero(rows.ord[1:] < rows.ord[:-1])
+    return rows.take(np.lexsort((rows.ord, who))) if {*falls.tolist()} - {*rows.bounds} else rows
 
 
-def _column(part: Columns, name: str) -> Array:
+def _column(piece: Piece, name: str) -> Array:
     """A column that was not read is zero everywhere, and takes no room."""
-    return part[name] if name in part else np.broadcast_to(np.int64(0), len(part["ord"]))
-
-
-def _in_order(part: Columns) -> Columns:
-    if (np.diff(part["ord"]) < 0).any():
-        order = np.argsort(part["ord"], kind="stable")
-        return {name: column[order] for name, column in part.items()}
-    return part
-
-
-def _joined(arrays: Sequence[Array]) -> Array:
-    if len(arrays) == 1:
-        return arrays[0]
-    return np.concatenate(arrays) if arrays else np.empty(0, np.int64)
+    return piece[name] if name in piece else np.broadcast_to(np.int64(0), len(piece["ord"]))
 
 
 def inside(begin_ns: Array, end_ns: Array, windows: Sequence[Window]) -> Array:
@@ -135,37 +128,3 @@ def of_streams(who: Array, interval: Array, ask: Callable[[int, int], int]) -> A
     """For each row what ``ask`` says of its incarnation and interval number; asked once for each two."""
     streams, of = np.unique(np.stack([who, interval]), axis=1, return_inverse=True)
     return np.array([ask(*stream) for stream in streams.T.tolist()], np.int64)[of.ravel()]
-
-
-class Places:
-    """Every offset that occurs has a *place*, ascending, so that "for each offset" is an array.
-
-    Where offsets are nearly dense a place is the offset minus the first one; where they are sparse it is a rank.
-    """
-
-    def __init__(self, columns: Sequence[Array]) -> None:
-        """The places of all offsets in ``columns``."""
-        columns = [column for column in columns if len(column)]
-        self._first = min((int(column.min()) for column in columns), default=0)
-        self._size = max((int(column.max()) for column in columns), default=-1) + 1 - self._first if columns else 0
-        self._ranked: Array | None = None
-        if self._size > SPARSE * (1024 + max((len(column) for column in columns), default=0)):
-            self._ranked = np.unique(np.concatenate(columns))
-            self._size = len(self._ranked)
-
-    def __len__(self) -> int:
-        return self._size
-
-    def at(self, offsets: Array) -> Array:
-        """The places of offsets that occur."""
-        return offsets - self._first if self._ranked is None else np.searchsorted(self._ranked, offsets)
-
-    def offsets(self, places: Array) -> Array:
-        """The offsets of places."""
-        return places + self._first if self._ranked is None else self._ranked[places]
-
-    def below(self, offset: int) -> int:
-        """How many places are below an offset, whether it occurs or not."""
-        if self._ranked is None:
-            return min(max(offset - self._first, 0), self._size)
-        return int(np.searchsorted(self._ranked, offset))

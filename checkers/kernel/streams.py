@@ -19,12 +19,9 @@ CAUSES = ("", "seek", "inside one poll")
 def streams(part: Part) -> None:
     """``rewind`` and ``poll-skip``: delivered not above, or not right after, what its interval delivered before."""
     rows = part.rows.by_interval
-    steps = np.diff(rows.offset)
+    jumps = rows.offset[1:] - rows.offset[:-1] != 1
     for stream in rows.streams:
-        if stream.interval < 0:
-            continue
-        odd = np.flatnonzero(steps[stream.begin : stream.end - 1] != 1)
-        if len(odd):
+        if stream.interval >= 0 and jumps[stream.begin : stream.end - 1].any():
             _stream(part, rows, stream)
 
 
@@ -42,22 +39,25 @@ def _stream(part: Part, rows: Rows, stream: Stream) -> None:
         ahead, low, high = ahead[jumped], low[jumped], high[jumped]
     if not len(ahead) and not len(back):
         return
-    later, lower = _inside(part.polled.by_interval.poll[stream.begin : stream.end], offset)
+    begin = stream.begin - rows.bounds[stream.who]
+    poll = part.polled(stream.who).by_interval.poll[begin : begin + len(offset)]
+    later, lower = _inside(poll, offset, np.append(ahead, back))
     times = delivered_ns[ahead - 1], delivered_ns[ahead]
     _put(part, rows, stream, "poll-skip", later[ahead], times, part.seen[low], part.seen[high - 1], high - low)
     times = delivered_ns[back], delivered_ns[back]
     _put(part, rows, stream, "rewind", lower[back], times, offset[back], offset[back], np.ones(len(back), np.int64))
 
 
-def _inside(poll: Array, offset: Array) -> tuple[Array, Array]:
-    """Which records of a stream come after another of their poll, and which are not above one of these."""
-    _, number = np.unique(poll, return_inverse=True)
-    _, rank = np.unique(offset, return_inverse=True)
+def _inside(poll: Array, offset: Array, odd: Array) -> tuple[Array, Array]:
+    """Which of the odd records come after another of their poll, and which are not above one of these."""
+    near = np.flatnonzero(np.isin(poll, poll[odd]))
+    _, number = np.unique(poll[near], return_inverse=True)
+    _, rank = np.unique(offset[near], return_inverse=True)
     order = np.argsort(number, kind="stable")
     height = number[order] * len(order) + rank[order]  # above every one of an earlier poll
-    later, lower = np.zeros(len(order), bool), np.zeros(len(order), bool)
-    later[order[1:]] = np.diff(number[order]) == 0
-    lower[order[1:]] = height[1:] <= np.maximum.accumulate(height)[:-1]
+    later, lower = np.zeros(len(poll), bool), np.zeros(len(poll), bool)
+    later[near[order[1:]]] = np.diff(number[order]) == 0
+    lower[near[order[1:]]] = height[1:] <= np.maximum.accumulate(height)[:-1]
     return later, lower
 
 
@@ -135,21 +135,19 @@ def _early(part: Part, rows: Rows, stream: Stream, assigned_ns: int) -> None:
 
 
 def _counters(part: Part, rows: Rows) -> None:
-    missing = np.diff(rows.ord, prepend=-1) - 1
     first = np.array(rows.bounds[:-1], np.int64)
-    first = first[first < len(rows)]
-    missing[first] = rows.ord[first]
-    odd = np.flatnonzero(missing)
-    if not len(odd):
-        return
-    before = np.where(np.isin(odd, first), 0, rows.delivered_ns[odd - 1])
+    odd = np.union1d(np.flatnonzero(rows.ord[1:] - rows.ord[:-1] != 1) + 1, first[first < len(rows)])
+    is_first = np.isin(odd, first)
+    missing = rows.ord[odd] - np.where(is_first, -1, rows.ord[odd - 1]) - 1
+    odd, is_first, missing = odd[missing != 0], is_first[missing != 0], missing[missing != 0]
+    before = np.where(is_first, 0, rows.delivered_ns[odd - 1])
     part.tallies.put_many(
         "history-incomplete",
         part.tp,
-        [rows.who[odd], missing[odd] > 0],
+        [rows.who[odd], missing > 0],
         lambda who, hole: Label((rows.names[who],), "hole" if hole else "twice"),
         first=rows.offset[odd],
         from_ns=before,
         to_ns=rows.delivered_ns[odd],
-        count=np.maximum(missing[odd], 1),
+        count=np.maximum(missing, 1),
     )

@@ -85,8 +85,8 @@ def _stop(part: Part, begin_ns: int, end_ns: int, bound_ns: int) -> Iterator[_St
 def _acknowledged_ns(part: Part) -> Array:
     """When each place was acknowledged, -1: never."""
     acked_ns = np.full(len(part.places), -1)
-    for sent in part.acknowledged("acked_ns"):
-        acked_ns[part.places.at(sent["offset"])] = sent["acked_ns"]
+    for sent, where in zip(part.sent, part.sent_where, strict=True):
+        where.put(acked_ns, sent["acked_ns"])
     return acked_ns
 
 

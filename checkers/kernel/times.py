@@ -31,7 +31,7 @@ class Span(NamedTuple):
 def processing_overlap(part: Part) -> None:
     """``processing-overlap``: only where spans of different incarnations meet are single records compared."""
     rows = part.rows.by_interval
-    worked = (rows.begin_ns > 0) & (rows.done_ns > 0)
+    worked = rows.begun & (rows.done_ns > 0)
     spans = list(_spans(rows, worked))
     if part.task.rules == "offsets":
         for span in spans:
@@ -171,18 +171,18 @@ def stale_work(part: Part) -> None:
 def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
     begin_ns, done_ns = rows.begin_ns[stream.begin : stream.end], rows.done_ns[stream.begin : stream.end]
     offset, name = rows.offset[stream.begin : stream.end], rows.names[stream.who]
-    begun = begin_ns > 0
+    begun = rows.begun[stream.begin : stream.end]
     late = np.zeros(len(begun), bool)
-    if interval.how in ("revoked", "lost"):
+    if interval.how in ("revoked", "lost") and begin_ns.max() > interval.given_up_end_ns:
         late = begun & (begin_ns > interval.given_up_end_ns)
         late[late] = ~part.possibly_owned(name, begin_ns[late], interval)
     owners, owner = part.owners.names, part.owners.at(begin_ns, begun)
     stale = begun & ~late & (owner != NOBODY) & (owner != part.owners.index.get(name, NOBODY))
-    to_ns = np.where(done_ns == 0, begin_ns, done_ns)
     for kind, which, label in (
         ("processing-after-revocation", late, lambda owner: Label((name,), interval.how)),
         ("stale-backlog", stale, lambda owner: Label((name, owners[owner]))),
     ):
+        which = np.flatnonzero(which)
         part.tallies.put_many(
             kind,
             part.tp,
@@ -190,5 +190,5 @@ def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
             label,
             first=offset[which],
             from_ns=begin_ns[which],
-            to_ns=to_ns[which],
+            to_ns=np.where(done_ns[which] == 0, begin_ns[which], done_ns[which]),
         )

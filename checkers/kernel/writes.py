@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,21 +19,42 @@ def landed(part: Part) -> None:
     A task that has only some offsets of its partition tells how often they do not, the least and the greatest, see
     ``seams``.
     """
-    for writer in _writers(part.log["writer"]):
-        mine = part.log["writer"] == writer
-        seq = part.log["seq"][mine]
-        falls = int(np.count_nonzero(seq[1:] <= seq[:-1]))
+    batches = _batches(part.log["writer"], part.log["seq"])
+    for writer in np.unique(batches.writer[batches.writer >= 0]).tolist():
+        mine = batches.take(batches.writer == writer)
+        falls = int(mine.falls.sum() + np.count_nonzero(mine.first[1:] <= mine.last[:-1]))
         if part.task.rules == "offsets":
             label = Label((f"producer-{writer}",), f"{part.task.low} {part.task.high}")
-            part.tallies.put("#sends", part.tp, label, Numbers(falls, int(seq.min()), int(seq.max())))
+            part.tallies.put("#sends", part.tp, label, Numbers(falls, int(mine.least.min()), int(mine.most.max())))
         elif falls:
-            _exact(part, writer, seq, part.log["offset"][mine])
+            which = part.log["writer"] == writer
+            _exact(part, writer, part.log["seq"][which], part.log["offset"][which])
 
 
-def _writers(writer: Array) -> list[int]:
-    """Our writers among those of some records; what one wrote lies together in batches."""
-    found = np.unique(np.append(writer[:1], writer[1:][writer[1:] != writer[:-1]]))
-    return [int(one) for one in found if one >= 0]
+class _Batches(NamedTuple):
+    """Records of one writer that lie together: how often their numbers do not ascend, and the ends of these."""
+
+    writer: Array
+    falls: Array
+    first: Array
+    last: Array
+    least: Array
+    most: Array
+
+    def take(self, which: Array) -> _Batches:
+        return _Batches(*(column[which] for column in self))
+
+
+def _batches(writer: Array, seq: Array) -> _Batches:
+    begin = np.append(0, np.flatnonzero(writer[1:] != writer[:-1]) + 1)[: len(writer)]
+    falls = np.flatnonzero(seq[1:] <= seq[:-1]) + 1
+    of = np.searchsorted(begin, falls, side="right") - 1
+    inside = np.bincount(of[begin[of] != falls], minlength=len(begin))
+    last = seq[np.append(begin[1:], len(seq)) - 1] if len(seq) else seq
+    least, most = seq[begin], last
+    if inside.any():
+        least, most = np.minimum.reduceat(seq, begin), np.maximum.reduceat(seq, begin)
+    return _Batches(writer[begin], inside, seq[begin], last, least, most)
 
 
 def _exact(part: Part, writer: int, seq: Array, offset: Array) -> None:
@@ -51,8 +72,8 @@ def _exact(part: Part, writer: int, seq: Array, offset: Array) -> None:
 def _sent_ns(part: Part, writer: int, wanted: Array) -> dict[int, int]:
     """When these calls of a writer were made, by number."""
     found: dict[int, int] = {}
-    for sends in part.sends("writer", "seq", "sent_ns"):
-        mine = np.flatnonzero((sends["writer"] == writer) & np.isin(sends["seq"], wanted))
+    for sends, near in part.whole.sends(wanted):
+        mine = near[sends["writer"][near] == writer]
         for number, at_ns in zip(sends["seq"][mine].tolist(), sends["sent_ns"][mine].tolist(), strict=True):
             found[number] = min(at_ns, found.get(number, at_ns))
     return found

@@ -63,6 +63,7 @@ SETTINGS = {
     # numpy's arrays come and go: kept by the allocator, they need no new pages from the kernel (a third of all time)
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": str(8 << 30),
+    "spark.executorEnv.ARROW_DEFAULT_MEMORY_POOL": "system",  # what numpy frees serves Arrow, and back
 }
 LOCAL_SETTINGS = {
     "spark.driver.host": "127.0.0.1",

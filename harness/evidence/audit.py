@@ -14,11 +14,10 @@ from typing import Any
 
 import confluent_kafka as ck
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from fencepost.clock import NS, now_ns
 from fencepost.errors import ClusterError, WaitTimeout
+from fencepost.evidence import columns
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition
 from fencepost_member import payload
@@ -26,9 +25,7 @@ from fencepost_member import payload
 FILE = "log/audit.parquet"
 SILENCE_S = 15.0  # no record and no end of a partition for so long: the audit gives up
 _BATCH = 10_000
-_ROWS = 1 << 20  # greatest row group
 _LAYOUT = np.dtype([("magic", "S4"), ("writer", "<u4"), ("seq", "<u8"), ("key", "<u8")])
-_SCHEMA = pa.schema([(name, getattr(pa, kind)()) for name, kind in LOG_COLUMNS.items()])
 # Large fetches, and no answer held back for more: the log is already there.
 _CONFIG = {
     "group.id": "fencepost-audit",  # the client wants one; it is never joined
@@ -65,15 +62,10 @@ def read(
         ClusterError: a partition cannot be read.
         WaitTimeout: the brokers fell silent before the end.
     """
-    path = into / FILE
-    path.parent.mkdir(parents=True, exist_ok=True)
     consumer = ck.Consumer({**_CONFIG, "bootstrap.servers": bootstrap})
     try:
         bounds = {tp: _bounds(consumer, tp) for tp in partitions}
-        with pq.ParquetWriter(
-            path, _SCHEMA, compression="zstd", compression_level=1, write_page_checksum=True
-        ) as writer:
-            _read_all(consumer, partitions, bounds, _Columns(writer))
+        columns.write(into / FILE, LOG_COLUMNS, _read_all(consumer, partitions, bounds))
     except ck.KafkaException as error:
         raise ClusterError(f"the audit cannot read the log: {error}") from error
     finally:
@@ -102,9 +94,9 @@ def _read_all(
     consumer: ck.Consumer,
     partitions: Mapping[TopicPartition, int],
     bounds: Mapping[TopicPartition, tuple[int, int]],
-    columns: _Columns,
-) -> None:
-    """Read until each partition told its end. What was appended behind the bounds is left out."""
+) -> Iterator[columns.Columns]:
+    """Row groups, until each partition told its end. What was appended behind the bounds is left out."""
+    read = _Unwritten()
     unread = {tp for tp, (start, end) in bounds.items() if start < end}
     consumer.assign([ck.TopicPartition(tp.topic, tp.partition, bounds[tp][0]) for tp in unread])
     heard_ns = now_ns()
@@ -120,8 +112,8 @@ def _read_all(
             if any(map(ck.Message.error, records)):
                 _end(records, tp, unread)
                 records = [m for m in records if not m.error()]
-            columns.add(partitions[tp], bounds[tp][1], records)
-    columns.flush()
+            yield from read.add(partitions[tp], bounds[tp][1], records)
+    yield from read.rest()
 
 
 def _runs(messages: list[ck.Message]) -> Iterator[list[ck.Message]]:
@@ -145,15 +137,14 @@ def _end(records: Iterable[ck.Message], tp: TopicPartition, unread: set[TopicPar
         unread.discard(tp)
 
 
-class _Columns:
-    """Collects the columns of each partition and writes them as row groups that never mix partitions."""
+class _Unwritten:
+    """Collects the columns of each partition until they are a row group, which never mixes partitions."""
 
-    def __init__(self, writer: pq.ParquetWriter) -> None:
-        self._writer = writer
-        self._parts: dict[int, list[dict[str, np.ndarray[Any, Any]]]] = {}
+    def __init__(self) -> None:
+        self._parts: dict[int, list[columns.Columns]] = {}
         self._rows: dict[int, int] = {}
 
-    def add(self, number: int, end: int, records: Sequence[ck.Message]) -> None:
+    def add(self, number: int, end: int, records: Sequence[ck.Message]) -> Iterator[columns.Columns]:
         """Take records of one partition, in the order of the log; those at or above ``end`` are not wanted."""
         if not records:
             return
@@ -165,25 +156,22 @@ class _Columns:
         wanted = int(np.searchsorted(offsets, end))
         self._parts.setdefault(number, []).append({name: column[:wanted] for name, column in part.items()})
         self._rows[number] = self._rows.get(number, 0) + wanted
-        if self._rows[number] >= _ROWS:
-            self._write(number)
+        if self._rows[number] >= columns.ROW_GROUP_ROWS:
+            yield self._joined(number)
 
-    def flush(self) -> None:
-        """Write what is left."""
+    def rest(self) -> Iterator[columns.Columns]:
+        """What is left."""
         for number in sorted(self._parts):
-            self._write(number)
+            if self._rows[number]:
+                yield self._joined(number)
 
-    def _write(self, number: int) -> None:
+    def _joined(self, number: int) -> columns.Columns:
         parts, rows = self._parts.pop(number), self._rows.pop(number)
-        if not rows:
-            return
-        columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
-        columns["tp"] = np.full(rows, number, np.int32)
-        table = pa.table([columns[name] for name in LOG_COLUMNS], schema=_SCHEMA)
-        self._writer.write_table(table, row_group_size=_ROWS)
+        joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+        return {**joined, "tp": np.full(rows, number, np.int32)}
 
 
-def decode(values: Sequence[bytes | None], key_of: Callable[[int], bytes | None]) -> dict[str, np.ndarray[Any, Any]]:
+def decode(values: Sequence[bytes | None], key_of: Callable[[int], bytes | None]) -> columns.Columns:
     """The columns key, writer and seq of records, as ``payload.unpack`` gives them; in bulk where they are ours.
 
     ``key_of`` gives the key bytes of the n-th record; it is asked for foreign records only.
@@ -191,11 +179,11 @@ def decode(values: Sequence[bytes | None], key_of: Callable[[int], bytes | None]
     size, blank = payload.SIZE, bytes(payload.SIZE)
     heads = b"".join([v[:size] if v is not None and len(v) >= size else blank for v in values])
     found = np.frombuffer(heads, _LAYOUT)
-    columns: dict[str, np.ndarray[Any, Any]] = {
+    decoded: columns.Columns = {
         "key": found["key"].astype(np.int64),
         "writer": found["writer"].astype(np.int32),
         "seq": found["seq"].astype(np.int64),
     }
     for n in np.flatnonzero(found["magic"] != payload.MAGIC).tolist():
-        columns["key"][n], columns["writer"][n], columns["seq"][n] = payload.unpack(key_of(n), values[n])
-    return columns
+        decoded["key"][n], decoded["writer"][n], decoded["seq"][n] = payload.unpack(key_of(n), values[n])
+    return decoded

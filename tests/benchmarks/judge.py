@@ -1,55 +1,58 @@
-"""How fast a run is judged, beside the plain decode of its files: ``python tests/benchmarks/judge.py [--records N]``.
+"""How fast a run is judged, beside rivals and the plain decode: ``python tests/benchmarks/judge.py [--records N]``.
 
-The decode is the limit: the columns that the judge needs, read by pyarrow with all its threads, and thrown away. All
-contestants read the same folder in turns; the median counts, the first turn is told apart. Peak memory is the resident
-set of the whole tree of processes in the first turn (shared pages counted more than once; the JVM is in all of them).
-At the end: how long a small run takes from the command line, and in a session that is warm.
+All contestants read the same files in turns, each in a process of its own; the median of the wall times counts, the
+first turn (cold code, new workers) is told apart. The rivals look for the judge's core findings only, and must find as
+many of each as the judge, which must find exactly what was planted. The decode is the limit: the columns that the judge
+needs, read by pyarrow on all cores and thrown away. ``--growth`` draws the judge's curve over the sizes up to
+``--records``. At the end: how long a small run takes from the command line, and in a session that is warm.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
+import os
+import shutil
 import statistics
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
+from collections import Counter
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
 from pathlib import Path
 
-import psutil
 import pyarrow.parquet as pq
-from synthetic import Shape, write
+import rival_duckdb
+import rival_polars
+import rival_spark
+import rivals
+import synthetic
+from contest import MEASURE, Contestant, Play, Turn
 
 from fencepost.checkers import judge
 from fencepost.checkers.facts import Bounds
-from fencepost.checkers.kernel.part import DELIVERED, LOG
+from fencepost.checkers.kernel.columns import DELIVERED, LOG, SENT
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
-from fencepost.clock import ticks
 from fencepost.model import Anomaly
 
 ROUNDS = 3
-LIMIT = "pyarrow, decode only"
-NEEDED = {"delivered": DELIVERED, "produced": ["offset", "writer", "seq", "outcome"], "log": LOG}
-Contestant = Callable[[Path], list[Anomaly] | None]
+NEEDED = {"delivered": DELIVERED, "produced": SENT, "log": LOG}
 
 
-def decode(run: Path) -> None:
-    """What no judge of these files can do without."""
-    for folder, columns in NEEDED.items():
-        for path in sorted((run / "history" / folder).glob("*.parquet")):
-            for _ in pq.ParquetFile(path).iter_batches(1 << 18, columns=columns, use_threads=True):
-                pass
+@cache
+def session() -> Spark:
+    """The one of this process."""
+    return Spark.start()
 
 
-def on_spark(spark: Spark, run: Path) -> list[Anomaly]:
+def on_spark(run: Path) -> list[Anomaly]:
     """The whole verdict's work: tables, tasks, kernel, sweep."""
-    return finder.find(run, load(run), Bounds(), spark)[0]
+    return finder.find(run, load(run), Bounds(), session())[0]
 
 
 def in_process(run: Path) -> list[Anomaly]:
@@ -57,60 +60,82 @@ def in_process(run: Path) -> list[Anomaly]:
     return finder.find_here(run, load(run), Bounds())[0]
 
 
-@contextmanager
-def peak_of_tree() -> Iterator[list[int]]:
-    """Puts the greatest resident bytes of this process and its descendants into the list."""
-    peak, over = [0], threading.Event()
+def decode(run: Path) -> None:
+    """What no judge of these files can do without, a row group at a time on each core."""
+    files = [(path, names) for name, names in NEEDED.items() for path in (run / "history" / name).glob("*.parquet")]
 
-    def watch() -> None:
-        me = psutil.Process()
-        for _ in ticks(0.05):
-            total = 0
-            for process in (me, *me.children(recursive=True)):
-                try:
-                    total += process.memory_info().rss
-                except psutil.NoSuchProcess:
-                    continue
-            peak[0] = max(peak[0], total)
-            if over.is_set():
-                return
+    def read(path: Path, names: list[str], number: int) -> None:
+        with pq.ParquetFile(path) as file:
+            file.read_row_group(number, columns=names, use_threads=False)
 
-    watcher = threading.Thread(target=watch)
-    watcher.start()
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        groups = [(path, names, n) for path, names in files for n in range(pq.read_metadata(path).num_row_groups)]
+        for done in [pool.submit(read, *group) for group in groups]:
+            done.result()
+
+
+OURS, LIMIT = "fencepost on Spark, all findings", "pyarrow, decode only"
+CONTESTANTS: dict[str, Play] = {
+    OURS: on_spark,
+    "its kernel alone, one core": in_process,
+    LIMIT: decode,
+    "DuckDB, core findings": rival_duckdb.judge,
+    "Polars, core findings": rival_polars.judge,
+    "plain Spark, core findings": rival_spark.judge,
+}
+
+
+def compare(run: Path, shape: synthetic.Shape, chosen: Iterable[str], arguments: argparse.Namespace) -> None:
+    """All contestants in turns; one that finds something else than was planted is an error."""
+    names = list(chosen)
+    limits = {"seconds": 60 * arguments.minutes, "memory": int(arguments.gib * 2**30)}
+    contestants = {name: Contestant(CONTESTANTS[name], **limits) for name in names}
+    turns: dict[str, list[Turn]] = {name: [] for name in names}
     try:
-        yield peak
+        for number in range(arguments.rounds):
+            for name in names:
+                if not any(turn.failed for turn in turns[name]):
+                    turns[name].append(contestants[name].turn(run, watched=number == 0))
+                    check(name, turns[name][-1], synthetic.planted(shape))
     finally:
-        over.set()
-        watcher.join()
-
-
-def compare(run: Path, shape: Shape, contestants: dict[str, Contestant], rounds: int) -> None:
-    """All contestants in turns; one that finds something else than the others is an error."""
-    seconds: dict[str, list[float]] = {name: [] for name in contestants}
-    peaks = dict.fromkeys(contestants, 0)
-    answers: list[list[Anomaly]] = []
-    for _ in range(rounds):
-        for name, contestant in contestants.items():
-            with peak_of_tree() as peak:
-                began = time.perf_counter()
-                found = contestant(run)
-                seconds[name].append(time.perf_counter() - began)
-            peaks[name] = peaks[name] or peak[0]
-            answers += [found] if found is not None else []
-    assert all(answer == answers[0] for answer in answers), "the contestants disagree"
+        for contestant in contestants.values():
+            contestant.end()
     size = sum(path.stat().st_size for path in (run / "history").rglob("*.parquet"))
-    print(f"{shape.records:,} delivered, produced and logged records each, {size / 1e6:.0f} MB of Parquet")
-    limit = statistics.median(seconds[LIMIT])
-    print(f"{'':34}{'median s':>9}{'first s':>9}{'M rows/s':>10}{'x decode':>10}{'peak GiB':>10}")
-    for name, times in seconds.items():
-        median = statistics.median(times)
-        rate = shape.records / median / 1e6
-        print(f"{name:34}{median:9.2f}{times[0]:9.2f}{rate:10.1f}{median / limit:10.1f}{peaks[name] / 2**30:10.2f}")
+    print(f"\n{shape.records:,} produced and logged records, and delivered ones; {size / 1e6:,.0f} MB of Parquet")
+    print(f"{'':34}{'median s':>9}{'first s':>9}{'CPU s':>8}{'M rows/s':>10}{'x decode':>10}{MEASURE + ' GiB':>10}")
+    limit = statistics.median(turn.seconds for turn in turns[LIMIT]) if LIMIT in turns else float("nan")
+    for name in names:
+        print(f"{name:34}{line(turns[name], shape.records, limit)}", flush=True)
 
 
-def small(runs: Path, spark: Spark, records: int) -> None:
+def check(name: str, turn: Turn, planted: dict[str, int]) -> None:
+    """Nobody is measured at doing less than told."""
+    if turn.failed or turn.answer is None:
+        return
+    if isinstance(turn.answer, list):
+        counts = Counter[str]()
+        for anomaly in turn.answer:
+            counts[anomaly.kind] += anomaly.count
+        assert counts == planted, f"{name} found {counts}, and planted was {planted}"
+    else:
+        expected = rivals.answer((kind, count) for kind, count in planted.items() if kind in rivals.KINDS)
+        assert turn.answer == expected, f"{name} found {turn.answer}, and planted was {expected}"
+
+
+def line(turns: list[Turn], records: int, limit: float) -> str:
+    """The figures of one contestant."""
+    failed = [turn.failed for turn in turns if turn.failed]
+    if failed:
+        return f"  {failed[0]}"
+    median = statistics.median(turn.seconds for turn in turns)
+    cpu_s = statistics.median(turn.cpu_s for turn in turns)
+    rate, peak = records / median / 1e6, max(turn.peak for turn in turns) / 2**30
+    return f"{median:9.2f}{turns[0].seconds:9.2f}{cpu_s:8.1f}{rate:10.1f}{median / limit:10.1f}{peak:10.2f}"
+
+
+def small(runs: Path, records: int) -> None:
     """A run as tests make them: from the command line, and in a warm session."""
-    run = write(runs, Shape(records=records, dirt=1))
+    run = synthetic.write(runs, synthetic.shape("uniform", records, dirt=1))
     cold = []
     for _ in range(ROUNDS):
         began = time.perf_counter()
@@ -119,9 +144,10 @@ def small(runs: Path, spark: Spark, records: int) -> None:
     warm = []
     for _ in range(2 * ROUNDS):
         began = time.perf_counter()
-        verdict = judge.judge(run, finder.finder(spark))
+        verdict = judge.judge(run, finder.finder(session()))
         warm.append(time.perf_counter() - began)
-    print(f"{records:,} records: {verdict.validity}")
+    session().stop()
+    print(f"\n{records:,} records: {verdict.validity}")
     print(f"  fencepost check, a new process   {statistics.median(cold):6.2f} s   of {_listed(cold)}")
     print(f"  verdict in a warm session        {statistics.median(warm):6.2f} s   of {_listed(warm)}")
 
@@ -130,30 +156,34 @@ def _listed(times: list[float]) -> str:
     return ", ".join(f"{seconds:.2f}" for seconds in times)
 
 
+def _sizes(arguments: argparse.Namespace) -> list[int]:
+    size = arguments.records
+    return [n for n in (10**power for power in range(5, 13)) if n < size and arguments.growth] + [size]
+
+
 def main() -> None:
     """Make the folders, judge them, print."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--records", type=int, default=10_000_000)
-    parser.add_argument("--small", type=int, default=100_000)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--records", type=lambda text: int(float(text)), default=10_000_000)
+    parser.add_argument("--shape", choices=synthetic.SHAPES, default="uniform")
+    parser.add_argument("--small", type=int, default=100_000, help="records of the small run; 0: none")
     parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--only", default="", help="contestants whose name has this word, and ours")
+    parser.add_argument("--growth", action="store_true", help="all sizes from 10^5 up to --records")
+    parser.add_argument("--minutes", type=float, default=10, help="a contestant that takes longer for a turn is ended")
+    parser.add_argument("--gib", type=float, default=12, help="and one that needs more memory")
     arguments = parser.parse_args()
-    began = time.perf_counter()
-    spark = Spark.start()
-    try:
-        spark.get()
-        print(f"session after {time.perf_counter() - began:.1f} s")
-        with tempfile.TemporaryDirectory(prefix="judge-benchmark-") as folder:
-            shape = Shape(records=arguments.records, partitions=24, members=6, dirt=3)
-            run = write(Path(folder), shape)
-            contestants: dict[str, Contestant] = {
-                "Spark, full verdict": partial(on_spark, spark),
-                LIMIT: decode,
-                "the kernel alone, one core": in_process,
-            }
-            compare(run, shape, contestants, arguments.rounds)
-            small(Path(folder), spark, arguments.small)
-    finally:
-        spark.stop()
+    chosen = [name for name in CONTESTANTS if not arguments.only or arguments.only.lower() in name.lower()]
+    with tempfile.TemporaryDirectory(prefix="judge-benchmark-") as folder:
+        for records in _sizes(arguments):
+            shape = synthetic.shape(arguments.shape, records, dirt=3)
+            began = time.perf_counter()
+            run = synthetic.write(Path(folder), shape)
+            print(json.dumps({"written_s": round(time.perf_counter() - began, 1), "planted": synthetic.planted(shape)}))
+            compare(run, shape, chosen, arguments)
+            shutil.rmtree(run)
+        if arguments.small:
+            small(Path(folder), arguments.small)
 
 
 if __name__ == "__main__":

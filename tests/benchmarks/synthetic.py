@@ -46,7 +46,6 @@ S, MS, US = 1_000_000_000, 1_000_000, 1_000
 STEP_NS = 50 * US  # from one record of the busiest partition to the next
 POLL_NS = 25 * MS
 WRITERS, BATCH = 4, 128
-LOG_GROUP_ROWS = 1 << 20
 BLUR_NS = 100 * US
 ALONE = 2_000_000  # records up to which one process is quicker than several
 # The turns of a partition in which ``dirt`` is planted. Even ones end by lost, odd ones by revoked.
@@ -294,10 +293,17 @@ def _content(shape: Shape, tp: int, index: Array) -> dict[str, Array]:
     return {
         "tp": np.full(len(index), tp, np.int32),
         "offset": shape.offsets(tp, index),
-        "key": (index * 2654435761 % 99_991) * shape.partitions + tp,
+        "key": _mixed(index) % 99_991 * shape.partitions + tp,
         "writer": (index // BATCH % WRITERS).astype(np.int32),
         "seq": index * shape.partitions + tp,
     }
+
+
+def _mixed(number: Array) -> Array:
+    """Numbers that look like chance, as keys and times do: what repeats would be stored and read too well."""
+    mixed = number.astype(np.uint64) * np.uint64(0x9E3779B97F4A7C15)
+    mixed = (mixed ^ (mixed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    return (mixed >> np.uint64(33)).astype(np.int64)
 
 
 def _write_produced(path: Path, shape: Shape, writer: int) -> None:
@@ -320,17 +326,17 @@ def _write_produced(path: Path, shape: Shape, writer: int) -> None:
 
 def _write_log(path: Path, shape: Shape) -> None:
     turns = Turns.of(shape)
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in LOG_COLUMNS.items()])
-    with pq.ParquetWriter(path, schema, compression="zstd", compression_level=1) as audit:
+
+    def groups() -> Iterator[columns.Columns]:
         for tp in range(shape.partitions):
             gone = turns.middle(tp, VANISH)
-            for cut in range(0, int(shape.each(tp)), LOG_GROUP_ROWS):
-                index = np.arange(cut, min(cut + LOG_GROUP_ROWS, int(shape.each(tp))))
+            for cut in range(0, int(shape.each(tp)), columns.ROW_GROUP_ROWS):
+                index = np.arange(cut, min(cut + columns.ROW_GROUP_ROWS, int(shape.each(tp))))
                 if shape.dirt:
                     index = index[(index < gone) | (index >= gone + 2 * shape.dirt)]
-                group = {**_content(shape, tp, index), "appended_ms": (turns.sent_from_ns + index * US) // MS}
-                rows = pa.table([group[name] for name in LOG_COLUMNS], schema=schema)
-                audit.write_table(rows, row_group_size=LOG_GROUP_ROWS)
+                yield {**_content(shape, tp, index), "appended_ms": (turns.sent_from_ns + index * US) // MS}
+
+    columns.write(path, LOG_COLUMNS, groups())
 
 
 def _stretches(turns: Turns, who: int, tp: int) -> Array:
@@ -382,7 +388,7 @@ def _delivered(turns: Turns, who: int, tp: int, order: Array, stretches: Array, 
     if turns.shape.dirt:
         phantom = turns.middle(tp, PHANTOM)
         content["seq"] += ((n == PHANTOM) & (index >= phantom) & (index < phantom + turns.shape.dirt)) << 40
-    jitter = (order + turns.shape.seed) * 7919 % 10_000
+    jitter = _mixed(order + turns.shape.seed) % 10_000
     return {
         **content,
         "interval": np.searchsorted(turns.mine(who, tp), n).astype(np.int32),

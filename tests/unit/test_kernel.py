@@ -16,9 +16,11 @@ from hypothesis import strategies as st
 
 from fencepost.checkers import kernel
 from fencepost.checkers.facts import Bounds
+from fencepost.checkers.kernel.columns import Piece
 from fencepost.checkers.kernel.judged import Judged
+from fencepost.checkers.kernel.places import Places
 from fencepost.checkers.kernel.ranges import FIRST, LAST, Group, cut, read_groups
-from fencepost.checkers.kernel.rows import Places, concatenate
+from fencepost.checkers.kernel.rows import concatenate
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _meet, meetings
 from fencepost.checkers.sightings import Sighting, gather
@@ -74,9 +76,12 @@ def test_places_are_the_ranks_of_offsets_in_order(offsets: list[int], bound: int
     assert len(places) <= 20_000  # sparse offsets take no room
 
 
+def piece(file: str, **columns: np.ndarray) -> Piece:
+    return Piece(file, lambda names: {name: columns[name] for name in names}, list(columns))
+
+
 def test_rows_come_in_the_order_of_incarnation_and_ord() -> None:
-    parts = [(name, {"ord": np.array([2, 0, 1]), "offset": np.array([7, 5, 6])}) for name in ("b", "a")]
-    rows = concatenate(parts)
+    rows = concatenate(piece(name, ord=np.array([2, 0, 1]), offset=np.array([7, 5, 6])) for name in ("b", "a"))
     assert rows.names == ("a", "b")
     assert rows.offset.tolist() == [5, 6, 7] * 2
     assert rows.key.tolist() == [0] * 6
@@ -84,7 +89,7 @@ def test_rows_come_in_the_order_of_incarnation_and_ord() -> None:
 
 def test_streams_are_told_apart_by_incarnation_and_interval() -> None:
     columns = {"ord": np.arange(4), "offset": np.arange(4), "interval": np.array([0, 1, 0, 1])}
-    rows = concatenate([("a", columns), ("b", columns)])
+    rows = concatenate([piece("a", **columns), piece("b", **columns)])
     found = [(rows.names[s.who], s.interval, rows.by_interval.ord[s.begin : s.end].tolist()) for s in rows.streams]
     assert found == [("a", 0, [0, 2]), ("a", 1, [1, 3]), ("b", 0, [0, 2]), ("b", 1, [1, 3])]
 

@@ -1,0 +1,102 @@
+"""The places of offsets, so that "for each offset" is an array, and how columns go there and back. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[Any]
+SPARSE = 8  # places per record from which ranks are cheaper
+SHORT = 512  # rows of a stretch below which they are cheaper one by one
+
+
+class Places:
+    """Every offset that occurs has a *place*, ascending, so that "for each offset" is an array.
+
+    Where offsets are nearly dense a place is the offset minus the first one; where they are sparse it is a rank.
+    """
+
+    def __init__(self, columns: Sequence[Array]) -> None:
+        """The places of all offsets in ``columns``."""
+        columns = [column for column in columns if len(column)]
+        self._first = min((int(column.min()) for column in columns), default=0)
+        self._size = max((int(column.max()) for column in columns), default=-1) + 1 - self._first if columns else 0
+        self._ranked: Array | None = None
+        if self._size > SPARSE * (1024 + max((len(column) for column in columns), default=0)):
+            self._ranked = np.unique(np.concatenate(columns))
+            self._size = len(self._ranked)
+
+    def __len__(self) -> int:
+        return self._size
+
+    def at(self, offsets: Array) -> Array:
+        """The places of offsets that occur."""
+        return offsets - self._first if self._ranked is None else np.searchsorted(self._ranked, offsets)
+
+    def offsets(self, places: Array) -> Array:
+        """The offsets of places."""
+        return places + self._first if self._ranked is None else self._ranked[places]
+
+    def below(self, offset: int) -> int:
+        """How many places are below an offset, whether it occurs or not."""
+        if self._ranked is None:
+            return min(max(offset - self._first, 0), self._size)
+        return int(np.searchsorted(self._ranked, offset))
+
+
+class Where:
+    """The places of some rows: how a column goes from rows to places and back.
+
+    Mostly rows are stretches of places that follow each other (a member's deliveries, the log), and columns go over as
+    slices, at the speed of memory; else one by one.
+    """
+
+    def __init__(self, at: Array, size: int) -> None:
+        """``at``: the place of each row; ``size``: how many places there are."""
+        self.at, self._size = at, size
+        edges = np.flatnonzero(at[1:] - at[:-1] != 1) + 1
+        few = len(edges) * SHORT < len(at)
+        self._stretches = list(pairwise([0, *edges.tolist(), len(at)])) if few else None
+        self.whole = few and len(at) == size and not len(edges)
+
+    def of(self, by_place: Array) -> Array:
+        """A column by place as one by row."""
+        if self.whole:
+            return by_place
+        if self._stretches is None:
+            return by_place[self.at]
+        firsts = ((begin, end, int(self.at[begin])) for begin, end in self._stretches)
+        return np.concatenate([by_place[first : first + end - begin] for begin, end, first in firsts])
+
+    def same(self, by_place: Array, column: Array) -> Array:
+        """Whether each row has the value of its place."""
+        found = np.empty(len(column), bool)
+        for rows, places in self._slices():
+            found[rows] = by_place[places] == column[rows]
+        return found
+
+    def put(self, by_place: Array, column: Array) -> None:
+        """A column by row into one by place. Of several rows in one place the last one stays."""
+        for rows, places in self._slices():
+            by_place[places] = column[rows]
+
+    def count(self) -> Array:
+        """How many rows each place has."""
+        if self._stretches is None:
+            return np.bincount(self.at, minlength=self._size)
+        counts = np.zeros(self._size, np.int32)
+        for _, places in self._slices():
+            counts[places] += 1
+        return counts
+
+    def _slices(self) -> Iterator[tuple[Any, Any]]:
+        """The rows and their places, piece by piece."""
+        if self._stretches is None:
+            yield slice(None), self.at
+        for begin, end in self._stretches or ():
+            first = int(self.at[begin])
+            yield slice(begin, end), slice(first, first + end - begin)

@@ -1,0 +1,150 @@
+"""What makes the kernel quick and must change nothing: lazy columns, constants, slices instead of indices, screens."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fencepost.checkers.kernel import columns as reading
+from fencepost.checkers.kernel.commits import _after
+from fencepost.checkers.kernel.places import SHORT, Where
+from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
+from fencepost.checkers.kernel.writes import _batches
+from fencepost.checkers.spark.jvm import SETTINGS
+from fencepost.evidence import columns
+from fencepost.history import PRODUCED_COLUMNS
+
+ROWS = 4 * SHORT
+
+
+def write(history: Path, *groups: dict[str, int]) -> Task:
+    """Row groups of ten sends each, with consecutive offsets and these constants; a task that wants all of them."""
+
+    def group(number: int, same: dict[str, int]) -> columns.Columns:
+        rising = {name: 10 * number + np.arange(10) for name in PRODUCED_COLUMNS}
+        return {**rising, **{name: np.full(10, value) for name, value in {"tp": 0, **same}.items()}}
+
+    found = [group(number, same) for number, same in enumerate(groups)]
+    columns.write(history / "produced" / "producer-0.parquet", PRODUCED_COLUMNS, found)
+    return Task(0, FIRST, LAST, parts=(("produced", "producer-0.parquet", tuple(range(len(groups)))),))
+
+
+def test_a_column_with_one_value_in_a_row_group_is_not_read_and_takes_no_room(tmp_path: Path) -> None:
+    task = write(tmp_path, {"writer": 7, "outcome": 0}, {"writer": 7})
+    with reading.Files(tmp_path) as files:
+        one, two = files.read(task, "produced", ["offset", "writer", "outcome"])
+    assert (one["writer"].strides, one["outcome"].strides, two["writer"].strides) == ((0,), (0,), (0,))
+    assert one["writer"].tolist() == [7] * 10
+    assert one["writer"].dtype == np.int32
+    assert two["outcome"].tolist() == list(range(10, 20))
+    both = reading.joined([one["writer"], two["writer"]])
+    assert both.tolist() == [7] * 20
+    assert both.strides == (0,)
+    assert reading.joined([one["outcome"], two["outcome"]]).tolist() == [0] * 10 + list(range(10, 20))
+    other = np.broadcast_to(np.int32(8), 3)
+    assert reading.joined([one["writer"], other]).tolist() == [7] * 10 + [8] * 3
+
+
+def test_a_column_that_was_not_read_is_read_when_it_is_asked_for_and_of_the_same_rows(tmp_path: Path) -> None:
+    task = write(tmp_path, {}, {})
+    part = Task(0, 5, 12, parts=task.parts)
+    with reading.Files(tmp_path) as files:
+        one, two = files.read(part, "produced", ["offset"])
+        assert "seq" not in one
+        assert (one["offset"].tolist(), two["offset"].tolist()) == ([5, 6, 7, 8, 9], [10, 11])
+        assert (one["seq"].tolist(), two["seq"].tolist()) == ([5, 6, 7, 8, 9], [10, 11])
+        few = one.where(one["offset"] % 2 == 0)
+        assert few["acked_ns"].tolist() == [6, 8]
+
+
+def test_row_groups_without_a_value_that_is_wanted_are_left_out(tmp_path: Path) -> None:
+    task = write(tmp_path, {}, {}, {})
+    with reading.Files(tmp_path) as files:
+        found = [piece["seq"][0] for piece in files.read(task, "produced", ["seq"], ("seq", 9, 12))]
+    assert found == [0, 10]
+
+
+def placed(kind: str) -> tuple[np.ndarray, int]:
+    """Places of rows, and how many places there are."""
+    rising = np.arange(ROWS)
+    chance = np.random.default_rng(1).integers(0, ROWS, ROWS)
+    return {
+        "whole": (rising, ROWS),
+        "one stretch": (rising + 5, ROWS + 9),
+        "stretches": (np.concatenate([rising[10:], rising[:20] + 5]), ROWS + 7),
+        "scattered": (chance, ROWS),
+        "none": (rising[:0], 3),
+    }[kind]
+
+
+@pytest.mark.parametrize("kind", ["whole", "one stretch", "stretches", "scattered", "none"])
+def test_columns_go_from_rows_to_places_and_back_as_by_index(kind: str) -> None:
+    at, size = placed(kind)
+    where, by_place, column = Where(at, size), np.arange(size) * 3, np.arange(len(at)) + 1
+    assert where.whole == (kind == "whole")
+    assert where.of(by_place).tolist() == by_place[at].tolist()
+    assert where.count().tolist() == np.bincount(at, minlength=size).tolist()
+    same = by_place[at] + (np.arange(len(at)) % 3 == 0)
+    assert where.same(by_place, same).tolist() == (by_place[at] == same).tolist()
+    put, expected = np.zeros(size, np.int64), np.zeros(size, np.int64)
+    where.put(put, column)
+    for place, value in zip(at.tolist(), column.tolist(), strict=True):
+        expected[place] = value
+    assert put.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_sends_after_a_commit_above_them_are_the_same_with_and_without_the_screen(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    offset = np.unique(chance.integers(0, 60, 30))
+    edges = np.unique(chance.integers(0, 70, chance.integers(0, 9)))
+    at_ns = np.append(np.sort(chance.integers(0, 100, len(edges))), np.iinfo(np.int64).max)
+    sent_ns = np.sort(chance.integers(0, 100, len(offset))) if seed % 2 else chance.integers(0, 100, len(offset))
+    sent_ns //= 1 + 3 * (seed % 4 == 0)
+    late = [n for n in range(len(offset)) if at_ns[np.searchsorted(edges, offset[n], side="right")] < sent_ns[n]]
+    assert _after(offset, sent_ns, edges, at_ns).tolist() == late
+    if len(offset) > 1:
+        turned = slice(None, None, -1)
+        assert sorted(_after(offset[turned], sent_ns[turned], edges, at_ns)) == [
+            len(offset) - 1 - n for n in late[::-1]
+        ]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_the_numbers_of_a_writer_are_told_by_its_batches_as_by_all_its_records(seed: int) -> None:
+    chance = np.random.default_rng(seed)
+    writer = np.repeat(chance.integers(-1, 3, 12), chance.integers(1, 4, 12))
+    seq = np.arange(len(writer)) if seed % 2 else chance.integers(0, 40, len(writer))
+    batches = _batches(writer, seq)
+    for one in set(writer.tolist()):
+        mine, all_ = batches.take(batches.writer == one), seq[writer == one]
+        falls = int(mine.falls.sum() + np.count_nonzero(mine.first[1:] <= mine.last[:-1]))
+        assert falls == np.count_nonzero(all_[1:] <= all_[:-1])
+        assert (mine.least.min(), mine.most.max()) == (all_.min(), all_.max()) or not falls
+        if not falls:
+            assert (mine.least.min(), mine.most.max()) == (all_[0], all_[-1])
+
+
+FAULTS = """
+import resource, numpy
+def work():
+    for _ in range(5):
+        columns = [numpy.ones(2_000_000) for _ in range(10)]
+work()
+before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+work()
+print(resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before)
+"""
+
+
+def test_a_worker_keeps_the_memory_that_its_tasks_free() -> None:
+    prefix = "spark.executorEnv."
+    worker = {name.removeprefix(prefix): value for name, value in SETTINGS.items() if name.startswith(prefix)}
+    command = [sys.executable, "-c", FAULTS]
+    faults = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True, env={**os.environ, **worker})
+    assert int(faults.stdout) < 1_000
