@@ -22,6 +22,8 @@ from fencepost.checkers.tables.reading import first_line
 Array = NDArray[Any]
 Columns = dict[str, Array]
 
+MANY = 1 << 16  # rows from which reading one column at a time costs nothing
+
 # What the rules need of each folder's records; the rest is read where it is asked for.
 LOG = ["offset", "key", "writer", "seq"]
 SENT = ["offset", "writer", "seq", "sent_ns", "outcome"]
@@ -38,22 +40,30 @@ class Piece(dict[str, Array]):
 
     Attributes:
         file: the name of its file, without the suffix.
+        names: the columns that are wanted for certain. Many rows are read a column at a time, so that whoever takes
+            them away one by one needs no room for all; few rows at once.
     """
 
-    def __init__(self, file: str, read: Callable[[Sequence[str]], Columns], names: Sequence[str]) -> None:
-        """``names``: what is read at once."""
-        super().__init__(read(names))
-        self.file, self._read = file, read
+    def __init__(self, file: str, read: Callable[[Sequence[str]], Columns], names: Sequence[str], rows: int) -> None:
+        """``read`` gives columns; ``rows``: how many there are, about."""
+        super().__init__(read(names) if rows < MANY else {})
+        self.file, self.names, self._read, self._about = file, names, read, rows
 
     def __missing__(self, name: str) -> Array:
         self.update(self._read([name]))
         return self[name]
 
+    def take(self, name: str) -> Array:
+        """A column, which is no longer kept."""
+        column = self[name]
+        del self[name]
+        return column
+
     def where(self, wanted: Array) -> Piece:
         """Some of the rows."""
         if wanted.all():
             return self
-        return Piece(self.file, lambda names: {name: self[name][wanted] for name in names}, list(self))
+        return Piece(self.file, lambda names: {name: self[name][wanted] for name in names}, self.names, self._about)
 
 
 class DamagedFile(Exception):  # noqa: N818
@@ -91,7 +101,8 @@ class Files:
             file = self._file(folder, name)
             if near and _apart(file, group, *near):
                 continue
-            piece = Piece(name.removesuffix(".parquet"), partial(_columns, self._path(folder, name), file, group), names)
+            rows, columns = file.metadata.row_group(group).num_rows, partial(_columns, self._path(folder, name), file, group)
+            piece = Piece(name.removesuffix(".parquet"), columns, names, rows)
             if folder != "unacked" and not _within(file, group, task):
                 piece = piece.where((piece["offset"] >= task.low) & (piece["offset"] < task.high))
                 if not len(piece["offset"]):
@@ -153,6 +164,15 @@ def joined(columns: Sequence[Array]) -> Array:
     if len(firsts) == 1 and not any(any(column.strides) for column in columns):
         return np.broadcast_to(columns[0][0], sum(map(len, columns)))
     return np.concatenate(columns) if columns else np.empty(0, np.int64)
+
+
+def among(column: Array, values: Array) -> Array:
+    """Which rows of a column have one of some values. Where it ascends, as most do, few rows are looked at."""
+    values = np.unique(values)
+    if len(values) * 64 > len(column) or (column[1:] < column[:-1]).any():
+        return np.flatnonzero(np.isin(column, values))
+    lows, highs = (np.searchsorted(column, values, side=side) for side in ("left", "right"))
+    return np.concatenate([np.arange(low, high) for low, high in zip(lows, highs, strict=True)])
 
 
 def _numpy(column: pa.ChunkedArray) -> Array:

@@ -51,12 +51,6 @@ def _start(part: Part, interval: Interval) -> int:
     return max(offset, *part.tables.committed_between(part.tp, interval.assigned_begin_ns, at_ns))
 
 
-def _first_delivered_ns(part: Part) -> Array:
-    first = np.full(len(part.places), NEVER, np.int64)
-    np.minimum.at(first, part.at, part.rows.delivered_ns)
-    return first
-
-
 def commit_before_send(part: Part) -> None:
     """``commit-beyond-end``: a record that was sent after a commit above it had been written."""
     commits = sorted(part.tables.accepted_of.get(part.tp, ()), key=lambda a: a.offset)
@@ -72,10 +66,11 @@ def commit_before_send(part: Part) -> None:
         return Label(people(part.tables.writer(commits[n])), "", part.tables.declared(part.tp, commits[n].at_ns))
 
     for sent, where in zip(part.sent, part.sent_where, strict=True):
-        places, late = where.at, _after(sent["offset"], sent["sent_ns"], edges, at_ns)
-        late = late[part.visible[places[late]]]
+        late = _after(sent["offset"], sent["sent_ns"], edges, at_ns)
+        late = late[part.visible[where.places(late)]]
         if len(late):
-            late = late[_first_delivered_ns(part)[places[late]] >= sent["sent_ns"][late]]
+            delivered_ns = part.earliest(part.rows.delivered_ns)[where.places(late)]
+            late = late[delivered_ns >= sent["sent_ns"][late]]
         offsets = sent["offset"][late]
         codes = who[np.searchsorted(edges, offsets, side="right")]
         begin_ns = np.array([commits[n].at_ns for n in codes.tolist()], np.int64)
@@ -141,7 +136,7 @@ def fenced_and_carried_on(part: Part) -> None:
         begun = rows.begun[mine] & (rows.begin_ns[mine] < back_ns(part.tables, fence))
         on = stream.begin + np.flatnonzero(begun & (rows.delivered_ns[mine] > late_ns))
         if len(on):
-            first = part.whole.polls(interval.incarnation, interval.number, late_ns).min()
+            first = part.whole.polls(rows, interval.incarnation, interval.number, late_ns).min()
             polled = part.polled(stream.who).by_interval
             on = on[polled.poll[on - rows.bounds[stream.who]] > first]
         hindered_ns, hindered_by = hindrance(part.tables, interval.incarnation, fence.end_ns)

@@ -134,7 +134,9 @@ def unseen(part: Part) -> None:
     last = np.zeros(len(missed), bool)
     theirs = np.flatnonzero(interval >= 0)
     if len(theirs):
-        last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i).max())
+        last_poll = of_streams(
+            who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows, rows.names[w], i).max()
+        )
         last[theirs] = part.polls(holder[theirs]) == last_poll
     act = part.tables.declared(part.tp, FOREVER)
 
@@ -169,15 +171,16 @@ def _holders(part: Part, missed: Array) -> tuple[Array, Array]:
     rows = part.rows
     wanted = np.zeros(len(part.places), bool)
     wanted[missed] = True
-    mine = np.flatnonzero(wanted[part.at])
+    mine = np.flatnonzero(part.where.of(wanted))
+    at = part.where.places(mine)
     lives = part.tables.lives
     died = np.array([name in lives and lives[name].how in ("killed", "crashed") for name in rows.names], bool)
     doubtful = (rows.state[mine] == State.BEGUN) & (died[rows.who[mine]] if len(mine) else False)
-    order = np.lexsort((-mine, rows.who[mine], rows.delivered_ns[mine], doubtful, part.at[mine]))
+    order = np.lexsort((-mine, rows.who[mine], rows.delivered_ns[mine], doubtful, at))
     holder = np.full(len(part.places), -1)
     in_doubt = np.zeros(len(part.places), bool)
-    holder[part.at[mine][order]] = mine[order]  # the last one of a place stays
-    in_doubt[part.at[mine][order]] = doubtful[order]
+    holder[at[order]] = mine[order]  # the last one of a place stays
+    in_doubt[at[order]] = doubtful[order]
     return holder[missed], in_doubt[missed]
 
 

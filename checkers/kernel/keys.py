@@ -36,7 +36,7 @@ def _first(part: Part, times: Array, which: Array) -> Array:
     index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
     index = index[np.argsort(times[index], kind="stable")][::-1]
     first = np.full(len(part.places), -1)
-    first[part.at[index]] = index  # the last one of a place stays: the smallest
+    first[part.where.places(index)] = index  # the last one of a place stays: the smallest
     return first
 
 

@@ -80,7 +80,7 @@ class Part:
     def log(self) -> Columns:
         """The visible records of the log, ascending; the rows of a file, and its files, may be in any order."""
         pieces = list(self.files.read(self.task, "log", LOG))
-        log = {name: joined([piece[name] for piece in pieces]) for name in LOG}
+        log = {name: joined([piece.take(name) for piece in pieces]) for name in LOG}
         if (log["offset"][1:] >= log["offset"][:-1]).all():
             return log
         order = np.argsort(log["offset"], kind="stable")
@@ -110,11 +110,6 @@ class Part:
     def places(self) -> Places:
         """The places of all offsets that occur."""
         return Places([self.log["offset"], self.rows.offset, *(sent["offset"] for sent in self.sent)])
-
-    @cached_property
-    def at(self) -> Array:
-        """The place of each row."""
-        return self.where.at
 
     @cached_property
     def where(self) -> Where:
@@ -149,30 +144,34 @@ class Part:
     def finishes(self) -> Array:
         """How often each place was finished."""
         finished = self.rows.finished
-        return self.deliveries if finished.all() else np.bincount(self.at[finished], minlength=len(self.places))
+        if finished.all():
+            return self.deliveries
+        return np.bincount(self.where.places(np.flatnonzero(finished)), minlength=len(self.places))
 
     @cached_property
     def refinished(self) -> Array:
         """The finished rows whose places were finished several times."""
         rows = self.again[self.rows.finished[self.again]]
-        return rows[self.finishes[self.at[rows]] > 1]
+        return rows[self.finishes[self.where.places(rows)] > 1]
 
     @cached_property
     def begun_ns(self) -> Array:
         """When each place was first begun; NEVER where it never was."""
-        return self._earliest(self.rows.begin_ns, self.rows.begun)
+        return self.earliest(self.rows.begin_ns, self.rows.begun)
 
     @cached_property
     def finished_ns(self) -> Array:
         """When each place was first finished; NEVER where it never was."""
-        return self._earliest(self.rows.done_ns, self.rows.finished)
+        return self.earliest(self.rows.done_ns, self.rows.finished)
 
-    def _earliest(self, times: Array, which: Array) -> Array:
+    def earliest(self, times: Array, which: Array | None = None) -> Array:
+        """For each place the least of a time of its rows (of those of ``which``); NEVER where it has none."""
         found = np.full(len(self.places), NEVER)
-        times = times if which.all() else np.where(which, times, NEVER)
+        times = times if which is None or which.all() else np.where(which, times, NEVER)
         self.where.put(found, times)
-        found[self.at[self.again]] = NEVER
-        np.minimum.at(found, self.at[self.again], times[self.again])
+        again = self.where.places(self.again)
+        found[again] = NEVER
+        np.minimum.at(found, again, times[self.again])
         return found
 
     def logged(self, name: str) -> Array:
@@ -225,7 +224,7 @@ class Part:
 
     def first_delivered(self, name: str, number: int) -> tuple[int, int] | None:
         """Offset and time of the first delivery of a whole stream, of which this task may have only a part."""
-        rows = self.whole.rows(name) if self.tp in self.judged.cut else self.rows.by_interval
+        rows = self.whole.rows(self.rows, name, number) if self.tp in self.judged.cut else self.rows.by_interval
         stream = rows.stream(name, number)
         return (int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])) if stream else None
 

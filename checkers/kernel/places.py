@@ -51,30 +51,38 @@ class Places:
 class Where:
     """The places of some rows: how a column goes from rows to places and back.
 
-    Mostly rows are stretches of places that follow each other (a member's deliveries, the log), and columns go over as
-    slices, at the speed of memory; else one by one.
+    Mostly rows are stretches of places that follow each other (a member's deliveries, the log): then columns go over as
+    slices, at the speed of memory, and the places themselves are not kept. Else they go one by one.
     """
 
     def __init__(self, at: Array, size: int) -> None:
         """``at``: the place of each row; ``size``: how many places there are."""
-        self.at, self._size = at, size
+        self._rows, self._size = len(at), size
         edges = np.flatnonzero(at[1:] - at[:-1] != 1) + 1
         few = len(edges) * SHORT < len(at)
-        self._stretches = list(pairwise([0, *edges.tolist(), len(at)])) if few else None
+        self._at = None if few else at
+        self._begins = np.append(0, edges) if few else edges[:0]  # of the stretches, and the places of these rows
+        self._firsts = at[self._begins]
         self.whole = few and len(at) == size and not len(edges)
+
+    def places(self, index: Array) -> Array:
+        """The places of a few rows."""
+        if self._at is not None:
+            return np.asarray(self._at[index])
+        stretch = np.searchsorted(self._begins, index, side="right") - 1
+        return np.asarray(self._firsts[stretch] + index - self._begins[stretch])
 
     def of(self, by_place: Array) -> Array:
         """A column by place as one by row."""
         if self.whole:
             return by_place
-        if self._stretches is None:
-            return by_place[self.at]
-        firsts = ((begin, end, int(self.at[begin])) for begin, end in self._stretches)
-        return np.concatenate([by_place[first : first + end - begin] for begin, end, first in firsts])
+        if self._at is not None:
+            return by_place[self._at]
+        return np.concatenate([by_place[places] for _, places in self._slices()])
 
     def same(self, by_place: Array, column: Array) -> Array:
         """Whether each row has the value of its place."""
-        found = np.empty(len(column), bool)
+        found = np.empty(self._rows, bool)
         for rows, places in self._slices():
             found[rows] = by_place[places] == column[rows]
         return found
@@ -86,8 +94,8 @@ class Where:
 
     def count(self) -> Array:
         """How many rows each place has."""
-        if self._stretches is None:
-            return np.bincount(self.at, minlength=self._size)
+        if self._at is not None:
+            return np.bincount(self._at, minlength=self._size)
         counts = np.zeros(self._size, np.int32)
         for _, places in self._slices():
             counts[places] += 1
@@ -95,8 +103,8 @@ class Where:
 
     def _slices(self) -> Iterator[tuple[Any, Any]]:
         """The rows and their places, piece by piece."""
-        if self._stretches is None:
-            yield slice(None), self.at
-        for begin, end in self._stretches or ():
-            first = int(self.at[begin])
+        if self._at is not None:
+            yield slice(None), self._at
+        edges = [*self._begins.tolist(), self._rows]
+        for (begin, end), first in zip(pairwise(edges), self._firsts.tolist(), strict=True):
             yield slice(begin, end), slice(first, first + end - begin)

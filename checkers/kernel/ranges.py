@@ -16,7 +16,7 @@ from fencepost.checkers.tables.reading import UNREADABLE, first_line, misfit
 from fencepost.checkers.tables.rows import Damage
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS
 
-WIDTH = 4_000_000  # records of one task: memory is some 150 bytes for each
+WIDTH = 4_500_000  # records of one task: memory is some 150 bytes for each, and a cut partition is read by a third more
 UNACKED = ".unacked.parquet"  # these have no offsets: every task of their partition gets all of them
 COLUMNS = {"delivered": DELIVERED_COLUMNS, "log": LOG_COLUMNS}
 COLUMNS |= dict.fromkeys(("produced", "unacked"), PRODUCED_COLUMNS)

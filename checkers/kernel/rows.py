@@ -89,30 +89,37 @@ class Rows:
     def _streams(self) -> Mapping[tuple[str, int], Stream]:
         return {(self.names[stream.who], stream.interval): stream for stream in self.streams}
 
-    @cached_property
+    @property
     def by_interval(self) -> Rows:
         """The rows in the order of (incarnation, interval, ord): themselves, unless a history is very odd."""
+        return self if self._sorted is None else self._sorted
+
+    @cached_property
+    def _sorted(self) -> Rows | None:
+        """None when they are in order: rows that hold themselves would keep their memory until it is looked for."""
         falls = 1 + np.flatnonzero(self.interval[1:] < self.interval[:-1])
-        return (
-            self.take(np.lexsort((self.ord, self.interval, self.who))) if {*falls.tolist()} - {*self.bounds} else self
-        )
+        in_order = not {*falls.tolist()} - {*self.bounds}
+        return None if in_order else self.take(np.lexsort((self.ord, self.interval, self.who)))
 
 
 def concatenate(pieces: Iterable[Piece]) -> Rows:
-    """The rows of several pieces, each named by its incarnation."""
+    """The rows of several pieces, each named by its incarnation. The pieces are used up, column by column.
+
+    A column that was not read is zero everywhere, and takes no room.
+    """
     named = sorted(pieces, key=lambda piece: piece.file)
-    lengths: dict[str, int] = {}
-    for piece in named:
-        lengths[piece.file] = lengths.get(piece.file, 0) + len(piece["ord"])
-    who = np.repeat(np.arange(len(lengths), dtype=np.int32), [*lengths.values()])
-    rows = Rows(tuple(lengths), who, *(joined([_column(piece, f.name) for piece in named]) for f in fields(Rows)[2:]))
+    lengths = [len(piece["ord"]) for piece in named]
+    names = tuple(dict.fromkeys(piece.file for piece in named))
+    who = np.repeat(np.array([names.index(piece.file) for piece in named], np.int32), lengths)
+    zeros = [np.broadcast_to(np.int64(0), length) for length in lengths]
+
+    def column(name: str) -> Array:
+        pairs = zip(named, zeros, strict=True)
+        return joined([piece.take(name) if name in piece.names else zero for piece, zero in pairs])
+
+    rows = Rows(names, who, *(column(field.name) for field in fields(Rows)[2:]))
     falls = 1 + np.flatnonzero(rows.ord[1:] < rows.ord[:-1])
     return rows.take(np.lexsort((rows.ord, who))) if {*falls.tolist()} - {*rows.bounds} else rows
-
-
-def _column(piece: Piece, name: str) -> Array:
-    """A column that was not read is zero everywhere, and takes no room."""
-    return piece[name] if name in piece else np.broadcast_to(np.int64(0), len(piece["ord"]))
 
 
 def inside(begin_ns: Array, end_ns: Array, windows: Sequence[Window]) -> Array:

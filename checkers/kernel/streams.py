@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.columns import among
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, Stream
 from fencepost.checkers.kernel.tallies import Label
@@ -50,7 +51,7 @@ def _stream(part: Part, rows: Rows, stream: Stream) -> None:
 
 def _inside(poll: Array, offset: Array, odd: Array) -> tuple[Array, Array]:
     """Which of the odd records come after another of their poll, and which are not above one of these."""
-    near = np.flatnonzero(np.isin(poll, poll[odd]))
+    near = among(poll, poll[odd])
     _, number = np.unique(poll[near], return_inverse=True)
     _, rank = np.unique(offset[near], return_inverse=True)
     order = np.argsort(number, kind="stable")

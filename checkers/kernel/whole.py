@@ -6,10 +6,9 @@ from collections.abc import Iterator
 from functools import cached_property
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import Files, Piece, joined
+from fencepost.checkers.kernel.columns import Files, Piece, among, joined
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.rows import Rows, concatenate
 
@@ -24,17 +23,24 @@ class Whole:
     def __init__(self, files: Files, task: Task) -> None:
         """``task``: the whole partition."""
         self._files, self._task = files, task
-        self._rows: dict[str, Rows] = {}
+        self._rows: dict[str, tuple[int, int, Rows]] = {}
 
-    def rows(self, name: str) -> Rows:
-        """The rows of an incarnation by interval, without contents and times of work."""
-        if name not in self._rows:
-            self._rows[name] = concatenate(self._files.read(self._task.only(name), "delivered", POLLS)).by_interval
-        return self._rows[name]
+    def rows(self, part: Rows, name: str, number: int) -> Rows:
+        """The rows by interval, without contents and times of work, of an incarnation: at least those of one interval.
 
-    def polls(self, name: str, number: int, after_ns: int = -1) -> Array:
+        Row groups are read that have this interval, or one of those of which the task has a ``part``.
+        """
+        low, high, rows = self._rows.get(name) or (*_span(part, name, number), None)
+        if rows is None or not low <= number <= high:
+            low, high = min(low, number), max(high, number)
+            pieces = self._files.read(self._task.only(name), "delivered", POLLS, ("interval", low, high))
+            rows = concatenate(pieces).by_interval
+            self._rows[name] = low, high, rows
+        return rows
+
+    def polls(self, part: Rows, name: str, number: int, after_ns: int = -1) -> Array:
         """The polls of a stream that returned after a moment."""
-        rows = self.rows(name)
+        rows = self.rows(part, name, number)
         stream = rows.stream(name, number)
         mine = slice(stream.begin, stream.end) if stream else slice(0)
         return rows.poll[mine][rows.delivered_ns[mine] > after_ns]
@@ -49,6 +55,11 @@ class Whole:
         span = ("seq", int(seq.min()), int(seq.max()))
         for folder in PRODUCED:
             for piece in self._files.read(self._task, folder, ["seq"], span):
-                near = np.flatnonzero(np.isin(piece["seq"], seq))
+                near = among(piece["seq"], seq)
                 if len(near):
                     yield piece, near
+
+
+def _span(part: Rows, name: str, number: int) -> tuple[int, int]:
+    known = [stream.interval for stream in part.streams if part.names[stream.who] == name]
+    return min([number, *known]), max([number, *known])

@@ -77,7 +77,7 @@ def test_places_are_the_ranks_of_offsets_in_order(offsets: list[int], bound: int
 
 
 def piece(file: str, **columns: np.ndarray) -> Piece:
-    return Piece(file, lambda names: {name: columns[name] for name in names}, list(columns))
+    return Piece(file, lambda names: {name: columns[name] for name in names}, list(columns), 0)
 
 
 def test_rows_come_in_the_order_of_incarnation_and_ord() -> None:
