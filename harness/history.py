@@ -13,7 +13,7 @@
       produced/<writer>.parquet              PRODUCED_COLUMNS of acknowledged records, likewise
       produced/<writer>.unacked.parquet      the same for fail and info: no offset is known (-1)
       seal.json                  what the seal found: per raw file its records, torn records, sentences about damage;
-                                 and the fingerprint of every file of JUDGED
+                                 and the fingerprint of every file of JUDGED; the digest of all this
       log/audit.parquet                      LOG_COLUMNS, what each partition really holds, likewise
       coordinator/requests.jsonl             what the brokers logged of the group's requests
       coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group

@@ -126,6 +126,11 @@ def part_of(name: str) -> str:
     return next((part for pattern, part in JUDGED.items() if PurePosixPath(name).match(pattern)), "run")
 
 
+def digest(value: dict[str, Any]) -> str:
+    """What tells a JSON object from another one: the SHA-256 of its fields in order."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
+
+
 def fingerprint(path: Path) -> str:
     """What tells a file from another one, and from itself in another state: its size and the SHA-256 of its content.
 

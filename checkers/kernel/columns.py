@@ -101,7 +101,10 @@ class Files:
             file = self._file(folder, name)
             if near and _apart(file, group, *near):
                 continue
-            rows, columns = file.metadata.row_group(group).num_rows, partial(_columns, self._path(folder, name), file, group)
+            rows, columns = (
+                file.metadata.row_group(group).num_rows,
+                partial(_columns, self._path(folder, name), file, group),
+            )
             piece = Piece(name.removesuffix(".parquet"), columns, names, rows)
             if folder != "unacked" and not _within(file, group, task):
                 piece = piece.where((piece["offset"] >= task.low) & (piece["offset"] < task.high))

@@ -44,7 +44,7 @@ class Reader:
 
         def read(path: Path) -> dict[str, Any]:
             value = _decoded(path.read_bytes())
-            version = value.get("format_version", FORMAT_VERSION) if isinstance(value, dict) else FORMAT_VERSION
+            version = value.pop("format_version", None) if isinstance(value, dict) else FORMAT_VERSION
             if version != FORMAT_VERSION:
                 raise ValueError(_OTHER_VERSION.format(version))
             found: dict[str, Any] = _shaped(value, shape)

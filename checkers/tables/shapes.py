@@ -169,11 +169,14 @@ class Partitions(TypedDict):
 
 class _Sealed(TypedDict):
     file: str
+    records: Int
+    torn: Int
     damage: list[str]
 
 
 class Seal(TypedDict, total=False):
-    """``seal.json``; without ``fingerprints`` it is an old one."""
+    """``seal.json``; without ``fingerprints`` and ``digest`` it is an old one."""
 
     files: Required[list[_Sealed]]
     fingerprints: dict[str, str]
+    digest: str

@@ -11,7 +11,7 @@ from typing import Any
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Damage, Life
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
-from fencepost.store import fingerprint, judged_files, part_of
+from fencepost.store import digest, fingerprint, judged_files, part_of
 
 SEAL = "history/seal.json"
 
@@ -58,6 +58,9 @@ def _check_seal(reader: Reader) -> None:
     from fencepost.checkers.tables.shapes import Seal
 
     said = reader.json("events", SEAL, Seal)
+    if said and ("digest" in said or "fingerprints" in said) and said.pop("digest", "") != digest(said):
+        reader.note("events", SEAL, "it is not as the seal wrote it")
+        said = {}
     if not said:  # then nobody knows what it found damaged
         unsaid = [damage for damage in reader.damage if damage.file == SEAL]
         reader.damage += [replace(damage, part=part) for part in ("delivered", "produced") for damage in unsaid]

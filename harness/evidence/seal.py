@@ -21,7 +21,7 @@ from fencepost.evidence import columns, event_table
 from fencepost.evidence.segment_reader import Segment, by_partition, read_segments, without_strangers
 from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
 from fencepost.model import TopicPartition
-from fencepost.store import RunFolder, fingerprint, judged_files
+from fencepost.store import RunFolder, digest, fingerprint, judged_files
 from fencepost_member.segments import DELIVERED
 
 REPORT = "history/seal.json"
@@ -84,7 +84,8 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         report = SealReport(tuple(files[name] for name in sorted(files)))
         new = set(judged_files(run)) - set(known) | {path.relative_to(run).as_posix() for path in written}
         fingerprints = {**known, **{name: fingerprint(run / name) for name in sorted(new)}}
-        folder.write_json(REPORT, {"files": [asdict(file) for file in report.files], "fingerprints": fingerprints})
+        said = {"files": [asdict(file) for file in report.files], "fingerprints": fingerprints}
+        folder.write_json(REPORT, {**said, "digest": digest(said)})
         _remove_well_sealed(folder, files)
     except OSError as error:
         reason = error.strerror or str(error)

@@ -50,7 +50,10 @@ def rewrite(path: Path, change: Callable[[list[Row]], list[Row]]) -> None:
 def without_fingerprints(run: Path) -> None:
     """As if it had been sealed by a version that took none."""
     if (said := run / "history" / "seal.json").exists():
-        rewrite(said, lambda rows: [{name: value for name, value in rows[0].items() if name != "fingerprints"}])
+        rewrite(
+            said,
+            lambda rows: [{name: value for name, value in rows[0].items() if name not in {"fingerprints", "digest"}}],
+        )
 
 
 def same(name: str, rows: list[Row]) -> Files:
