@@ -155,12 +155,13 @@ def check(
 ) -> None:
     """Judge an old run again."""
     from fencepost.checkers.spark.session import Spark
-    from fencepost.judging import judge
     from fencepost.store import RunFolder
 
     folder = RunFolder.open(run)
     names = tuple(name.strip() for name in only.split(",") if name.strip())
     with Spark.start(spark_master, remote=spark_remote) as spark:
+        from fencepost.judging import judge  # its imports take a while, and Spark does not wait for them
+
         verdict = judge(folder.path, spark, names)
         _show(verdict, folder.path, stored=not names)
     raise typer.Exit(OF_VALIDITY[verdict.validity])

@@ -55,9 +55,20 @@ Key = tuple[str, int, tuple[str, ...], str, str]
 class Tallies(dict[Key, Numbers]):
     """The tallies of one task, or of all."""
 
+    @classmethod
+    def sum(cls, parts: Iterable[Tallies]) -> Tallies:
+        """What several tasks found, added up."""
+        found = cls()
+        for part in parts:
+            for key, numbers in part.items():
+                found._add(key, numbers)
+        return found
+
     def put(self, kind: str, tp: int, label: Label = NOBODY, numbers: Numbers = ONE) -> None:
         """Add numbers to one tally."""
-        key = (kind, tp, *label)
+        self._add((kind, tp, *label), numbers)
+
+    def _add(self, key: Key, numbers: Numbers) -> None:
         self[key] = self[key] + numbers if key in self else numbers
 
     def put_sightings(self, sightings: Iterable[Sighting]) -> None:

@@ -15,7 +15,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-KEEP = 2  # archives of other environments; each has some 160 MB
+LOADED = "core"  # another name when sessions come to load other classes: the old archive would help them less
+KEEP = 2  # archives of other environments; each has some 70 MB
 SETTLED_S = 3.0
 LATE_S = 300.0
 
@@ -40,7 +41,7 @@ class Archive:
 
 def of(home: Path, java: str, version: str, jars: Path) -> Archive:
     """The archive in ``home`` for this ``java``, PySpark ``version`` and folder of ``jars``."""
-    key = hashlib.sha256(f"{java}\n{version}\n{jars}\n{jars.stat().st_mtime_ns}".encode()).hexdigest()[:16]
+    key = hashlib.sha256(f"{java}\n{version}\n{jars}\n{jars.stat().st_mtime_ns}\n{LOADED}".encode()).hexdigest()[:16]
     archive, claim = home / f"{key}.jsa", home / f"{key}.claim"
     try:
         home.mkdir(parents=True, exist_ok=True)

@@ -19,13 +19,10 @@ from contextlib import contextmanager, suppress
 from functools import cache as once
 from pathlib import Path
 from threading import Event, Thread
-from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
+from fencepost.checkers.spark.engines import Engine
 from fencepost.errors import ProvisionError
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 CONNECT_S = 5.0
 EXECUTOR_S = 90.0  # a busy cluster may let us wait; one that can never give what is asked says nothing
@@ -66,17 +63,10 @@ def reach(address: str) -> None:
     raise ProvisionError(f"no Spark answers at {address} ({'; '.join(said)}): is it started, and is this its address?")
 
 
-def elsewhere(session: SparkSession) -> bool:
-    """Whether the workers run where nobody has installed Fencepost."""
-    try:
-        return not str(session.sparkContext.master).startswith("local")
-    except Exception:  # a Connect client has no context
-        return True
-
-
-def ship(session: SparkSession) -> None:
-    """Give the executors of a session the very code that runs here. Nothing happens when they have it."""
-    session.addArtifacts(str(_archive()), pyfile=True)
+def ship(engine: Engine) -> None:
+    """Give the executors of a cluster the very code that runs here. Nothing happens when they have it."""
+    if engine.elsewhere:
+        engine.ship(_archive())
 
 
 @once
@@ -102,14 +92,14 @@ def _sources() -> dict[str, Path]:
 
 
 @contextmanager
-def explained(session: SparkSession) -> Iterator[None]:
+def explained(engine: Engine) -> Iterator[None]:
     """What a job within fails of is told as what to do; one that no executor takes does not wait for ever.
 
     Raises:
         ProvisionError: the executors lack something, or there are none.
     """
     over, nobody = Event(), Event()
-    Thread(target=_watch, args=(session, over, nobody), name="spark-watch", daemon=True).start()
+    Thread(target=_watch, args=(engine, over, nobody), name="spark-watch", daemon=True).start()
     try:
         yield
     except Exception as error:
@@ -133,11 +123,9 @@ def meaning_of(said: str) -> str:
     return ""
 
 
-def _watch(session: SparkSession, over: Event, nobody: Event) -> None:
-    """Cancel jobs as long as there is no executor; that the first one is not submitted yet, is no matter."""
-    while elsewhere(session) and not over.wait(EXECUTOR_S):
-        with suppress(Exception):  # a Connect client cannot know; its server has its own bounds
-            context = session.sparkContext
-            if context._jsc.sc().getExecutorMemoryStatus().size() < 2:  # the driver is one
+def _watch(engine: Engine, over: Event, nobody: Event) -> None:
+    """Look again and again: at first there may be no job yet that could be ended."""
+    while engine.elsewhere and not over.wait(EXECUTOR_S):
+        with suppress(Exception):  # the job ends in the meantime, or Spark itself
+            if engine.give_up_without_executors():
                 nobody.set()
-                context.cancelAllJobs()

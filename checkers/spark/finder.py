@@ -1,12 +1,13 @@
 """Finds the anomalies of a run on Spark: the same set as the oracle, at any size.
 
-The driver reads footers and small tables and cuts tasks; Spark performs them (``kernel``) and adds up what they found,
-in one job. Only where parts of a cut partition cannot be judged alone is there another. What looks at no record the
-driver does itself.
+The driver reads footers and small tables and cuts tasks; Spark performs them (``kernel``) in one job, and the driver
+adds up what they found. Only where parts of a cut partition cannot be judged alone is there another job. What looks at
+no record the driver does itself.
 """
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -22,14 +23,12 @@ from fencepost.model import Anomaly
 from fencepost.store import part_of
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
     from fencepost.checkers.kernel.judged import Judged
     from fencepost.checkers.kernel.tallies import Tallies
+    from fencepost.checkers.spark.engines import Engine
     from fencepost.checkers.spark.session import Spark
 
 COUNTED = ("acknowledged", "visible", "judged", "delivered", "begun", "finished")
-REMOTE_CORES = 16
 BUNDLES_EACH = 2  # for a core
 BUNDLE_ROWS = 12_000_000
 TASK_ROWS = 20_000  # what a task costs besides its rows
@@ -45,15 +44,14 @@ def find(run: Path, tables: Tables, bounds: Bounds, spark: Spark, width: int = W
     """Every anomaly in the history of ``run``, sorted, and how much was judged.
 
     Args:
-        spark: a started session handle; waited for here.
+        spark: where the records are read; waited for here.
         width: partitions of more records are cut.
 
     Raises:
         WaitTimeout, ProvisionError: there is no Spark.
     """
-    session = spark.get()
     history = (run / "history").resolve()
-    return _find(run, tables, bounds, width, partial(_on_spark, session, history))
+    return _find(run, tables, bounds, width, partial(_on_spark, spark.get(), history))
 
 
 def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> tuple[list[Anomaly], Facts]:
@@ -135,20 +133,28 @@ def _facts(tallies: Tallies, failed: Mapping[str, str], damage: tuple[Damage, ..
     return Facts(**counts, first_ns=first_ns, last_ns=last_ns, failed={**failed, **unjudged}, damage=damage)
 
 
-def _on_spark(session: SparkSession, history: Path, judged: Judged, tasks: Sequence[Task]) -> Tallies:
-    """Perform tasks as one Spark job."""
-    from fencepost.checkers.spark import executors, frames
+def _on_spark(engine: Engine, history: Path, judged: Judged, tasks: Sequence[Task]) -> Tallies:
+    """Perform tasks as one Spark job. One bundle of them is what a worker performs in one turn.
 
-    found = frames.judged(session, history, judged, _bundles(tasks, _cores(session)))
-    with executors.explained(session):
-        return frames.tallies_of(frames.added_up(found))
+    What goes to the workers are names of files and the small tables, once to each, and only tallies come back. A turn
+    unpacks no more of them than what its own tasks need to know of their partitions.
+    """
+    from fencepost.checkers import kernel
+    from fencepost.checkers.kernel.tallies import Tallies
+    from fencepost.checkers.spark import executors
 
+    bundles = _bundles(tasks, engine.cores)
+    common, rows_of_bundles = judged.apart([{task.tp for task in bundle} for bundle in bundles])
+    packed = [pickle.dumps(of_bundle) for of_bundle in zip(bundles, rows_of_bundles, strict=True)]
 
-def _cores(session: SparkSession) -> int:
-    try:
-        return session.sparkContext.defaultParallelism
-    except Exception:  # a Connect client has no context and cannot know
-        return REMOTE_CORES
+    def turn(number: int) -> Tallies:
+        if not history.is_dir():
+            raise FileNotFoundError(f"{executors.GONE} {history}")
+        bundle, rows = pickle.loads(packed[number])
+        return kernel.perform(history, common.together(rows), bundle)
+
+    with executors.explained(engine):
+        return Tallies.sum(engine.map(turn, len(bundles)))
 
 
 def _bundles(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
@@ -164,10 +170,10 @@ def _bundles(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
     return bundles
 
 
-def warm_up(session: SparkSession) -> None:
+def warm_up(engine: Engine) -> None:
     """Judge a history of nothing: classes are loaded and the workers run."""
     from fencepost.checkers.kernel.judged import Judged
 
     nowhere = Path()
-    tasks = [Task(tp, 0, 0) for tp in range(BUNDLES_EACH * _cores(session))]
-    _on_spark(session, nowhere, Judged(Tables(nowhere), Bounds(), {}), tasks)
+    tasks = [Task(tp, 0, 0) for tp in range(BUNDLES_EACH * engine.cores)]
+    _on_spark(engine, nowhere, Judged(Tables(nowhere), Bounds(), {}), tasks)

@@ -1,4 +1,4 @@
-"""The JVM behind a Spark session on this machine: its settings, its output, its working directory, and its end.
+"""The JVM of a Spark context on this machine: its settings, its output, its working directory, and its end.
 
 It ends when this process ends, however that happens (its standard input closes), and removes its files itself. What is
 left when this process is killed while the JVM starts, is removed by the next one.
@@ -24,7 +24,7 @@ from fencepost.checkers.spark.class_archive import Archive
 from fencepost.errors import ProvisionError
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark import SparkContext
 
 END_S = 20.0
 WORK = "spark-of-fencepost-"
@@ -41,24 +41,10 @@ rootLogger.level=error
 rootLogger.appenderRef.console.ref=console
 """
 
-# Small tables and small answers: what Spark does for large ones (adaptive plans, generated code, compression) costs
-# more than it gains here. The records themselves never pass through the JVM.
-QUERIES: Mapping[str, str] = {
-    "spark.sql.adaptive.enabled": "false",
-    "spark.sql.shuffle.partitions": "1",
-    "spark.sql.codegen.wholeStage": "false",
-    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.ansi.enabled": "true",
-    "spark.sql.autoBroadcastJoinThreshold": "-1",
-}
 SETTINGS = {
-    **QUERIES,
     "spark.app.name": "fencepost",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.sql.catalogImplementation": "in-memory",
-    "spark.shuffle.compress": "false",
     "spark.executorEnv.OPENBLAS_NUM_THREADS": "1",  # no threads before a fork, and none are needed
     # numpy's arrays come and go: kept by the allocator, they need no new pages from the kernel (a third of all time)
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": str(32 << 20),
@@ -74,7 +60,7 @@ LOCAL_SETTINGS = {
 
 
 class Jvm:
-    """One JVM with one Spark session."""
+    """One JVM with one Spark context."""
 
     def __init__(self, master: str) -> None:
         """Nothing is started yet."""
@@ -82,9 +68,10 @@ class Jvm:
         self._work, self._lock = make_work()
         self._log = tempfile.TemporaryFile()  # noqa: SIM115 - has no name, so nothing is left of it, whatever happens
         self._gateway: Any = None
+        self._context: SparkContext | None = None
         self._archive = Archive()
 
-    def session(self) -> SparkSession:
+    def start(self) -> SparkContext:
         """Start everything.
 
         Raises:
@@ -92,7 +79,6 @@ class Jvm:
         """
         from pyspark import SparkConf, SparkContext
         from pyspark.java_gateway import launch_gateway
-        from pyspark.sql import SparkSession
 
         (self._work / "log4j2.properties").write_text(LOG4J, encoding="utf-8")
         conf = SparkConf(loadDefaults=False).setMaster(self._master)
@@ -102,27 +88,26 @@ class Jvm:
         with _environment(self._variables()):
             try:
                 self._gateway = launch_gateway(conf, popen_kwargs=streams)  # type: ignore[no-untyped-call]
-                context = SparkContext(conf=conf, gateway=self._gateway)
+                context = self._context = SparkContext(conf=conf, gateway=self._gateway)
             except Exception as error:
                 self._log.seek(0)
                 said = self._log.read().decode(errors="replace").strip().splitlines()[-5:]
                 raise ProvisionError(f"{error}. The JVM said: {' / '.join(said) or 'nothing'}") from error
         for path in (self._work, self._work / "log4j2.properties"):
             context._jvm.java.io.File(str(path)).deleteOnExit()  # type: ignore[union-attr]
-        return SparkSession(context)
+        return context
 
-    def end(self, session: SparkSession | None, *, warm: bool) -> None:
+    def end(self, warm: bool) -> None:
         """End the JVM and remove its files. One that writes the class archive ends by itself, some seconds later.
 
         Args:
-            session: what ``session`` returned; None when it did not get that far.
             warm: it has done what sessions do, so that its classes are worth an archive.
         """
         from pyspark import SparkContext
 
-        if session is not None:
+        if self._context is not None:
             with suppress(Exception):
-                session.stop()
+                self._context.stop()
         if self._gateway is not None:
             process: subprocess.Popen[bytes] = self._gateway.proc
             with suppress(Exception):
@@ -151,13 +136,11 @@ class Jvm:
         return {"PYSPARK_PYTHON": sys.executable, "SPARK_LOCAL_IP": "127.0.0.1", "PYSPARK_SUBMIT_ARGS": None}
 
     def _settings(self) -> dict[str, str]:
-        work = self._work
         local = LOCAL_SETTINGS if self._local else {}
         return {
             **SETTINGS,
             **local,
-            "spark.local.dir": str(work),
-            "spark.sql.warehouse.dir": str(work / "warehouse"),
+            "spark.local.dir": str(self._work),
             "spark.driver.extraJavaOptions": " ".join(f'"{option}"' for option in self._java_options()),
         }
 

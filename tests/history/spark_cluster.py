@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
 
@@ -31,7 +32,7 @@ VARIABLES = {
 MASTER, WORKER = "org.apache.spark.deploy.master.Master", "org.apache.spark.deploy.worker.Worker"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
 CONNECT_PORT = r"Spark Connect server started at: \S*?:(\d+)"
-EXECUTOR = "CoarseGrainedExecutorBackend"
+EXECUTOR = "org.apache.spark.executor.CoarseGrainedExecutorBackend"
 
 
 def make_python(home: Path, *folders: Path) -> Path:
@@ -84,12 +85,12 @@ class SparkCluster:
         self._processes["connect"].terminate()
         wait_ended(self._processes["connect"], START_S)
 
-    def executor_of(self, worker: str) -> psutil.Process:
-        """The executor that a worker has started for the one application."""
+    def executor_of(self, worker: str, application: str) -> psutil.Process:
+        """The executor that a worker has started for an application. Those of earlier ones may need long to end."""
 
         def found() -> psutil.Process | None:
             living = [c for c in self._processes[worker].children() if c.status() != psutil.STATUS_ZOMBIE]
-            return next((child for child in living if EXECUTOR in " ".join(child.cmdline())), None)
+            return next((child for child in living if {EXECUTOR, application} <= {*child.cmdline()}), None)
 
         return eventually(found, START_S, f"the executor of {worker}", state=lambda: self._log(worker)[-LAST:])
 
@@ -97,8 +98,9 @@ class SparkCluster:
         """What the end of its machine does."""
         self.workers.remove(worker)
         process = self._processes[worker]
-        for victim in (*process.children(recursive=True), process):
-            victim.send_signal(signal.SIGKILL)
+        for victim in (process, *process.children(recursive=True)):  # it first, or it would start another executor
+            with suppress(psutil.NoSuchProcess):  # some end by themselves without it
+                victim.send_signal(signal.SIGKILL)
         wait_ended(process, START_S)
 
     def _spawn(self, name: str, program: str, *arguments: object) -> psutil.Popen:

@@ -16,6 +16,7 @@ from fencepost.checkers import oracle
 from fencepost.checkers.facts import Facts
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark import finder
+from fencepost.checkers.spark.engines import OnContext
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
 from fencepost.evidence.seal import seal
@@ -103,14 +104,10 @@ def test_any_parallelism_of_spark(
     tmp_path: Path, chaos_spark: Spark, monkeypatch: pytest.MonkeyPatch, bundles: int
 ) -> None:
     monkeypatch.setattr(finder, "BUNDLES_EACH", bundles)
-    monkeypatch.setattr(finder, "_cores", lambda session: 1)
-    chaos_spark.get().conf.set("spark.sql.shuffle.partitions", str(bundles))
-    try:
-        for seed in SEEDS[:2]:
-            run = random_histories.wild(tmp_path, seed)
-            assert finder.find(run, load(run), STRICT, chaos_spark, width=20) == agreed(run, STRICT)
-    finally:
-        chaos_spark.get().conf.unset("spark.sql.shuffle.partitions")
+    monkeypatch.setattr(OnContext, "cores", 1)
+    for seed in SEEDS[:2]:
+        run = random_histories.wild(tmp_path, seed)
+        assert finder.find(run, load(run), STRICT, chaos_spark, width=20) == agreed(run, STRICT)
 
 
 @pytest.mark.parametrize("capacity", [1, 4, 1_000])

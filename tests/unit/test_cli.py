@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -170,6 +172,23 @@ def test_spark_runs_where_it_is_told(
     shell(command, what, "--spark-master", "spark://host:7077")
     shell(command, what, "--spark-remote", "sc://host")
     assert acted.sparks == [("spark://host:7077", None), ("local[*]", "sc://host")]
+
+
+def test_spark_starts_before_what_judges_is_imported(tmp_path: Path) -> None:
+    folder = RunFolder.create(tmp_path, "demo", 1).path
+    script = f"""
+import sys
+from fencepost import cli
+from fencepost.checkers.spark.session import Spark
+
+def start(*_, **__):
+    sys.exit(", ".join({{"numpy", "pyarrow", "pyspark", "fencepost.judging"}} & set(sys.modules)) or "nothing")
+
+Spark.start = start
+cli.app(["check", {str(folder)!r}])
+"""
+    left = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert left.stderr.strip() == "nothing"
 
 
 def test_without_a_check_nothing_is_judged_and_spark_stays_away(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:
