@@ -48,7 +48,7 @@ def early_assignment(tables: Tables) -> Iterator[Sighting]:
     * or the callback returned more than 1 s after that, and no proven pause of its incarnation and no stall of the host
       meets the time between.
 
-    excuse ``zombie``: the coordinator's records show the former owner gone by then. members: the new owner, the former
+    excuse ``zombie``: the coordinator's records show the former owner gone by then. members: the former owner, the new
     one; times: from the assigned callback's begin to the revoked one's end.
     """
     for intervals in tables.intervals_by_tp.values():  # in the order of their begins
@@ -58,7 +58,7 @@ def early_assignment(tables: Tables) -> Iterator[Sighting]:
             for later in (i for i in intervals[first:last] if i.incarnation != former.incarnation):
                 if _committing(tables, former, later) or _slow(tables, former, later):
                     excuse = "zombie" if tables.removed(former, former.given_up_end_ns) else ""
-                    members = people(later.incarnation, former.incarnation)
+                    members = people(former.incarnation, later.incarnation)
                     times = (later.assigned_begin_ns, former.given_up_end_ns)
                     yield Sighting("early-assignment", later.tp, members, "", excuse, -1, *times)
 
@@ -93,7 +93,7 @@ def early_generation(tables: Tables) -> Iterator[Sighting]:
     before it was certainly written, that of the new one was not. Whose id was removed meanwhile was not waited for.
 
     One sighting for each such pair of callbacks without a partition in common (of one in common the rule above tells,
-    or ``assignment-overlap``). tp: the least that was assigned; members: the one it was assigned to, the late one;
+    or ``assignment-overlap``). tp: the least that was assigned; members: the late one, the one it was assigned to;
     times: from the assigned callback's begin to the revoked one's end.
     """
     held: dict[int, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
@@ -107,7 +107,7 @@ def early_generation(tables: Tables) -> Iterator[Sighting]:
                 new = next((i for i in its if i.assigned_begin_ns >= written_ns), None)
                 apart = not {i.tp for i in olds} & {i.tp for i in its}
                 if new and apart and (old := next((i for i in olds if _still_has(tables, i, new)), None)):
-                    members, times = people(later, former), (new.assigned_begin_ns, old.given_up_end_ns)
+                    members, times = people(former, later), (new.assigned_begin_ns, old.given_up_end_ns)
                     yield Sighting("early-assignment", new.tp, members, "generation", "", -1, *times)
 
 

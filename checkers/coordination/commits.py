@@ -25,9 +25,9 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
     """``commit-regression``: an accepted commit is below the one just before it in the coordinator's log.
 
     A deletion resets the baseline. cause ``own retry``: one incarnation wrote both and all up to one that is not below
-    the former, and nobody may have been told an offset of the partition below the former in between. members: its
-    writer, then the writer of the one before (nobody, where its writer is not known); offset: the new one; times: when
-    it was written; excuse: a declared act before it.
+    the former, and no incarnation may have been told one of these lower offsets meanwhile. members: its writer, then
+    the writer of the one before (nobody, where its writer is not known); offset: the new one; times: when it was
+    written; excuse: a declared act before it.
     """
     for tp, rows in tables.accepted_of.items():
         for n, (before, now) in enumerate(pairwise(rows), 1):
@@ -39,14 +39,17 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
 
 
 def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
-    """Whether the writer of the commit before number ``n`` came back to it ere anybody may have been told less."""
+    """Whether the writer of the commit before number ``n`` came back to it ere a member may have been told less."""
     before, by = rows[n - 1], tables.writer(rows[n - 1])
+    less: set[int] = set()  # when an answer was given is not known well; what it said is
     for commit in (rows[m] for m in range(n, len(rows))):
         if not by or tables.writer(commit) != by:
             return False
         if commit.offset >= before.offset:
             low = Window(rows[n].written.begin_ns, commit.written.end_ns)
-            return all(told.offset >= before.offset for told in tables.fetched_by_tp.meeting(before.tp, low))
+            fetched = tables.fetched_by_tp.meeting(before.tp, low)
+            return not any(told.offset in less and told.incarnation in tables.lives for told in fetched)
+        less.add(commit.offset)
     return False
 
 

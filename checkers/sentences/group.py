@@ -40,10 +40,10 @@ def _ledger(t: Telling) -> str:
 
 def _early(t: Telling) -> str:
     if t.a.cause:
-        late = f"while {t.other} was still giving up its partitions of the generation before"
-        return f"{t.who} was assigned {t.place}{_often(t)} {late}, {t.span}"
-    zombie = f"; {t.other} had been removed from the group" if t.a.excuse else ""
-    return f"{t.who} was assigned {t.place}{_often(t)} while {t.other} was still giving it up, {t.span}{zombie}"
+        late = f"{t.who} was still giving up its partitions of the generation before"
+        return f"{late} when {t.other} was assigned {t.place}{_often(t)}, {t.span}"
+    zombie = f"; {t.who} had been removed from the group" if t.a.excuse else ""
+    return f"{t.who} was still giving up {t.place} when {t.other} was assigned it{_often(t)}, {t.span}{zombie}"
 
 
 def _needless(t: Telling) -> str:

@@ -72,7 +72,10 @@ def a_retry_that_heals_itself(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, b = two(h)
     a.commit(6, 3.5)
     a.commit(5, 3.6)
-    b.fetches(5 if wrong else 6, 3.65)  # maybe in between; what the broker said tells
+    for told in (4, 5 if wrong else 6):  # maybe in between; what the broker said tells
+        b.fetches(told, 3.65)
+    b.fetches(5, 3.65)
+    h.requests[-1].update(client_id="somebody who looks on", member_id=None)
     a.commit(6, 3.7)
     rest(a, 6)
     return [("commit-regression", "" if wrong else "own retry", "", (A,), 5, 5, 1)]

@@ -180,7 +180,7 @@ def given_up_twice(h: HistoryBuilder, way: str) -> None:
 
 
 @case(
-    ("early-assignment", "", "", (B, A)),
+    ("early-assignment", "", "", (A, B)),
     "answered before",
     "removed=zombie",
     "lost",
@@ -200,7 +200,7 @@ def assigned_while_the_former_owner_still_commits(h: HistoryBuilder, way: str) -
     b.assigned(5.2)
 
 
-@case(("early-assignment", "", "", (B, A)), "soon after", "frozen", "host stood still", "same member", "after it")
+@case(("early-assignment", "", "", (A, B)), "soon after", "frozen", "host stood still", "same member", "after it")
 def assigned_long_before_the_former_owner_was_through(h: HistoryBuilder, way: str) -> None:
     a, b = members(h)
     a.assigned(1)
@@ -216,7 +216,7 @@ def assigned_long_before_the_former_owner_was_through(h: HistoryBuilder, way: st
 
 
 @case(
-    ("early-assignment", "generation", "", (B, A)),
+    ("early-assignment", "generation", "", (A, B)),
     *("given up before", "in its callback", "lost", "never given up", "removed", "not in the new one"),
     *("cooperative", "later", "of no known round", "assigned after it", "named too early", "of one partition"),
     forms=("classic",),
@@ -256,7 +256,7 @@ def two_of_a_generation(h: HistoryBuilder, way: str) -> None:
 
 
 @case(
-    ("early-assignment", "generation", "", (B, A)), "answered before", "through", forms=("classic",), protocol="eager"
+    ("early-assignment", "generation", "", (A, B)), "answered before", "through", forms=("classic",), protocol="eager"
 )
 def a_generation_begins_while_a_member_still_commits(h: HistoryBuilder, way: str) -> None:
     two_of_a_generation(h, way)
@@ -275,7 +275,7 @@ def test_a_generation_that_begins_long_before_a_callback_returned_is_early(tmp_p
     h.round(5, (a, [0]), (b, [1]), generation=2)
     a.revoked(5, took=took + 0.1, told=False)
     b.assigned(5.1, 1, told=False, generation=2)
-    early = [("early-assignment", "generation", "", (B, A))]
+    early = [("early-assignment", "generation", "", (A, B))]
     assert [t for t in told(h.seal()) if t[0] == "early-assignment"] == (early if took > 1 else [])
 
 
