@@ -22,7 +22,10 @@ LAYERS: dict[str, tuple[list[str], list[str]]] = {
     "pure": (PURE, [*PURE, "fencepost_member.outcomes"]),
     "base": (["catalogue", "clock", "__init__"], BASE),
     "faults": (["faults"], [*BASE, "evidence", "faults"]),
-    "workloads": (["workloads"], [*BASE, "checkers", "workloads"]),
+    "workloads": (
+        ["workloads"],
+        [*BASE, "checkers", "workloads", "fencepost_member.config", "fencepost_member.planted"],
+    ),
     "checkers": (["checkers"], [*BASE, "store", "clusters.cache", "clusters.provision", "checkers"]),
     "reports": (["reports"], [*BASE, "store", "reports"]),
     "effects": (EFFECTS, [*BASE, *EFFECTS, "fencepost_member"]),

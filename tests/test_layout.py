@@ -79,7 +79,7 @@ def loaded_by(*modules: str) -> set[str]:
         "print(*{name.split('.')[0] for name in set(sys.modules) - before})"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    return set(done.stdout.split()) - set(sys.stdlib_module_names) - {"fencepost"}
+    return set(done.stdout.split()) - set(sys.stdlib_module_names) - {"fencepost", "fencepost_member"}
 
 
 def test_what_pytest_and_scenarios_load_is_the_standard_library_alone() -> None:

@@ -1,46 +1,14 @@
-"""What a correct member does where one that is wrong on purpose may do something else, and when the latter does it."""
+"""What a correct member does where one that is wrong on purpose (``planted``) may do something else."""
 
 from __future__ import annotations
 
 import threading
-import time
 from functools import partial
 from typing import Any, Callable, Dict, Iterable, Optional
 
 from fencepost_member.commits import Commits, Work
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, rows
-
-EVERY_S = 1.0
-TIMES = 3  # wrong doings of a member's life, where the group is to recover from them
-ALWAYS = 1 << 62  # times
-
-
-class Turns:
-    """When a member is wrong: for the first time after one period, then one period after the last time.
-
-    Attributes:
-        left: how many times more.
-    """
-
-    def __init__(self, every_s: float, times: int = TIMES) -> None:
-        """The first period begins now; after ``times`` it is never wrong again."""
-        self._every_s, self.left = every_s, times
-        self._due_s = time.monotonic() + every_s
-
-    @property
-    def due(self) -> bool:
-        """Whether it is time."""
-        return self.left > 0 and time.monotonic() >= self._due_s
-
-    def put_off(self, by_s: float) -> None:
-        """Not before so long from now."""
-        self._due_s = max(self._due_s, time.monotonic() + by_s)
-
-    def taken(self) -> None:
-        """It was wrong just now."""
-        self._due_s = time.monotonic() + self._every_s
-        self.left -= 1
 
 
 class Correct:

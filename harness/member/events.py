@@ -32,10 +32,10 @@ class EventLog:
 
     def __init__(self, path: Any, actor: str) -> None:
         """The file is created when it is not there, and appended to when it is."""
-        self.actor = actor
+        self.actor, self.folder = actor, Path(path).parent
         self._ids = itertools.count(1)
         self._open: Dict[int, Dict[str, Any]] = {}
-        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        self.folder.mkdir(parents=True, exist_ok=True)
         self._fd = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
 
     def begin(self, kind: str, **fields: Any) -> int:

@@ -18,13 +18,12 @@ from typing import Any, Callable, Dict, List
 from fencepost_member import adapters, outcomes
 from fencepost_member.adapters import Record
 from fencepost_member.commits import POLICIES, Commits, Work, by_answer
-from fencepost_member.config import MemberConfig, Numbers
+from fencepost_member.config import ConfigError, MemberConfig, Numbers
 from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, names, places
 from fencepost_member.payload import unpack
-from fencepost_member.planted import BUGS
-from fencepost_member.planted_callbacks import CLIENTS
+from fencepost_member.planted import BUGS, CLIENTS, NAMES
 from fencepost_member.recorder import MemberLane
 
 POLL_S = 0.1
@@ -36,11 +35,13 @@ class Member:
     """One life of a member. Satisfies ``adapters.Listener``."""
 
     def __init__(self, config: MemberConfig, lane: MemberLane, events: EventLog, stop: threading.Event) -> None:
-        """Connects the client. Raises ConfigError when it refuses its settings."""
+        """Connects the client. Raises ConfigError when it refuses its settings, or nobody knows the planted bug."""
         self._config, self._lane, self._events, self._stop = config, lane, events, stop
         self._numbers = Numbers(config.topics)
         self._ownership = Ownership()
         bug = config.loop.planted_bug
+        if bug and bug not in NAMES:
+            raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(NAMES)))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
         self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._ownership)
         commits = Commits(self._adapter, events, self._bug.offsets)

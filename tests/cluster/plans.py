@@ -52,13 +52,20 @@ CALM = replace(
     min_records=8_000,
 )
 
+# Who takes over what a member had, or has it again, is at work on it soon.
+RECOVERS = replace(
+    MOVES,
+    name="a member comes back",
+    promises=(*PROMISES[:3], Progress(within_s=30, recovers_within_s=6), Commits()),
+)
+
 # One member stands still for long, but not for so long that it is put out of the group: nobody else has to stop.
 FROZEN = replace(
     CALM,
     name="a member is frozen for a while",
     group=Group(members=3, config={**SESSION, "session.timeout.ms": 30_000}),
-    schedule=[at(0.5, Pause(), member(0), heal_after=10)],
-    promises=(*PROMISES[:3], Progress(within_s=6, recovers_within_s=3), Commits()),
+    schedule=[at(0.5, Pause(), member(0), heal_after=14)],
+    promises=(*PROMISES[:3], Progress(within_s=6), Commits()),
     min_records=3_000,
 )
 

@@ -36,8 +36,7 @@ def each(subjects, days=DAYS, protocols=lambda subject: PROTOCOLS):
     """Every subject with every protocol; all but those of this day are slow."""
     pairs = [(subject, protocol) for subject in subjects for protocol in protocols(subject)]
     today = date.today().toordinal() % days
-    by_night = {name for name, bug in BUGS.items() if bug.by_night}
-    slow = [[pytest.mark.slow] if n % days != today or pairs[n][0] in by_night else [] for n in range(len(pairs))]
+    slow = [[pytest.mark.slow] if n % days != today else [] for n in range(len(pairs))]
     return [pytest.param(*pair, marks=marks) for pair, marks in zip(pairs, slow, strict=True)]
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost_member import commits, correct, planted, planted_commits
+from fencepost_member import commits
 from fencepost_member.commits import AfterProcessing, BeforeProcessing, Commits
 from fencepost_member.config import LoopConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.ownership import Ownership
+from fencepost_member.planted import commits as wrong_commits
+from fencepost_member.planted import records, turns
 
 A, B = ("orders", 0), ("orders", 1)
 
@@ -27,6 +29,19 @@ class Answers:
 
     def identity(self):
         return "member-id", 7
+
+
+@pytest.fixture
+def harness(tmp_path):
+    log = EventLog(tmp_path / "harness.jsonl", "harness")
+    yield log
+    log.close()
+
+
+@pytest.fixture
+def warm(harness):
+    """The run's warm-up is over, and the first time to be wrong has come."""
+    harness.begin("phase", detail={"name": "chaos"})
 
 
 @pytest.fixture
@@ -129,64 +144,79 @@ def test_at_most_once_has_nothing_to_do_with_records_it_does_not_own(log):
 
 
 def test_out_of_order_processes_a_poll_back_to_front(log):
-    assert planted.OutOfOrder(None, log, Ownership()).arrange([(0, A, 1), (1, A, 2)]) == [(1, A, 2), (0, A, 1)]
+    assert records.OutOfOrder(None, log, Ownership()).arrange([(0, A, 1), (1, A, 2)]) == [(1, A, 2), (0, A, 1)]
 
 
 def test_a_stale_backlog_goes_on_with_what_was_given_up_but_not_with_what_came_back(log, monkeypatch):
-    monkeypatch.setattr(planted, "BACKLOG_S", 0)
-    monkeypatch.setattr(planted, "STALE_AFTER_S", 0)
-    ownership = Ownership()
+    monkeypatch.setattr(records, "BACKLOG_S", 60)
+    ownership, adapter, committed = Ownership(), Answers(), {A: 1, B: 1}
+    adapter.committed = lambda partitions: committed
     ownership.take([A, B])
-    backlog = planted.StaleBacklog(None, log, ownership)
-    monkeypatch.setattr(planted, "BACKLOG_S", 60)
+    backlog = records.StaleBacklog(adapter, log, ownership)
     assert backlog.arrange([(0, A, 1), (1, B, 1)]) == []
     ownership.give_up([A, B])
     ownership.take([B])
-    monkeypatch.setattr(planted, "BACKLOG_S", 0)
+    monkeypatch.setattr(records, "BACKLOG_S", 0)
+    assert backlog.arrange([]) == []  # nobody has come past it yet
+    committed.update({A: 2, B: 2})
     assert backlog.arrange([]) == [(0, A, 1)]
     assert backlog.arrange([(2, B, 2)]) == [(2, B, 2)]
 
 
 def test_off_by_one_commits_the_last_offset_and_says_so(log):
     adapter = Answers()
-    bug = planted_commits.OffByOne(adapter, log, Ownership())
+    bug = wrong_commits.OffByOne(adapter, log, Ownership())
     Commits(adapter, log, bug.offsets).commit({A: 5}, "sync")
     assert adapter.asked == [{A: 4}]
     assert log.found()[0]["partitions"] == [["orders", 0, 4]]
 
 
-def test_commit_ahead_commits_a_poll_that_it_goes_on_to_process(log, monkeypatch):
-    monkeypatch.setattr(planted_commits, "EVERY_S", 0)
+def test_nobody_is_wrong_before_the_warm_up_is_over(harness, log):
+    wrong = turns.Turns(log.folder, 0, 1)
+    harness.begin("phase", detail={"name": "warm-up"})
+    assert not wrong.due
+    harness.begin("phase", detail={"name": "chaos"})
+    assert wrong.due
+    wrong.taken()
+    assert not wrong.due
+    assert not turns.Turns(log.folder, 60).due
+
+
+def test_commit_ahead_commits_a_poll_that_it_goes_on_to_process(warm, log, monkeypatch):
+    monkeypatch.setattr(wrong_commits, "EVERY_S", 0)
     ownership, adapter = Ownership(), Answers()
     ownership.take([A])
     work = [(0, A, 4), (1, A, 5), (2, B, 9)]
-    assert planted_commits.CommitAhead(adapter, log, ownership).arrange(work) == work
+    assert wrong_commits.CommitAhead(adapter, log, ownership).arrange(work) == work
     assert adapter.asked == [{A: 5}]
 
 
-def test_a_foreign_commit_is_of_a_partition_that_was_never_owned(log, monkeypatch):
-    monkeypatch.setattr(planted_commits, "EVERY_S", 0)
+def test_a_foreign_commit_is_of_a_partition_that_was_never_owned(warm, log, monkeypatch):
+    monkeypatch.setattr(wrong_commits, "EVERY_S", 0)
     ownership, adapter = Ownership(), Answers()
     adapter.partitions = lambda topics: [A, B]
     ownership.take([A])
-    bug = planted_commits.ForeignCommit(adapter, log, ownership)
+    bug = wrong_commits.ForeignCommit(adapter, log, ownership)
     for _ in range(5):
         bug.arrange([(0, A, 1)])
-    assert adapter.asked == [{B: 0}] * correct.TIMES
+    assert adapter.asked == [{B: 0}] * turns.TIMES
     ownership.take([B])
-    assert planted_commits.ForeignCommit(adapter, log, ownership).arrange([(0, A, 1)])
-    assert len(adapter.asked) == correct.TIMES
+    assert wrong_commits.ForeignCommit(adapter, log, ownership).arrange([(0, A, 1)])
+    assert len(adapter.asked) == turns.TIMES
 
 
-def test_a_late_commit_is_of_a_partition_that_was_given_up(log, monkeypatch):
-    monkeypatch.setattr(planted_commits, "EVERY_S", 0)
-    monkeypatch.setattr(planted_commits, "LATE_S", 0)
-    ownership, adapter = Ownership(), Answers()
+def test_a_late_commit_is_of_a_partition_that_was_given_up(warm, log, monkeypatch):
+    monkeypatch.setattr(wrong_commits, "EVERY_S", 0)
+    ownership, adapter, committed = Ownership(), Answers(), {A: 7, B: 9}
+    adapter.committed = lambda partitions: committed
     ownership.take([A, B])
-    bug = planted_commits.LateCommit(adapter, log, ownership)
+    bug = wrong_commits.LateCommit(adapter, log, ownership)
     bug.arrange([(0, A, 7), (1, B, 3)])
     assert adapter.asked == []
     ownership.give_up([A])
+    bug.arrange([(2, B, 4)])
+    assert adapter.asked == []  # nobody has come past it yet
+    committed[A] = 8
     bug.arrange([(2, B, 4)])
     assert adapter.asked == [{A: 7}]
     ownership.take([A])
@@ -198,6 +228,6 @@ def test_a_wrong_start_is_a_little_below_the_committed_offset_and_recorded(log):
     adapter, begun = Answers(), []
     adapter.committed = lambda partitions: {A: 25, B: 5}
     adapter.start_at = begun.append
-    planted_commits.WrongStart(adapter, log, Ownership()).assigned([A, B])
+    wrong_commits.WrongStart(adapter, log, Ownership()).assigned([A, B])
     assert begun == [{A: 15}]
     assert [(e["kind"], e["partitions"]) for e in log.found()] == [("seek", [["orders", 0, 15]])]

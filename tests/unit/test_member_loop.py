@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from fencepost_member import adapters
-from fencepost_member.config import MemberConfig
+from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.loop import Member
 from fencepost_member.recorder import Recorder
@@ -52,3 +52,11 @@ def test_polls_that_are_more_than_a_second_apart_are_an_event(tmp_path, monkeypa
     assert Member(config, lane, events, stop).run() == ""
     told = [e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "poll-gap"]
     assert [(e["begin_ns"], e["end_ns"]) for e in told] == gaps
+
+
+def test_a_bug_that_nobody_knows_is_refused(tmp_path):
+    loop = LoopConfig(planted_bug="sleepy")
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
+    lane, events = Recorder(tmp_path, "member-0.1").lane(), EventLog(tmp_path / "events.jsonl", "member-0.1")
+    with pytest.raises(ConfigError, match="planted_bug is 'sleepy', it must be one of seek-back, "):
+        Member(config, lane, events, threading.Event())

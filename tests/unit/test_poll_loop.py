@@ -7,9 +7,8 @@ from dataclasses import fields
 import pytest
 
 from fencepost.errors import ScenarioError
-from fencepost.workloads import PollLoop, poll_loop
-from fencepost_member import config, planted
-from fencepost_member.planted_callbacks import CLIENTS
+from fencepost.workloads import PollLoop
+from fencepost_member import config
 
 
 def test_members_and_producers_are_told_what_they_know():
@@ -18,11 +17,6 @@ def test_members_and_producers_are_told_what_they_know():
     told = workload.producer_config()
     assert told["rate_hz"] * told.pop("producers") == 900
     assert set(told) < {f.name for f in fields(config.ProducerConfig)}
-
-
-def test_both_halves_know_the_same_policies_and_bugs():
-    assert poll_loop.COMMIT_POLICIES == config.COMMIT_POLICIES
-    assert set(poll_loop.PLANTED_BUGS) == {"", *planted.BUGS, *CLIENTS} == set(config.PLANTED_BUGS)
 
 
 def test_a_bug_is_planted_in_the_members_that_were_named_or_in_all():

@@ -66,6 +66,9 @@ class Pauses(Protocol):
     def pause(self, tp: Tp) -> None:
         """No poll returns records of ``tp`` any more, those that are fetched already included."""
 
+    def resume(self, tp: Tp) -> None:
+        """Polls return records of ``tp`` again, from where they were."""
+
 
 class Annotates(Protocol):
     """An adapter that can commit a remark beside the offsets."""

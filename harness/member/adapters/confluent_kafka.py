@@ -162,6 +162,10 @@ class ConfluentKafka:
         """See ``Pauses``."""
         self._guarded(lambda: self._consumer.pause([client.TopicPartition(*tp)]))()
 
+    def resume(self, tp: Tp) -> None:
+        """See ``Pauses``."""
+        self._guarded(lambda: self._consumer.resume([client.TopicPartition(*tp)]))()
+
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
         """See ``Starts``."""
         with suppress(client.KafkaException):

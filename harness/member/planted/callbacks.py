@@ -22,8 +22,7 @@ from typing import Callable, Dict, List
 
 from fencepost_member.adapters import Listener, Record, Tp
 from fencepost_member.config import MemberConfig
-from fencepost_member.planted_clients import CLIENTS as OTHER_CLIENTS
-from fencepost_member.planted_clients import Client
+from fencepost_member.planted.clients import Client
 
 LINGER_S = 3.0
 
@@ -128,7 +127,6 @@ class LostAsRevoked(Client):
 
 
 CLIENTS = {
-    **OTHER_CLIENTS,
     "still-owner": StillOwner,
     "slow-revocation": SlowRevocation,
     "told-twice": ToldTwice,

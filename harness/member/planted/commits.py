@@ -1,4 +1,4 @@
-"""Members that commit wrongly on purpose, or begin where no commit sent them. See ``planted``, which names them.
+"""Members that commit wrongly on purpose, or begin where no commit sent them. See ``planted``.
 
 ``off-by-one``
     Commits the last offset that it finished instead of the next one to read.
@@ -7,7 +7,7 @@
 ``foreign-commit``
     A few times commits the start of a partition that it never owned, as the member that it is.
 ``late-commit``
-    A few times commits an old position of a partition that it gave up, once somebody else is at work on it. A commit
+    A few times commits an old position of a partition that it gave up, once somebody else has come past it. A commit
     with the old generation would be refused; so it does what a queue of commits does that outlives a rebalance: it
     sends the old offset as the member that it is now, which is all that the coordinator of a classic group looks at.
 ``wrong-start``
@@ -20,15 +20,14 @@
 
 from __future__ import annotations
 
-import time
 from typing import Any, Dict, Iterable
 
 from fencepost_member.commits import Work
-from fencepost_member.correct import ALWAYS, EVERY_S, Correct, Turns
+from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, rows
+from fencepost_member.planted.turns import ALWAYS, EVERY_S, Turns, overtaken
 
-LATE_S = 2.0  # how long after a partition was given up it is committed: the new owner is at work then
 BACK_RECORDS = 10
 BEYOND = 1_000_000  # records
 
@@ -49,7 +48,7 @@ class CommitAhead(Correct):
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The first one is due after one period."""
         super().__init__(adapter, events, ownership)
-        self._turns = Turns(EVERY_S, ALWAYS)
+        self._turns = Turns(events.folder, EVERY_S, ALWAYS)
 
     def arrange(self, work: Work) -> Work:
         """Commit it, if due, and then process it."""
@@ -66,7 +65,7 @@ class _Intruder(Correct):
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The first one is due after one period."""
         super().__init__(adapter, events, ownership)
-        self._turns = Turns(EVERY_S)
+        self._turns = Turns(events.folder, EVERY_S)
 
     def arrange(self, work: Work) -> Work:
         """Process it as it should be, and commit something else beside it."""
@@ -104,22 +103,16 @@ class LateCommit(_Intruder):
         """Nothing was given up."""
         super().__init__(adapter, events, ownership)
         self._reached: Dict[Tp, int] = {}
-        self._gone_s: Dict[Tp, float] = {}
 
     def arrange(self, work: Work) -> Work:
-        """Remember how far each partition got, and when it was gone."""
-        for _, tp, next_offset in work:
-            self._reached[tp] = next_offset
-        for tp in self._reached:
-            if tp in self._ownership.intervals:
-                self._gone_s.pop(tp, None)
-            else:
-                self._gone_s.setdefault(tp, time.monotonic())
+        """Remember how far each partition got."""
+        self._reached.update((tp, next_offset) for _, tp, next_offset in work)
         return super().arrange(work)
 
     def _target(self, work: Work) -> Dict[Tp, int]:
-        late = sorted(tp for tp, gone_s in self._gone_s.items() if gone_s + LATE_S <= time.monotonic())
-        return {late[0]: self._reached[late[0]]} if late else {}
+        gone = {tp: offset for tp, offset in self._reached.items() if tp not in self._ownership.intervals}
+        late = min(overtaken(self._adapter, gone), default=None)
+        return {late: gone[late]} if late else {}
 
 
 class NoFinalCommit(Correct):

@@ -1,6 +1,4 @@
-"""Clients that are wrong on purpose: what lies between a member and its client library says or does something else.
-
-Records:
+"""Clients that are wrong on purpose: what lies between a member and its client library returns other records.
 
 ``lost-record``
     A few times drops a record that it got between two others of its partition.
@@ -10,53 +8,38 @@ Records:
     Returns the last record of a partition once more, some time after the partition was given up.
 ``paused-for-ever``
     After a while stops to fetch one partition.
+``slow-start``
+    Begins to fetch what it is assigned only after a while, as one that has much to load first.
 
-Subscriptions:
-
-``forgotten-topic``
-    After a while subscribes only to the first of its topics.
-``restless``
-    Changes its mind again and again whether it subscribes to the first of its topics or to all.
-
-Commits:
-
-``unsent-commit``
-    A few times says that a commit was accepted, and never sent it.
-``swallowed-refusal``
-    A few times commits in a way that is refused (with more metadata than the broker takes), and says that it was
-    accepted.
-``ignored-fence``
-    Once commits as somebody who is no member of the group; tells the refusal and goes on as if nothing were.
-
-``planted_callbacks`` describes those that tell their program of other assignments than there are.
+``requests`` describes those that ask the cluster for something else, ``callbacks`` those that tell their program of
+other assignments than there are.
 """
 
 from __future__ import annotations
 
 import time
-from dataclasses import replace
-from typing import Any, Callable, Dict, Iterator, List, Mapping, Optional, Set
+from pathlib import Path
+from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from fencepost_member import adapters
 from fencepost_member.adapters import Listener, Record, Tp
 from fencepost_member.config import MemberConfig
-from fencepost_member.correct import ALWAYS, EVERY_S, TIMES, Turns
 from fencepost_member.payload import pack, unpack
+from fencepost_member.planted.turns import ALWAYS, EVERY_S, TIMES, Turns
 
-TOO_MUCH = "x" * 5000  # bytes of metadata; brokers take 4,096 (offset.metadata.max.bytes)
 LATE_S = 2.0
-SETTLED_S = 2.0  # so long after the last callback all members have joined, as a rule: a group must get to work first
+LOADS_S = 12.0
 
 
 class Client:
     """Passes everything on as it is. Satisfies ``Adapter`` towards the member and ``Listener`` towards the library."""
 
-    times = TIMES
+    every_s, times = EVERY_S, TIMES
 
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
         """Connects the library's client. Raises ConfigError when it refuses its settings."""
         self._config, self._listener = config, listener
-        self._turns = Turns(EVERY_S, self.times)
+        self._turns = Turns(Path(config.run) / "events", self.every_s, self.times)
         self._owned: Set[Tp] = set()
         self._library = adapters.connect(config, self)
 
@@ -66,19 +49,16 @@ class Client:
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
         self._owned.update(partitions)
-        self._turns.put_off(SETTLED_S)
         self._listener.assigned(partitions, apply)
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
         self._owned.difference_update(partitions)
-        self._turns.put_off(SETTLED_S)
         self._listener.revoked(partitions, apply)
 
     def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
         self._owned.difference_update(partitions)
-        self._turns.put_off(SETTLED_S)
         self._listener.lost(partitions, apply)
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
@@ -170,64 +150,32 @@ class PausedForEver(Client):
         return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
 
 
-class ForgottenTopic(Client):
+class SlowStart(Client):
     """See the module."""
 
-    times = 1
-    _all = True
+    every_s, times = 0.0, ALWAYS
+
+    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+        """Raises ConfigError."""
+        super().__init__(config, listener)
+        self._loaded_s: Dict[Tp, float] = {}
+
+    def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        super().assigned(partitions, apply)
+        if self._turns.due:
+            self._loaded_s.update(dict.fromkeys(partitions, time.monotonic() + LOADS_S))
+            for tp in partitions:
+                self._library.pause(tp)
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
-        if self._due:
-            self._turns.taken()
-            self._all = not self._all
-            topics = sorted(self._config.topics)
-            self._library.subscribe(topics if self._all else topics[:1])
+        now_s = time.monotonic()
+        for tp in [tp for tp, at_s in self._loaded_s.items() if at_s <= now_s]:
+            del self._loaded_s[tp]
+            if tp in self._owned:
+                self._library.resume(tp)
         return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
-
-
-class Restless(ForgottenTopic):
-    """See the module."""
-
-    times = ALWAYS
-
-
-class UnsentCommit(Client):
-    """See the module."""
-
-    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
-        """See ``Adapter``."""
-        if not self._due:
-            return self._library.commit(offsets)  # type: ignore[no-any-return]
-        self._turns.taken()
-        return dict.fromkeys(offsets, "")
-
-
-class SwallowedRefusal(UnsentCommit):
-    """See the module."""
-
-    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
-        """See ``Adapter``."""
-        if self._due:
-            self._library.commit(offsets, TOO_MUCH)
-        return super().commit(offsets)
-
-
-class IgnoredFence(Client):
-    """See the module."""
-
-    times = 1
-
-    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
-        """See ``Adapter``."""
-        if not self._due:
-            return self._library.commit(offsets)  # type: ignore[no-any-return]
-        self._turns.taken()
-        stranger = adapters.connect(replace(self._config, instance_id=None), self)
-        try:
-            return stranger.commit(offsets)  # type: ignore[no-any-return]
-        finally:
-            stranger.close()
 
 
 CLIENTS = {
@@ -235,9 +183,5 @@ CLIENTS = {
     "torn-value": TornValue,
     "late-record": LateRecord,
     "paused-for-ever": PausedForEver,
-    "forgotten-topic": ForgottenTopic,
-    "restless": Restless,
-    "unsent-commit": UnsentCommit,
-    "swallowed-refusal": SwallowedRefusal,
-    "ignored-fence": IgnoredFence,
+    "slow-start": SlowStart,
 }

@@ -1,4 +1,4 @@
-"""Members that are wrong on purpose, to show that the checks find what they claim to find. Never a model to follow.
+"""Members that treat records wrongly on purpose. See ``planted``.
 
 ``seek-back``
     Every second, seeks one of its partitions back by a few records inside one assignment interval. It commits only
@@ -8,18 +8,12 @@
     It needs ``batch`` > 1, and keys few enough that a poll holds two records of one.
 ``stale-backlog``
     Keeps records in a queue of its own for a while before it processes them, and goes on with those of partitions
-    that it gave up, once somebody else has taken over. It never commits these.
-
+    that it gave up, once somebody else has done them, too. It never commits these.
 ``seek-loop``
     Takes a record for one that cannot be done, and seeks back to it again and again; after a dozen times it goes on.
 ``hung-handler``
     Once works on a record for longer than ``max.poll.interval.ms``, so that the group goes on without it; and then
     goes on with what else the poll returned.
-
-``planted_commits`` describes those that commit wrongly or begin where no commit sent them, ``planted_progress`` those
-that stop getting on, ``planted_clients`` and ``planted_callbacks`` those whose client is at fault.
-
-One planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.
 """
 
 from __future__ import annotations
@@ -30,17 +24,14 @@ from functools import partial
 from typing import Any, Callable, Deque, Dict, Optional, Tuple
 
 from fencepost_member.commits import Work
-from fencepost_member.correct import ALWAYS, EVERY_S, Correct, Turns
+from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp
-from fencepost_member.planted_commits import BUGS as COMMIT_BUGS
-from fencepost_member.planted_progress import BUGS as PROGRESS_BUGS
+from fencepost_member.planted.turns import ALWAYS, EVERY_S, Turns, overtaken
 
 SEEK_RECORDS = 10
 LOOP_TIMES = 12
 BACKLOG_S = 0.3  # how long a record of an owned partition waits
-STALE_AFTER_S = 4.0  # how long a record of a given-up partition waits from its delivery: the new owner is at work then
-STALE_RECORDS = 200  # records of one given-up partition that are gone on with, at most
 HUNG_S = 6.0  # the group's max.poll.interval.ms is to be well below
 
 
@@ -50,7 +41,7 @@ class SeekBack(Correct):
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The first seek is due after one period."""
         super().__init__(adapter, events, ownership)
-        self._turns = Turns(EVERY_S, ALWAYS)
+        self._turns = Turns(events.folder, EVERY_S, ALWAYS)
         self._seen: Dict[Tuple[Tp, int], Tuple[int, int]] = {}  # (first, next) offset of an interval
         self._turn = 0
 
@@ -94,27 +85,30 @@ class StaleBacklog(Correct):
         """The backlog is empty."""
         super().__init__(adapter, events, ownership)
         self._backlog: Deque[Tuple[float, int, Tuple[int, Tp, int]]] = deque()
-        self._stale: Deque[Tuple[float, int, Tuple[int, Tp, int]]] = deque()
-        self._gone_on_with: Dict[Tuple[Tp, int], int] = {}
+        self._stale: Dict[Tp, Work] = {}
+        self._asks_s = 0.0
 
     def arrange(self, work: Work) -> Work:
         """Queue ``work``; what has waited long enough is due, whoever owns it now."""
-        now, intervals = time.monotonic(), self._ownership.intervals
-        self._backlog.extend((now, intervals.get(item[1], -1), item) for item in work)
+        now_s, intervals = time.monotonic(), self._ownership.intervals
+        self._backlog.extend((now_s, intervals.get(item[1], -1), item) for item in work)
         due: Work = []
-        while self._backlog and self._backlog[0][0] + BACKLOG_S <= now:
-            entry = self._backlog.popleft()
-            _, interval, item = entry
+        while self._backlog and self._backlog[0][0] + BACKLOG_S <= now_s:
+            _, interval, item = self._backlog.popleft()
             if intervals.get(item[1]) == interval:
                 due.append(item)
-            elif self._gone_on_with.setdefault((item[1], interval), 0) < STALE_RECORDS:
-                self._gone_on_with[item[1], interval] += 1
-                self._stale.append(entry)
-        while self._stale and self._stale[0][0] + STALE_AFTER_S <= now:
-            _, _, item = self._stale.popleft()
-            if item[1] not in intervals:  # it may have come back to this member: then it is in the backlog again
-                due.append(item)
-        return due
+            else:
+                self._stale.setdefault(item[1], []).append(item)
+        return due + self._overtaken(now_s)
+
+    def _overtaken(self, now_s: float) -> Work:
+        """Those of given-up partitions that the new owner is done with; what came back to this member is forgotten."""
+        self._stale = {tp: those for tp, those in self._stale.items() if tp not in self._ownership.intervals}
+        if not self._stale or now_s < self._asks_s:
+            return []
+        self._asks_s = now_s + BACKLOG_S
+        passed = overtaken(self._adapter, {tp: those[-1][2] for tp, those in self._stale.items()})
+        return [item for tp in passed for item in self._stale.pop(tp)]
 
 
 class SeekLoop(Correct):
@@ -123,7 +117,7 @@ class SeekLoop(Correct):
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The record is chosen after one period."""
         super().__init__(adapter, events, ownership)
-        self._begins, self._again = Turns(EVERY_S, 1), LOOP_TIMES
+        self._begins, self._again = Turns(events.folder, EVERY_S, 1), LOOP_TIMES
         self._record: Tuple[Tp, int] = (("", 0), 0)
 
     def arrange(self, work: Work) -> Work:
@@ -146,7 +140,7 @@ class HungHandler(Correct):
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """It is due after some periods: the group is at work then."""
         super().__init__(adapter, events, ownership)
-        self._turns = Turns(2 * EVERY_S, 1)
+        self._turns = Turns(events.folder, 2 * EVERY_S, 1)
 
     def handler(self, handler_s: float) -> Optional[Callable[[], object]]:
         """Once, one that takes long."""
@@ -167,6 +161,4 @@ BUGS = {
     "stale-backlog": StaleBacklog,
     "seek-loop": SeekLoop,
     "hung-handler": HungHandler,
-    **COMMIT_BUGS,
-    **PROGRESS_BUGS,
 }
