@@ -4,7 +4,8 @@ All contestants read the same files in turns, each in a process of its own; the 
 first turn (cold code, new workers) is told apart. The rivals look for the judge's core findings only, and must find as
 many of each as the judge, which must find exactly what was planted. The decode is the limit: the columns that the judge
 needs, read by pyarrow on all cores and thrown away. ``--growth`` draws the judge's curve over the sizes up to
-``--records``. At the end: how long a small run takes from the command line, and in a session that is warm.
+``--records``. At the end: how long a small run takes from the command line, and when its seal is waited for by a
+Spark that is warm; ``--records 0`` for these alone.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -19,10 +21,11 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 from pathlib import Path
+from threading import Event
 
 import pyarrow.parquet as pq
 import rival_duckdb
@@ -41,6 +44,7 @@ from fencepost.checkers.tables import load
 from fencepost.model import Anomaly
 
 ROUNDS = 3
+WARM_S = 60.0
 NEEDED = {"delivered": DELIVERED, "produced": SENT, "log": LOG}
 
 
@@ -134,31 +138,45 @@ def line(turns: list[Turn], records: int, limit: float) -> str:
 
 
 def small(runs: Path, records: int) -> None:
-    """A run as tests make them: from the command line, and in a warm session."""
+    """A run as tests make them: from the command line, and as ``fencepost run`` judges it after the seal."""
     run = synthetic.write(runs, synthetic.shape("uniform", records, dirt=1))
-    cold = []
+    check = [sys.executable, "-m", "fencepost", "check", str(run)]
+    cold = [_timed(lambda: subprocess.run(check, stdout=subprocess.DEVNULL, check=False)) for _ in range(ROUNDS)]
+    first, later = [], []
     for _ in range(ROUNDS):
-        began = time.perf_counter()
-        subprocess.run([sys.executable, "-m", "fencepost", "check", str(run)], stdout=subprocess.DEVNULL, check=False)
-        cold.append(time.perf_counter() - began)
-    warm = []
-    for _ in range(2 * ROUNDS):
-        began = time.perf_counter()
-        verdict = judge.judge(run, finder.finder(session()))
-        warm.append(time.perf_counter() - began)
-    session().stop()
-    print(f"\n{records:,} records: {verdict.validity}")
-    print(f"  fencepost check, a new process   {statistics.median(cold):6.2f} s   of {_listed(cold)}")
-    print(f"  verdict in a warm session        {statistics.median(warm):6.2f} s   of {_listed(warm)}")
+        warm = Event()
+        with Spark.start(warm_up=lambda engine, warm=warm: (finder.warm_up(engine), warm.set())) as spark:
+            warm.wait(WARM_S)  # a real run takes longer than that
+            times = [_timed(lambda spark=spark: judge.judge(run, finder.finder(spark))) for _ in range(ROUNDS)]
+        first.append(times[0])
+        later += times[1:]
+    print(f"\n{records:,} records, median seconds (CPU seconds of a new process and all that it starts)")
+    cpu_s = statistics.median(cpu_s for _, cpu_s in cold)
+    print(f"  fencepost check, a new process   {_listed(cold)}  ({cpu_s:.1f} of CPU)")
+    print(f"  verdict after the seal           {_listed(first)}")
+    print(f"  further ones in that process     {_listed(later)}")
 
 
-def _listed(times: list[float]) -> str:
-    return ", ".join(f"{seconds:.2f}" for seconds in times)
+def _timed(work: Callable[[], object]) -> tuple[float, float]:
+    """Wall seconds, and CPU seconds of the processes that came and went meanwhile."""
+    before, began = _cpu_s(), time.perf_counter()
+    work()
+    return time.perf_counter() - began, _cpu_s() - before
+
+
+def _cpu_s() -> float:
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def _listed(times: Sequence[tuple[float, float]]) -> str:
+    walls = [seconds for seconds, _ in times]
+    return f"{statistics.median(walls):6.2f}   of {', '.join(f'{seconds:.2f}' for seconds in walls)}"
 
 
 def _sizes(arguments: argparse.Namespace) -> list[int]:
     size = arguments.records
-    return [n for n in (10**power for power in range(5, 13)) if n < size and arguments.growth] + [size]
+    return [n for n in (10**power for power in range(5, 13)) if n < size and arguments.growth] + [size] * bool(size)
 
 
 def main() -> None:
