@@ -4,8 +4,8 @@ All contestants read the same files in turns, each in a process of its own; the 
 first turn (cold code, new workers) is told apart. The rivals look for the judge's core findings only, and must find as
 many of each as the judge, which must find exactly what was planted. The decode is the limit: the columns that the judge
 needs, read by pyarrow on all cores and thrown away. ``--growth`` draws the judge's curve over the sizes up to
-``--records``. At the end: how long a small run takes from the command line, and when its seal is waited for by a
-Spark that is warm; ``--records 0`` for these alone.
+``--records``, with ``--draw`` as a picture. At the end: how long a small run takes from the command line, and when its
+seal is waited for by a Spark that is warm; ``--records 0`` for these alone.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ import rival_spark
 import rivals
 import synthetic
 from contest import MEASURE, Contestant, Play, Turn
+from drawing import draw
 
 from fencepost.checkers import judge
 from fencepost.checkers.facts import Bounds
@@ -89,8 +90,14 @@ CONTESTANTS: dict[str, Play] = {
 }
 
 
-def compare(run: Path, shape: synthetic.Shape, chosen: Iterable[str], arguments: argparse.Namespace) -> None:
-    """All contestants in turns; one that finds something else than was planted is an error."""
+def compare(
+    run: Path, shape: synthetic.Shape, chosen: Iterable[str], arguments: argparse.Namespace
+) -> dict[str, float]:
+    """All contestants in turns; one that finds something else than was planted is an error.
+
+    Returns:
+        The median of the seconds of each that came to an end.
+    """
     names = list(chosen)
     limits = {"seconds": 60 * arguments.minutes, "memory": int(arguments.gib * 2**30)}
     contestants = {name: Contestant(CONTESTANTS[name], **limits) for name in names}
@@ -107,9 +114,10 @@ def compare(run: Path, shape: synthetic.Shape, chosen: Iterable[str], arguments:
     size = sum(path.stat().st_size for path in (run / "history").rglob("*.parquet"))
     print(f"\n{shape.records:,} produced and logged records, and delivered ones; {size / 1e6:,.0f} MB of Parquet")
     print(f"{'':34}{'median s':>9}{'first s':>9}{'CPU s':>8}{'M rows/s':>10}{'x decode':>10}{MEASURE + ' GiB':>10}")
-    limit = statistics.median(turn.seconds for turn in turns[LIMIT]) if LIMIT in turns else float("nan")
+    limit = _median_s(turns[LIMIT]) if LIMIT in turns else float("nan")
     for name in names:
         print(f"{name:34}{line(turns[name], shape.records, limit)}", flush=True)
+    return {name: _median_s(turns[name]) for name in names if not any(turn.failed for turn in turns[name])}
 
 
 def check(name: str, turn: Turn, planted: dict[str, int]) -> None:
@@ -131,10 +139,14 @@ def line(turns: list[Turn], records: int, limit: float) -> str:
     failed = [turn.failed for turn in turns if turn.failed]
     if failed:
         return f"  {failed[0]}"
-    median = statistics.median(turn.seconds for turn in turns)
+    median = _median_s(turns)
     cpu_s = statistics.median(turn.cpu_s for turn in turns)
     rate, peak = records / median / 1e6, max(turn.peak for turn in turns) / 2**30
     return f"{median:9.2f}{turns[0].seconds:9.2f}{cpu_s:8.1f}{rate:10.1f}{median / limit:10.1f}{peak:10.2f}"
+
+
+def _median_s(turns: list[Turn]) -> float:
+    return statistics.median(turn.seconds for turn in turns)
 
 
 def small(runs: Path, records: int) -> None:
@@ -190,16 +202,21 @@ def main() -> None:
     parser.add_argument("--growth", action="store_true", help="all sizes from 10^5 up to --records")
     parser.add_argument("--minutes", type=float, default=10, help="a contestant that takes longer for a turn is ended")
     parser.add_argument("--gib", type=float, default=12, help="and one that needs more memory")
+    parser.add_argument("--draw", type=Path, help="the curves of all sizes as this SVG file")
     arguments = parser.parse_args()
     chosen = [name for name in CONTESTANTS if not arguments.only or arguments.only.lower() in name.lower()]
+    curves: dict[str, list[tuple[int, float]]] = {name: [] for name in chosen}
     with tempfile.TemporaryDirectory(prefix="judge-benchmark-") as folder:
         for records in _sizes(arguments):
             shape = synthetic.shape(arguments.shape, records, dirt=3)
             began = time.perf_counter()
             run = synthetic.write(Path(folder), shape)
             print(json.dumps({"written_s": round(time.perf_counter() - began, 1), "planted": synthetic.planted(shape)}))
-            compare(run, shape, chosen, arguments)
+            for name, median_s in compare(run, shape, chosen, arguments).items():
+                curves[name].append((records, median_s))
             shutil.rmtree(run)
+            if arguments.draw:
+                draw(curves, f"Judging a run ({arguments.shape}), {os.cpu_count()} cores", arguments.draw)
         if arguments.small:
             small(Path(folder), arguments.small)
 
