@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import Columns
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.places import Where
 from fencepost.checkers.kernel.rows import of_streams
@@ -41,8 +40,10 @@ def facts(part: Part) -> None:
 def lost_write(part: Part) -> None:
     """``lost-write``: an acknowledged send that the log does not hold."""
     start = part.tables.log_start(part.tp)
-    there = (_in_log(part, where, sent) for sent, where in zip(part.sent, part.sent_where, strict=True))
-    lost = [np.flatnonzero(~found & (sent["offset"] >= start)) for found, sent in zip(there, part.sent, strict=True)]
+    lost = []
+    for sent, where in zip(part.sent, part.sent_where, strict=True):
+        there = _in_log(part, where, writer=sent["writer"], seq=sent["seq"])
+        lost.append(np.flatnonzero(~there & (sent["offset"] >= start)))
     if not any(map(len, lost)):
         return
     excuse = part.tables.declared(part.tp, FOREVER)
@@ -61,16 +62,16 @@ def lost_write(part: Part) -> None:
         )
 
 
-def _in_log(part: Part, where: Where, columns: Columns) -> Array:
+def _in_log(part: Part, where: Where, **columns: Array) -> Array:
     """Whether the log has, where these rows are, a record with their values."""
-    same = [where.same(part.logged(name), columns[name]) for name in ("key", "writer", "seq") if name in columns]
+    same = [where.same(part.logged(name), column) for name, column in columns.items()]
     return reduce(np.logical_and, same if part.visible.all() else [where.of(part.visible), *same])
 
 
 def vanished(part: Part) -> None:
     """``phantom``, ``delivered-then-lost``: a row that is not in the log at its offset, by whether it was sent."""
     rows = part.rows
-    there = _in_log(part, part.where, {"key": rows.key, "writer": rows.writer, "seq": rows.seq})
+    there = _in_log(part, part.where, key=rows.key, writer=rows.writer, seq=rows.seq)
     strange = np.flatnonzero(~there & (rows.offset >= part.tables.log_start(part.tp)))
     if not len(strange):
         return
