@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import reduce
 from typing import Any
 
@@ -40,9 +41,10 @@ def facts(part: Part) -> None:
 def lost_write(part: Part) -> None:
     """``lost-write``: an acknowledged send that the log does not hold."""
     start = part.tables.log_start(part.tp)
+    logged = {name: part.logged(name) for name in ("writer", "seq")}
     lost = []
     for sent, where in zip(part.sent, part.sent_where, strict=True):
-        there = _in_log(part, where, writer=sent["writer"], seq=sent["seq"])
+        there = _in_log(part, where, ((column, sent[name]) for name, column in logged.items()))
         lost.append(np.flatnonzero(~there & (sent["offset"] >= start)))
     if not any(map(len, lost)):
         return
@@ -62,16 +64,16 @@ def lost_write(part: Part) -> None:
         )
 
 
-def _in_log(part: Part, where: Where, **columns: Array) -> Array:
-    """Whether the log has, where these rows are, a record with their values."""
-    same = [where.same(part.logged(name), column) for name, column in columns.items()]
+def _in_log(part: Part, where: Where, pairs: Iterable[tuple[Array, Array]]) -> Array:
+    """Whether the log has, where these rows are, a record with their values; of each column (the log's, theirs)."""
+    same = [where.same(logged, theirs) for logged, theirs in pairs]
     return reduce(np.logical_and, same if part.visible.all() else [where.of(part.visible), *same])
 
 
 def vanished(part: Part) -> None:
     """``phantom``, ``delivered-then-lost``: a row that is not in the log at its offset, by whether it was sent."""
     rows = part.rows
-    there = _in_log(part, part.where, key=rows.key, writer=rows.writer, seq=rows.seq)
+    there = _in_log(part, part.where, ((part.logged(name), getattr(rows, name)) for name in ("key", "writer", "seq")))
     strange = np.flatnonzero(~there & (rows.offset >= part.tables.log_start(part.tp)))
     if not len(strange):
         return

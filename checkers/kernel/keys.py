@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.columns import among
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
@@ -31,12 +32,21 @@ def key_order(part: Part) -> None:
         _exact(part, 1 + np.flatnonzero(early))
 
 
-def _first(part: Part, times: Array, which: Array) -> Array:
-    """For each place its row with the smallest (time, incarnation); -1 when there is none."""
+def _near(part: Part, early: Array) -> Array:
+    """The rows of all places that have a row with a key of the places ``early``."""
+    near = np.zeros(len(part.places), bool)
+    near[early] = True
+    keys = part.rows.key[part.where.of(near)]
+    near[part.where.places(among(part.rows.key, keys))] = True
+    return np.flatnonzero(part.where.of(near))
+
+
+def _first(at: Array, times: Array, which: Array) -> Array:
+    """For each number in ``at`` its row with the smallest (time, incarnation); -1 when there is none."""
     index = np.flatnonzero(which)  # in the order of (incarnation, ord), which a stable sort keeps
     index = index[np.argsort(times[index], kind="stable")][::-1]
-    first = np.full(len(part.places), -1)
-    first[part.where.places(index)] = index  # the last one of a place stays: the smallest
+    first = np.full(int(at.max()) + 1, -1)
+    first[at[index]] = index  # the last one of a number stays: the smallest
     return first
 
 
@@ -46,16 +56,14 @@ def _times(times: Array, index: Array) -> Array:
 
 def _exact(part: Part, early: Array) -> None:
     """Look at the keys of the places ``early`` one by one (all at once): a running maximum within each key."""
-    rows = part.rows
-    begun, finished = _first(part, rows.begin_ns, rows.begun), _first(part, rows.done_ns, rows.finished)
-    delivered = _first(part, rows.delivered_ns, np.ones(len(rows), bool))
-    places = np.flatnonzero(delivered >= 0)
-    keys = rows.key[delivered[places]]
-    places = places[np.isin(keys, rows.key[delivered[early]])]
-    keys = rows.key[delivered[places]]
+    rows, near = part.rows, _near(part, early)
+    places, at = np.unique(part.where.places(near), return_inverse=True)
+    begin_ns, done_ns = rows.begin_ns[near], rows.done_ns[near]
+    begun, finished = _first(at, begin_ns, rows.begun[near]), _first(at, done_ns, rows.finished[near])
+    keys = rows.key[near[_first(at, rows.delivered_ns[near], np.ones(len(near), bool))]]
     order = np.argsort(keys, kind="stable")  # by key, and by offset within a key
-    places, keys = places[order], keys[order]
-    finish_ns = _times(rows.done_ns, finished[places])
+    places, keys, begun, finished = places[order], keys[order], begun[order], finished[order]
+    finish_ns = _times(done_ns, finished)
     rank = np.empty(len(places), np.int64)  # by finish; of equal ones the lowest offset counts, so it ranks highest
     rank[np.lexsort((-np.arange(len(places)), finish_ns))] = np.arange(len(places))
     first_of_key = np.append(True, keys[1:] != keys[:-1])
@@ -65,18 +73,18 @@ def _exact(part: Part, early: Array) -> None:
     blocker = np.full(len(places), -1)
     blocker[1:] = by_rank[latest[:-1]]
     blocker[first_of_key] = -1
-    begin_ns = _times(rows.begin_ns, begun[places])
-    wrong = (blocker >= 0) & (begin_ns > 0) & (begin_ns < finish_ns[blocker])
-    late, blocker = places[wrong], places[blocker[wrong]]
+    begun_ns = _times(begin_ns, begun)
+    wrong = (blocker >= 0) & (begun_ns > 0) & (begun_ns < finish_ns[blocker])
+    began, ended = near[begun[wrong]], near[finished[blocker[wrong]]]
     kind, of = ("#key-order", _range(part)) if part.task.rules == "offsets" else ("key-order", "")
     part.tallies.put_many(
         kind,
         part.tp,
-        [rows.who[begun[late]], rows.who[finished[blocker]]],
+        [rows.who[began], rows.who[ended]],
         lambda beginner, finisher: Label(people(rows.names[beginner], rows.names[finisher]), "", of),
-        first=part.places.offsets(late),
-        from_ns=rows.begin_ns[begun[late]],
-        to_ns=rows.done_ns[finished[blocker]],
+        first=part.places.offsets(places[wrong]),
+        from_ns=rows.begin_ns[began],
+        to_ns=rows.done_ns[ended],
     )
 
 

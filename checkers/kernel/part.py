@@ -128,7 +128,7 @@ class Part:
     @cached_property
     def visible(self) -> Array:
         """Which places are visible records of the log."""
-        return self._log_where.count() > 0
+        return self._log_where.taken()
 
     @cached_property
     def deliveries(self) -> Array:

@@ -92,6 +92,13 @@ class Where:
         for rows, places in self._slices():
             by_place[places] = column[rows]
 
+    def taken(self) -> Array:
+        """Which places have a row."""
+        found = np.full(self._size, self.whole)
+        for _, places in self._slices() if not self.whole else ():
+            found[places] = True
+        return found
+
     def count(self) -> Array:
         """How many rows each place has."""
         if self._at is not None:

@@ -1,7 +1,8 @@
 """The kernel finds what the oracle finds, to the value, in hundreds of random lives and very odd histories.
 
 Each history is judged three times in this process: by the oracle, by the kernel, and by the kernel with every partition
-cut into ranges of a few records and each of these taken for many (``AS_IF_LARGE``). Spark performs the same kernel; ``test_spark_equals_oracle`` looks at a hundred more.
+cut into ranges of a few records and each of these taken for many (``AS_IF_LARGE``). Spark performs the same kernel;
+``test_spark_equals_oracle`` looks at a hundred more.
 The nightly run adds 10,000 histories that nobody has seen before.
 """
 
