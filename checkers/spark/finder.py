@@ -18,6 +18,7 @@ from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.kernel.ranges import WIDTH, Group, Task, cut, read_groups
 from fencepost.checkers.sightings import Sighting, performed
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.rows import Damage
 from fencepost.model import Anomaly
 from fencepost.store import part_of
@@ -61,6 +62,7 @@ def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> 
     return _find(run, tables, bounds, width, partial(perform, run / "history"))
 
 
+@no_collecting()
 def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perform) -> tuple[list[Anomaly], Facts]:
     from fencepost.checkers.kernel.judged import Judged
     from fencepost.checkers.kernel.tallies import Label

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from fencepost.checkers.tables import coordinator, lives, requests, wholeness
+from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Act, Partition, Seek, Window
 from fencepost.checkers.tables.tables import Tables
@@ -12,6 +13,7 @@ from fencepost.history import EventKind
 from fencepost.model import TopicPartition
 
 
+@no_collecting()
 def load(run: Path) -> Tables:
     """The tables of the run folder ``run``; never raises for a damaged one."""
     from fencepost.checkers.tables import shapes
