@@ -1,0 +1,1 @@
+"""Mutation testing of the checkers: whether a wrong line of them would be noticed."""
