@@ -183,9 +183,5 @@ def _moved(part: Part, offset: int, first_ns: int, last_ns: int) -> bool:
 
 
 def _faulty(part: Part, first_ns: int, last_ns: int) -> bool:
-    since = first_ns - part.judged.bounds.loop_ns
-    for step in part.tables.steps:
-        over_ns = (step.healed_ns or FOREVER) if step.heals else step.begun_ns
-        if step.begun_ns and step.begun_ns <= last_ns and since <= over_ns:
-            return True
-    return False
+    around = Window(first_ns - part.judged.bounds.loop_ns, last_ns)
+    return any(step.begun_ns and step.in_effect.meets(around) for step in part.tables.steps)

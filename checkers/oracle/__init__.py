@@ -1,6 +1,6 @@
 """The oracle: every finding in plain, slow Python. **This is the specification**; Spark must find the same anomalies.
 
-``find`` looks at each of ``rules`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
+``judge`` looks at each of ``rules`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
 become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members, offset,
 times and count. The rules are in seven modules: ``delivery`` (records against the log), ``repeats`` (a
 record again), ``order`` and ``ownership`` (who, when), ``commits``, ``writes`` (how sends landed), and ``progress``.
@@ -15,6 +15,7 @@ Words used in the rules:
 
 from __future__ import annotations
 
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -79,6 +80,10 @@ class History:
         """The visible offsets of a partition, ascending."""
         return list(self.log.get(tp, {}))
 
+    def record(self, tp: int, offset: int) -> Logged | None:
+        """The visible record at an offset."""
+        return self.log.get(tp, {}).get(offset)
+
     @cached_property
     def acknowledged(self) -> Mapping[tuple[int, int], Produced]:
         """Acknowledged sends by (tp, offset)."""
@@ -98,10 +103,9 @@ class History:
 
     def start(self, tp: int) -> int:
         """Where the group starts: the log's start, or its first delivered offset if its reset policy is ``latest``."""
-        partition = self.tables.partitions.get(tp)
         if self.tables.resets_to_end:
-            return min((row.offset for row in self.rows.get(tp, ())), default=(1 << 63) - 1)
-        return partition.log_start if partition else 0
+            return min((row.offset for row in self.rows.get(tp, ())), default=sys.maxsize)
+        return self.tables.log_start(tp)
 
     def domain(self, tp: int) -> range:
         """The offsets that the group answers for: from its start to before its final committed offset."""
@@ -128,14 +132,6 @@ def rules() -> dict[Rule, tuple[str, ...]]:
         **writes.RULES,
         **progress.RULES,
     }
-
-
-def find(tables: Tables, records: Records, bounds: Bounds) -> list[Anomaly]:
-    """Every anomaly in the history, sorted."""
-    history = History(tables, records, bounds)
-    found = [sighting for rule in rules() for sighting in rule(history)]
-    also = [sighting for rule in coordination.RULES for sighting in rule(tables)]
-    return gather([*found, *also], tables.partitions)
 
 
 def judge(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:

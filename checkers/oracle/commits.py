@@ -66,7 +66,7 @@ def commit_before_send(history: History) -> Iterator[Sighting]:
     """
     for p in history.records.produced:
         above = [a for a in history.tables.accepted_of.get(p.tp, ()) if a.offset > p.offset]
-        if p.outcome != Sent.OK or p.offset not in history.log.get(p.tp, {}) or not above:
+        if p.outcome != Sent.OK or history.record(p.tp, p.offset) is None or not above:
             continue
         at_ns, _, commit = min((a.at_ns + a.uncertainty_ns, a.order, a) for a in above)
         again = any(row.delivered_ns < p.sent_ns for row in history.of_offset.get((p.tp, p.offset), ()))
@@ -158,7 +158,7 @@ def wrong_start(history: History) -> Iterator[Sighting]:
 def _may_start(history: History, interval: Interval, first: Delivered) -> bool:
     tp, visible = interval.tp, history.visible(interval.tp)
     told, reset = told_offsets(history.tables, interval, first.delivered_ns)
-    if first.offset not in history.log.get(tp, {}) or (reset and history.tables.resets_to_end):
+    if history.record(tp, first.offset) is None or (reset and history.tables.resets_to_end):
         return True
     own = (row for row in history.rows[tp] if row.incarnation == interval.incarnation)
     before = [row.offset + 1 for row in own if row.interval < interval.number]

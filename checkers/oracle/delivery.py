@@ -25,7 +25,7 @@ def lost_write(history: History) -> Iterator[Sighting]:
     for p in history.records.produced:
         if p.outcome != Sent.OK or p.offset < history.tables.log_start(p.tp):
             continue
-        there = history.log.get(p.tp, {}).get(p.offset)
+        there = history.record(p.tp, p.offset)
         if there is None or (there.writer, there.seq) != (p.writer, p.seq):
             excuse = history.declared(p.tp, FOREVER)
             yield Sighting("lost-write", p.tp, (f"producer-{p.writer}",), "", excuse, p.offset, p.acked_ns, p.acked_ns)
@@ -40,7 +40,7 @@ def vanished(history: History) -> Iterator[Sighting]:
     """
     sent = {(p.tp, p.key, p.writer, p.seq) for p in history.records.produced}
     for row in history.records.delivered:
-        there = history.log.get(row.tp, {}).get(row.offset)
+        there = history.record(row.tp, row.offset)
         in_log = there is not None and (there.key, there.writer, there.seq) == (row.key, row.writer, row.seq)
         if not in_log and row.offset >= history.tables.log_start(row.tp):
             kind = "delivered-then-lost" if (row.tp, row.key, row.writer, row.seq) in sent else "phantom"

@@ -24,7 +24,7 @@ def poll_skip(history: History) -> Iterator[Sighting]:
     in the interval; else, and the excuse, as for ``rewind``.
     """
     for (incarnation, tp, _), rows in sorted(history.streams.items()):
-        visible = sorted(history.log.get(tp, {}))
+        visible = history.visible(tp)
         highest, polls = rows[0].offset, set()
         for before, row in pairwise(rows):
             polls.add(before.poll)

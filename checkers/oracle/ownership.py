@@ -53,21 +53,21 @@ def processing_overlap(history: History) -> Iterator[Sighting]:
     """
     for tp, rows in history.rows.items():
         pieces = sorted(piece for row in rows for piece in _pieces(history, row))
-        overlaps: dict[tuple[_Piece, str], list[Window]] = {}
+        overlaps: dict[tuple[Delivered, bool, str], list[Window]] = {}
         running: list[_Piece] = []
         for piece in pieces:
             running = [other for other in running if other.window.end_ns > piece.window.begin_ns]
             for other in running:
                 if other.row.incarnation != piece.row.incarnation:
                     stale, owner = sorted((piece, other), key=lambda p: p.seniority)
-                    key = (stale._replace(window=Window(0, 0)), owner.row.incarnation)
+                    key = (stale.row, stale.frozen, owner.row.incarnation)
                     overlaps.setdefault(key, []).append(piece.window.common(other.window))
             running.append(piece)
-        for (stale, owner_name), windows in overlaps.items():
-            members = people(stale.row.incarnation, owner_name)
-            excuse = "in flight when frozen" if stale.frozen else ""
+        for (stale_row, frozen, owner_name), windows in overlaps.items():
+            members = people(stale_row.incarnation, owner_name)
+            excuse = "in flight when frozen" if frozen else ""
             times = (min(w.begin_ns for w in windows), max(w.end_ns for w in windows))
-            yield Sighting("processing-overlap", tp, members, "", excuse, stale.row.offset, *times)
+            yield Sighting("processing-overlap", tp, members, "", excuse, stale_row.offset, *times)
 
 
 def _pieces(history: History, row: Delivered) -> Iterator[_Piece]:
@@ -117,7 +117,7 @@ def stale_work(history: History) -> Iterator[Sighting]:
                 continue
             times = (row.begin_ns, row.done_ns or row.begin_ns)
             owner = history.tables.certain_owner(tp, row.begin_ns)
-            if returned_before(interval, row) and not owns_again(history, interval, row):
+            if returned_before(interval, row) and not owns_again(history, row):
                 kind, members = "processing-after-revocation", (row.incarnation,)
                 yield Sighting(kind, tp, members, interval.how, "", row.offset, *times)
             elif owner and owner.incarnation != row.incarnation:
@@ -129,9 +129,9 @@ def returned_before(interval: Interval, row: Delivered) -> bool:
     return interval.how in ("revoked", "lost") and interval.given_up_end_ns < row.begin_ns
 
 
-def owns_again(history: History, interval: Interval, row: Delivered) -> bool:
-    """Whether the member may have had the partition again, by another interval, when it began the row."""
-    same = (i for i in history.tables.intervals if (i.incarnation, i.tp) == (row.incarnation, row.tp) and i != interval)
+def owns_again(history: History, row: Delivered) -> bool:
+    """Whether the member may have had the partition when it began the row; again, if it had given it up before."""
+    same = (i for i in history.tables.intervals if (i.incarnation, i.tp) == (row.incarnation, row.tp))
     return any(i.possible_at(row.begin_ns) for i in same)
 
 

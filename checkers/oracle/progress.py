@@ -105,7 +105,7 @@ def collateral_stop(history: History) -> Iterator[Sighting]:
     """
     bound_ns = history.bounds.stuck_ns
     for tp, those in bystanders(history.tables, bound_ns).items():
-        for step, owner, window in those if tp in history.log else ():
+        for step, owner, window in those:
             for stop in _stops(history, tp, window, bound_ns):
                 excuse = another_cause(history.tables, step, Window(stop.since_ns, stop.end_ns))
                 yield _told(history, "collateral-stop", tp, owner, step.name, stop, excuse)

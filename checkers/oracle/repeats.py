@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from fencepost.checkers.oracle.ownership import owns_again, returned_before
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.records import Delivered
-from fencepost.checkers.tables.rows import FOREVER, Interval
+from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle import History, Rule
@@ -116,10 +116,10 @@ def stale_effect(history: History) -> Iterator[Sighting]:
 
 
 def _why_late(history: History, interval: Interval, row: Delivered) -> str:
-    if returned_before(interval, row) and not owns_again(history, interval, row):
+    if returned_before(interval, row) and not owns_again(history, row):
         return ""
-    life = history.tables.lives.get(row.incarnation)
-    if any(row.begin_ns < p.begin_ns and p.end_ns < row.done_ns for p in (life.paused if life else ())):
+    paused = history.tables.lives[row.incarnation].paused
+    if any(row.begin_ns < p.begin_ns and p.end_ns < row.done_ns for p in paused):
         return "in flight when frozen"
     owner = history.tables.certain_owner(row.tp, row.begin_ns)
     return "not told yet" if owner and owner.incarnation != row.incarnation else "begun as its owner"
@@ -149,18 +149,14 @@ def redelivery_loop(history: History) -> Iterator[Sighting]:
 
 def _moved(history: History, tp: int, offset: int, first_ns: int, last_ns: int) -> bool:
     """Whether an offset above ``offset`` may have been accepted between two moments."""
+    between = Window(first_ns, last_ns)
     above = (a for a in history.tables.accepted if a.tp == tp and a.offset > offset)
-    return any(a.at_ns - a.uncertainty_ns <= last_ns and first_ns <= a.at_ns + a.uncertainty_ns for a in above)
+    return any(a.written.meets(between) for a in above)
 
 
 def _faulty(history: History, first_ns: int, last_ns: int) -> bool:
-    since = first_ns - history.bounds.loop_ns
-    fired = (s for s in history.tables.steps if s.begun_ns)
-    return any(s.begun_ns <= last_ns and since <= _over_ns(s.heals, s.begun_ns, s.healed_ns) for s in fired)
-
-
-def _over_ns(heals: bool, begun_ns: int, healed_ns: int) -> int:
-    return (healed_ns or FOREVER) if heals else begun_ns
+    around = Window(first_ns - history.bounds.loop_ns, last_ns)
+    return any(s.begun_ns and s.in_effect.meets(around) for s in history.tables.steps)
 
 
 def rewind(history: History) -> Iterator[Sighting]:

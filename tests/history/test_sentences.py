@@ -10,7 +10,7 @@ import pytest
 from fencepost.checkers import Commits, oracle
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.sentences import SENTENCES, example
-from fencepost.checkers.tables import load, load_records
+from fencepost.checkers.tables import load
 from fencepost.model import Anomaly
 from history.builder import HistoryBuilder, ns
 from history.test_commit_kinds import CASES as COMMIT_CASES
@@ -173,7 +173,7 @@ def test_every_kind_has_a_sentence_with_its_place_and_no_loose_end(tmp_path: Pat
         h = HistoryBuilder(tmp_path / story.__name__, 2)
         story(h, True)
         tables = load(h.seal())
-        for anomaly in oracle.find(tables, load_records(tables.run), Bounds()):
+        for anomaly in oracle.judge(tables.run, tables, Bounds())[0]:
             if anomaly.kind in SENTENCES:
                 sentence = example(tables, anomaly)["sentence"]
                 assert "orders-" in sentence, sentence
@@ -189,7 +189,7 @@ def test_a_seek_of_the_program_is_a_witness_of_the_rewind(tmp_path: Path) -> Non
     a.seek(5, 4)
     a.process(range(5, 10), 5)
     tables = load(h.seal())
-    (anomaly,) = oracle.find(tables, load_records(tables.run), Bounds())[:1]
+    anomaly = oracle.judge(tables.run, tables, Bounds())[0][0]
     assert "4.000 s: the program of member-0.1 moved its position to 5" in example(tables, anomaly)["witnesses"]
 
 
