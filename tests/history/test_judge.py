@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers import Commits, certainty, oracle
+from fencepost.checkers import Commits, certainty, coordination, oracle
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.judge import KIND_OF_DAMAGE, Finder, judge
+from fencepost.checkers.oracle import order
+from fencepost.checkers.sightings import Sighting
 from fencepost.checkers.spark.finder import find_here
-from fencepost.checkers.tables import PARTS, Tables
+from fencepost.checkers.tables import PARTS, Tables, load
 from fencepost.checkers.tables.rows import Damage
 from fencepost.errors import ScenarioError
 from fencepost.evidence.seal import seal
@@ -419,6 +421,34 @@ def test_a_lost_write_is_certain_only_with_the_audit(tmp_path: Path, lacks: list
     del h.log[4]
     verdict = judge(h.seal(without=lacks), oracle.judge)
     assert check(verdict, "delivery").validity == expected
+
+
+@pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
+def test_a_rule_that_crashes_fails_its_kinds_and_no_others(
+    tmp_path: Path, finder: Finder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def broken(subject: object) -> list[Sighting]:
+        raise RuntimeError("planted")
+
+    if finder is oracle.judge:
+        monkeypatch.setitem(order.RULES, broken, ("key-order",))
+    monkeypatch.setitem(coordination.RULES, broken, ("dead-member",))
+    h = builder(tmp_path)
+    good_life(h)
+    run = h.seal()
+    failed = finder(run, load(run), Bounds())[1].failed
+    assert set(failed) == {"dead-member", *(["key-order"] if finder is oracle.judge else [])}
+    assert set(failed.values()) == {"the rule broken failed: RuntimeError: planted"}
+
+
+@pytest.mark.parametrize("finder", [oracle.judge, find_here], ids=["oracle", "kernel"])
+def test_records_that_cannot_be_read_are_named(tmp_path: Path, finder: Finder) -> None:
+    h = builder(tmp_path)
+    good_life(h)
+    run = h.seal()
+    tables = load(run)
+    (run / "history" / "log" / "audit.parquet").write_bytes(b"junk")
+    assert {damage.file for damage in finder(run, tables, Bounds())[1].damage} == {"history/log/audit.parquet"}
 
 
 def test_a_rule_that_failed_on_some_records_takes_nothing_from_what_it_found(tmp_path: Path) -> None:
