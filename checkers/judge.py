@@ -96,10 +96,11 @@ def _bounds(promises: Iterable[Promise]) -> Bounds:
 def _find(run: Path, tables: Tables, find: Finder, bounds: Bounds) -> tuple[list[Anomaly], Facts, str]:
     try:
         return (*find(run, tables, bounds), "")
+    except FencepostError:  # there is nothing that could look at records, which says nothing about them
+        raise
     except Exception as error:  # a crashed finder must leave the checks that do not need it
         _LOG.exception("the finder failed on %s", run)
-        told = str(error) if isinstance(error, FencepostError) else f"{type(error).__name__}: {error}"
-        return [], Facts(), f"the records could not be judged: {told}"
+        return [], Facts(), f"the records could not be judged: {type(error).__name__}: {error}"
 
 
 def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:

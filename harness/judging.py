@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from fencepost.errors import ReportError, RunFolderError
+from fencepost.errors import ProvisionError, ReportError, RunFolderError, WaitTimeout
 from fencepost.model import Verdict
 from fencepost.store import RunFolder
 
@@ -30,6 +30,7 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
 
     Raises:
         RunFolderError: there is no such run folder, or the run is still going on.
+        ProvisionError, WaitTimeout: there is no Spark. Nothing is stored; an earlier verdict stays.
     """
     from fencepost.checkers import judge as checks
     from fencepost.checkers.spark.finder import finder
@@ -38,7 +39,11 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
     folder = RunFolder.open(run)
     _seal_what_was_left(folder)
     with nullcontext(spark) if spark else Spark.start() as session:
-        verdict = checks.judge(folder.path, finder(session), only)
+        try:
+            verdict = checks.judge(folder.path, finder(session), only)
+        except (ProvisionError, WaitTimeout) as error:
+            again = f"Nothing was judged; when Spark is there: fencepost check {folder.path}"
+            raise type(error)(f"{error.args[0].rstrip('.')}. {again}") from error
     if not only:
         folder.write_verdict(verdict)
         try:

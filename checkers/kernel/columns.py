@@ -138,13 +138,21 @@ def _apart(file: pq.ParquetFile, group: int, name: str, low: int, high: int) -> 
 
 
 def _columns(path: Path, file: pq.ParquetFile, group: int, names: Sequence[str]) -> Columns:
-    same = _constants(file, group, names)
-    rest = [name for name in names if name not in same]
+    found = _constants(file, group, names)
+    rest = [name for name in names if name not in found]
+    if rest:
+        found |= _read(path, file, group, rest)
+    return found
+
+
+def _read(path: Path, file: pq.ParquetFile, group: int, names: Sequence[str]) -> Columns:
     try:
-        table = file.read_row_group(group, columns=rest, use_threads=False) if rest else {}
+        table = file.read_row_group(group, columns=list(names), use_threads=False)
     except OSError as error:
         raise DamagedFile(path, f"it cannot be read: {first_line(error)}") from error
-    return {name: same[name] if name in same else _numpy(table[name]) for name in names}
+    if table.num_rows != file.metadata.row_group(group).num_rows:
+        raise DamagedFile(path, f"{', '.join(names)} have {table.num_rows:,} rows, and it says another number")
+    return {name: _numpy(table[name]) for name in names}
 
 
 def _constants(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Columns:

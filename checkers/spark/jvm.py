@@ -91,7 +91,8 @@ class Jvm:
                 context = self._context = SparkContext(conf=conf, gateway=self._gateway)
             except Exception as error:
                 self._log.seek(0)
-                said = self._log.read().decode(errors="replace").strip().splitlines()[-5:]
+                lines = self._log.read().decode(errors="replace").splitlines()
+                said = [line.strip() for line in lines if line.strip() and not line.startswith("\tat ")][-5:]
                 raise ProvisionError(f"{error}. The JVM said: {' / '.join(said) or 'nothing'}") from error
         for path in (self._work, self._work / "log4j2.properties"):
             context._jvm.java.io.File(str(path)).deleteOnExit()  # type: ignore[union-attr]

@@ -174,9 +174,9 @@ class _Sealed(TypedDict):
     damage: list[str]
 
 
-class Seal(TypedDict, total=False):
-    """``seal.json``; without ``fingerprints`` and ``digest`` it is an old one."""
+class Seal(TypedDict):
+    """``seal.json``."""
 
-    files: Required[list[_Sealed]]
+    files: list[_Sealed]
     fingerprints: dict[str, str]
     digest: str

@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fencepost.evidence import columns
+from fencepost.evidence.seal import seal
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, State
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.schedule import plan_to_json
@@ -244,10 +245,10 @@ def write(runs: Path, shape: Shape, tell: Callable[[str], None] = lambda _: None
     partitions = [_partition(shape, tp) for tp in range(shape.partitions)]
     folder.write_json("history/partitions.json", {"partitions": partitions})
     folder.write_json("history/clock.json", {"pairs": [[T0, T0], [turns.end_ns, turns.end_ns]]})
-    folder.write_json("history/seal.json", {"files": []})
     (history / "coordinator/metadata.jsonl").write_text("")
     (history / "host.jsonl").write_text(json.dumps({"kind": "summary", "stalls": 0}) + "\n")
     _perform(list(_jobs(history, shape)), tell, shape.records > ALONE)
+    seal(folder.path)
     return folder.path
 
 

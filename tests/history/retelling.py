@@ -21,6 +21,7 @@ import pyarrow.parquet as pq
 
 from fencepost.evidence import columns, event_table
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
+from fencepost.store import RunFolder, digest, fingerprint, judged_files
 from fencepost_member.segments import COMMITTED, DELIVERED, FAILED, HEADER_BYTES, PARKED, PRODUCED, create
 
 Row = dict[str, Any]
@@ -34,12 +35,11 @@ TIMES = re.compile(r"(?!uncertainty)\w+_ns")
 
 
 def retold(run: Path, to: Path, change: Change) -> Path:
-    """``run`` changed, as the folder ``to``, without fingerprints. What actors wrote before the seal is left out."""
+    """``run`` changed, as the folder ``to``, and sealed so. What actors wrote before the seal is left out."""
     for path in sorted(p for p in run.rglob("*") if p.is_file() and p.parent.name != "events"):
         for name, rows in change(str(path.relative_to(run)), _read(path)).items():
             _write(to / name, rows)
-    without_fingerprints(to)
-    return to
+    return sealed_again(to)
 
 
 def rewrite(path: Path, change: Callable[[list[Row]], list[Row]]) -> None:
@@ -47,13 +47,14 @@ def rewrite(path: Path, change: Callable[[list[Row]], list[Row]]) -> None:
     _write(path, change(_read(path)))
 
 
-def without_fingerprints(run: Path) -> None:
-    """As if it had been sealed by a version that took none."""
-    if (said := run / "history" / "seal.json").exists():
-        rewrite(
-            said,
-            lambda rows: [{name: value for name, value in rows[0].items() if name not in {"fingerprints", "digest"}}],
-        )
+def sealed_again(run: Path) -> Path:
+    """As if its files had been as they are now when it was sealed."""
+    path = run / "history" / "seal.json"
+    if path.exists():
+        fingerprints = {name: fingerprint(run / name) for name in sorted(judged_files(run))}
+        said = {"files": json.loads(path.read_text())["files"], "fingerprints": fingerprints}
+        RunFolder(run).write_json("history/seal.json", {**said, "digest": digest(said)})
+    return run
 
 
 def same(name: str, rows: list[Row]) -> Files:
