@@ -102,6 +102,15 @@ def imports_go_one_way(source: Source) -> Iterator[str]:
             yield f"{source.path}:{line}: found import of {name}, use only {', '.join(allowed)}"
 
 
+def the_judged_do_not_import_the_specification(source: Source) -> Iterator[str]:
+    """The kernel is compared with the oracle: neither may be made of the other. Both ask the tables."""
+    for other, folders in {"oracle": ("kernel", "spark", "coordination", "tables"), "kernel": ("oracle",)}.items():
+        if source.path.startswith(tuple(f"checkers/{folder}/" for folder in folders)):
+            for line, name in source.imports():
+                if name.startswith(f"fencepost.checkers.{other}"):
+                    yield f"{source.path}:{line}: found import of {name}, use checkers/tables/ for what both need"
+
+
 def libraries_stay_in_their_place(source: Source) -> Iterator[str]:
     """One module talks to a library; the rest of the code does not know it. The core needs no library at all."""
     for line, name in source.imports():
@@ -186,6 +195,7 @@ def no_place_is_written_down(source: Source) -> Iterator[str]:
 
 PYTHON_RULES: tuple[Rule, ...] = (
     imports_go_one_way,
+    the_judged_do_not_import_the_specification,
     libraries_stay_in_their_place,
     members_run_on_old_python,
     plug_ins_are_one_class_a_file,

@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.streams import sought_ns
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
-from fencepost.checkers.oracle.commits import is_fence
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.commits import back_ns, hindrance, told_offsets, tried_past
+from fencepost.checkers.tables.commits import back_ns, hindrance, is_fence, told_offsets, tried_past
 from fencepost.checkers.tables.rows import Accepted, Interval
 
 Array = NDArray[Any]

@@ -22,7 +22,7 @@ CAUSES = ("skipped", "in-doubt", "committed-unprocessed")
 
 
 def facts(part: Part) -> None:
-    """The numbers of ``rows.Facts``, as tallies whose kinds begin with ``#``."""
+    """The numbers of ``facts.Facts``, as tallies whose kinds begin with ``#``."""
     rows = part.rows
     domain = slice(part.places.below(part.start), part.places.below(part.stop))
     counts = {

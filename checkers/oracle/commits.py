@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING
 from fencepost.checkers.coordination import commits
 from fencepost.checkers.oracle.repeats import sought
 from fencepost.checkers.sightings import Sighting, people
-from fencepost.checkers.tables.commits import back_ns, hindrance, told_offsets, tried_past
+from fencepost.checkers.tables.commits import back_ns, hindrance, is_fence, told_offsets, tried_past
 from fencepost.checkers.tables.records import Delivered
-from fencepost.checkers.tables.rows import Accepted, Commit, Interval
+from fencepost.checkers.tables.rows import Accepted, Interval
 from fencepost.history import Sent
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle import History, Rule
-
-FENCES = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
 
 
 def commit_ahead(history: History) -> Iterator[Sighting]:
@@ -104,11 +102,6 @@ def _knew(history: History, final: Accepted) -> bool:
     """Whether the record at a committed offset was finished before the commit, and nobody tried to commit more."""
     done_ns = min(row.done_ns for row in history.finished(final.tp, final.offset))
     return done_ns < final.written.begin_ns and not tried_past(history.tables, final)
-
-
-def is_fence(commit: Commit) -> bool:
-    """Whether the answer to a commit says that its member is out of the generation in which it committed."""
-    return commit.error in FENCES and commit.mode != "auto"
 
 
 def fenced_and_carried_on(history: History) -> Iterator[Sighting]:

@@ -5,6 +5,13 @@ from __future__ import annotations
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Interval, Window
 from fencepost.checkers.tables.tables import Tables
 
+FENCES = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
+
+
+def is_fence(commit: Commit) -> bool:
+    """Whether the answer to a commit says that its member is out of the generation in which it committed."""
+    return commit.error in FENCES and commit.mode != "auto"
+
 
 def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tuple[int, ...], bool]:
     """Every committed offset that an owner may have been told before its first delivery at ``first_ns``.

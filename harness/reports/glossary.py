@@ -77,6 +77,8 @@ CAUSES: dict[str, str] = {
     "slow handler": "its handler was at work on one record all that time",
     "skipped": "it was never delivered to anyone",
     "committed-unprocessed": "it was delivered, and committed before its processing ended",
+    "seek": "the member's program had set another position",
+    "inside one poll": "what one poll returned was not in order",
     "in-doubt": "its processing had begun, the member died, and a later commit went past it",
 }
 

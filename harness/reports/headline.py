@@ -98,7 +98,10 @@ def why(folder: Folder, faults: Sequence[Fault]) -> str:
         broke = f"{plural(len(broken), 'promise')} broken: {', '.join(c.promise or c.check for c in broken)}"
         return f"{broke}; {plural(violations, 'violation')} in all."
     if verdict.validity is Validity.UNKNOWN:
-        reasons = [f"{c.check}: {c.reason}" for c in unclear if c.reason]
+        checks: dict[str, list[str]] = {}
+        for c in unclear:
+            checks.setdefault(c.reason, []).append(c.check)
+        reasons = [f"{', '.join(names)}: {reason}" for reason, names in checks.items() if reason]
         unproven = count.due - count.proven
         if unproven and not any("fault" in c.check for c in unclear):
             reasons.append(f"{plural(unproven, 'fault')} of {number(count.due)} without proof that it took effect")

@@ -15,7 +15,6 @@ import pyarrow as pa
 
 from fencepost.checkers.kernel.ranges import UNACKED
 from fencepost.checkers.tables import load
-from fencepost.model import Anomaly
 
 Answer = dict[str, int]
 REPEATED = "finished again"  # the judge tells three kinds of it apart
@@ -71,11 +70,6 @@ def answer(counts: Iterable[tuple[str, int]]) -> Answer:
         total[KINDS.get(kind, kind)] += int(count or 0)
     wanted = sorted(set(KINDS.values()))
     return {kind: total[kind] for kind in wanted if total[kind]}
-
-
-def of_judge(anomalies: Iterable[Anomaly]) -> Answer:
-    """What the judge found of these kinds."""
-    return answer((anomaly.kind, anomaly.count) for anomaly in anomalies if anomaly.kind in KINDS)
 
 
 def _names(folder: Path) -> tuple[str, ...]:

@@ -9,17 +9,20 @@ from typing import Any
 
 import pytest
 
+from fencepost import judging
 from fencepost.checkers import Commits, certainty, coordination, oracle
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.judge import KIND_OF_DAMAGE, Finder, judge
 from fencepost.checkers.oracle import order
 from fencepost.checkers.sightings import Sighting
 from fencepost.checkers.spark.finder import find_here
+from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import PARTS, Tables, load
 from fencepost.checkers.tables.rows import Damage
-from fencepost.errors import ScenarioError
+from fencepost.errors import ProvisionError, ScenarioError
 from fencepost.evidence.seal import seal
 from fencepost.model import Anomaly, Check, Severity, Validity, Verdict
+from fencepost.store import RunFolder
 from history.builder import HistoryBuilder, MemberTeller, ns
 
 DEFAULT = [{"type": name} for name in ("delivery", "order", "ownership", "progress")]
@@ -213,6 +216,18 @@ def test_a_finder_that_crashes_leaves_the_check_of_the_faults(tmp_path: Path) ->
     verdict = judge(h.seal(), broken)
     assert {c.check for c in verdict.checks if c.validity == Validity.VALID} == {"faults"}
     assert check(verdict, "order").reason == "the records could not be judged: MemoryError: no room"
+
+
+def test_without_spark_nothing_is_judged_and_nothing_stored(tmp_path: Path) -> None:
+    h = builder(tmp_path)
+    good_life(h)
+    run = h.seal()
+    RunFolder(run).write_verdict(judge(run, oracle.judge))
+    stored = (run / "verdict.json").read_bytes()
+    told = r"no Spark answers at sc://127\.0\.0\.1:1 .*Nothing was judged; when Spark is there: fencepost check /"
+    with Spark.start(remote="sc://127.0.0.1:1") as spark, pytest.raises(ProvisionError, match=told):
+        judging.judge(run, spark)
+    assert (run / "verdict.json").read_bytes() == stored
 
 
 def test_a_kind_that_failed_leaves_the_other_checks(tmp_path: Path) -> None:
