@@ -37,7 +37,7 @@ def partition_of_two(run: Path) -> None:
 
 
 def generation_that_goes_back(run: Path) -> None:
-    """The last generation (or epoch) of which members were part has a number below the first."""
+    """Right after the last generation (or epoch) of which members were part comes one with a lower number."""
     lines = _coordinator(run)
     numbered = [
         (line, name)
@@ -45,9 +45,9 @@ def generation_that_goes_back(run: Path) -> None:
         for name in ("generation", "epoch")
         if line["type"] in ("classic-group", "group-epoch") and line.get(name) and line.get("members", True)
     ]
-    last, name = numbered[-1]
-    last[name] = 0
-    _write(run, lines)
+    line, name = numbered[-1]
+    after = lines.index(line) + 1
+    _write(run, [*lines[:after], {**line, name: 0}, *lines[after:]])
 
 
 def instance_of_two(run: Path) -> None:
