@@ -101,11 +101,8 @@ class Files:
             file = self._file(folder, name)
             if near and _apart(file, group, *near):
                 continue
-            rows, columns = (
-                file.metadata.row_group(group).num_rows,
-                partial(_columns, self._path(folder, name), file, group),
-            )
-            piece = Piece(name.removesuffix(".parquet"), columns, names, rows)
+            columns = partial(_columns, self._path(folder, name), file, group)
+            piece = Piece(name.removesuffix(".parquet"), columns, names, file.metadata.row_group(group).num_rows)
             if folder != "unacked" and not _within(file, group, task):
                 piece = piece.where((piece["offset"] >= task.low) & (piece["offset"] < task.high))
                 if not len(piece["offset"]):

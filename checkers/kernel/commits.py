@@ -68,8 +68,7 @@ def commit_before_send(part: Part) -> None:
         late = _after(sent["offset"], sent["sent_ns"], edges, at_ns)
         late = late[part.visible[where.places(late)]]
         if len(late):
-            delivered_ns = part.earliest(part.rows.delivered_ns)[where.places(late)]
-            late = late[delivered_ns >= sent["sent_ns"][late]]
+            late = late[part.delivered_ns[where.places(late)] >= sent["sent_ns"][late]]
         offsets = sent["offset"][late]
         codes = who[np.searchsorted(edges, offsets, side="right")]
         begin_ns = np.array([commits[n].at_ns for n in codes.tolist()], np.int64)

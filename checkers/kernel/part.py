@@ -157,17 +157,22 @@ class Part:
     @cached_property
     def begun_ns(self) -> Array:
         """When each place was first begun; NEVER where it never was."""
-        return self.earliest(self.rows.begin_ns, self.rows.begun)
+        return self._earliest(self.rows.begin_ns, self.rows.begun)
 
     @cached_property
     def finished_ns(self) -> Array:
         """When each place was first finished; NEVER where it never was."""
-        return self.earliest(self.rows.done_ns, self.rows.finished)
+        return self._earliest(self.rows.done_ns, self.rows.finished)
 
-    def earliest(self, times: Array, which: Array | None = None) -> Array:
-        """For each place the least of a time of its rows (of those of ``which``); NEVER where it has none."""
+    @cached_property
+    def delivered_ns(self) -> Array:
+        """When each place was first delivered; NEVER where it never was."""
+        return self._earliest(self.rows.delivered_ns, np.ones(len(self.rows), bool))
+
+    def _earliest(self, times: Array, which: Array) -> Array:
+        """For each place the least of a time of those of its rows; NEVER where it has none."""
         found = np.full(len(self.places), NEVER)
-        times = times if which is None or which.all() else np.where(which, times, NEVER)
+        times = times if which.all() else np.where(which, times, NEVER)
         self.where.put(found, times)
         again = self.where.places(self.again)
         found[again] = NEVER

@@ -21,14 +21,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 ALWAYS_TOLD = ("kind", "actor", "id", "begin_ns", "end_ns")  # columns of events without null
-UNREADABLE = (
-    OSError,
-    ValueError,
-    KeyError,
-    TypeError,
-    AttributeError,
-    RecursionError,
-)  # pyarrow's errors are these too
+UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)  # pyarrow's are these too
 _OTHER_VERSION = f"it has format version {{}}; {FORMAT_VERSION} can be judged"
 
 

@@ -64,13 +64,13 @@ def _check_seal(reader: Reader) -> None:
     if not said:  # then nobody knows what it found damaged
         unsaid = [damage for damage in reader.damage if damage.file == SEAL]
         reader.damage += [replace(damage, part=part) for part in ("delivered", "produced") for damage in unsaid]
-    for entry in said.get("files") or ():
-        file = str(entry.get("file", ""))
+        return
+    for entry in said["files"]:
+        file = entry["file"]
         part = "events" if file.startswith("events/") else "produced" if "/producer" in file else "delivered"
         for what in entry["damage"]:
             reader.note(part, f"history/{file}", what)
-    if said:
-        _check_fingerprints(reader, said["fingerprints"])
+    _check_fingerprints(reader, said["fingerprints"])
 
 
 def _check_fingerprints(reader: Reader, sealed: Mapping[str, str]) -> None:

@@ -111,7 +111,8 @@ def _memory(process: psutil.Process) -> int:
 
 def _serve(play: Play, pipe: Connection) -> None:
     quiet = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(quiet, 2)  # the progress bars and warnings of the engines
+    for stream in (1, 2):  # the progress bars and warnings of the engines
+        os.dup2(quiet, stream)
     while (run := pipe.recv()) is not None:
         began = time.perf_counter()
         try:

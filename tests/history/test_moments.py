@@ -207,16 +207,22 @@ def test_a_group_whose_offset_is_above_the_end_starts_where_the_log_does(tmp_pat
     assert not found(h, "wrong-start")
 
 
-@LATER
-def test_a_record_sent_after_a_commit_above_it_was_certainly_written(tmp_path: Path, later: float) -> None:
-    """The coordinator's clock is off by 0.5 ms at most: the commit of 3.001 s was written by 3.0015 s."""
-    h = HistoryBuilder(tmp_path)
+def committed_before_sent(folder: Path, sent_s: float) -> tuple[HistoryBuilder, MemberTeller]:
+    """Seven records are committed at 3 s, and the last of them is sent only then."""
+    h = HistoryBuilder(folder)
     h.write(6)
     a = h.member(0)
     a.assigned(1)
     a.process(range(6), 2)
     a.commit(7, 3)
-    h.write(1, at=3.0015 + later)
+    h.write(1, at=sent_s)
+    return h, a
+
+
+@LATER
+def test_a_record_sent_after_a_commit_above_it_was_certainly_written(tmp_path: Path, later: float) -> None:
+    """The coordinator's clock is off by 0.5 ms at most: the commit of 3.001 s was written by 3.0015 s."""
+    h, a = committed_before_sent(tmp_path, 3.0015 + later)
     a.process([6], 4)
     a.commit(7, 5)
     a.close(39)
@@ -225,13 +231,7 @@ def test_a_record_sent_after_a_commit_above_it_was_certainly_written(tmp_path: P
 
 @LATER
 def test_an_offset_delivered_before_its_record_was_sent_was_given_twice(tmp_path: Path, later: float) -> None:
-    h = HistoryBuilder(tmp_path)
-    h.write(6)
-    a = h.member(0)
-    a.assigned(1)
-    a.process(range(6), 2)
-    a.commit(7, 3)
-    h.write(1, at=3.5 + later)
+    h, a = committed_before_sent(tmp_path, 3.5 + later)
     a.process([6], 3.5)
     a.close(39)
     assert [o.count for o in found(h, "commit-beyond-end")] == ([] if later else [1])
