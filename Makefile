@@ -23,9 +23,10 @@ claims: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m claims
 
 # Wrong lines are planted into the checkers, one after the other, and tests must notice; goes on where it stopped. Only some of them:
-# make mutation PATTERN='*.oracle.*', or SAMPLE=500 at random. Those that live are tried again if they are named so.
+# make mutation PATTERN='*.oracle.*', or SAMPLE=600 at random. AGAIN=1 tries those that live once more.
 mutation: $(INSTALLED) $(MUTATION)
-	@cd $(MUTATION) && PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(BIN)/python -m mutation $(if $(PATTERN),--pattern '$(PATTERN)') $(if $(SAMPLE),--sample $(SAMPLE))
+	@cd $(MUTATION) && PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(BIN)/python -m mutation $(if $(PATTERN),--pattern '$(PATTERN)') \
+		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(AGAIN),--again) $(if $(LIMIT_S),--limit-s $(LIMIT_S)) $(if $(JOBS),--jobs $(JOBS))
 
 test: lint
 	$(BIN)/pytest --chaos -m "not slow"
@@ -53,6 +54,7 @@ format: $(INSTALLED)
 $(TREE):
 	@rm -rf $(TREE) && mkdir -p $(TREE)/fencepost
 	@ln -s $(CURDIR)/harness/* $(CURDIR)/faults $(CURDIR)/workloads $(CURDIR)/checkers $(TREE)/fencepost/
+	@ln -s $(CURDIR)/docker/images $(TREE)/fencepost/images
 	@mv $(TREE)/fencepost/member $(TREE)/fencepost_member
 
 # mutmut reads the checkers alone, and writes them, with all mutants inside, beside links to everything else.

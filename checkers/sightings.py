@@ -82,3 +82,8 @@ def gather(sightings: Iterable[Sighting], partitions: Mapping[int, Partition]) -
 def people(*names: str) -> tuple[str, ...]:
     """The members of a sighting: the one to blame first, nobody twice, unknown ones left out."""
     return tuple(dict.fromkeys(name for name in names if name))
+
+
+def member_of(incarnation: str) -> str:
+    """The member of which an incarnation is one life; the names of members may have dots."""
+    return incarnation.rpartition(".")[0]

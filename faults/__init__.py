@@ -1,9 +1,53 @@
 """The faults: one file each, named like its class in snake case, which is its name on the command line."""
 
+from fencepost.faults.add_partitions import AddPartitions
 from fencepost.faults.black_hole import BlackHole
 from fencepost.faults.bounce import Bounce
+from fencepost.faults.cut_connections import CutConnections
+from fencepost.faults.delete_records import DeleteRecords
+from fencepost.faults.drop_packets import DropPackets
+from fencepost.faults.duplicate_instance import DuplicateInstance
+from fencepost.faults.hold import Hold
 from fencepost.faults.kill import Kill
+from fencepost.faults.latency import Latency
+from fencepost.faults.lose_connects import LoseConnects
+from fencepost.faults.lose_packets import LosePackets
 from fencepost.faults.move_coordinator import MoveCoordinator
+from fencepost.faults.move_leaders import MoveLeaders
 from fencepost.faults.pause import Pause
+from fencepost.faults.rate_limit import RateLimit
+from fencepost.faults.reassign_coordinator import ReassignCoordinator
+from fencepost.faults.refuse import Refuse
+from fencepost.faults.remove_member import RemoveMember
+from fencepost.faults.rolling_bounce import RollingBounce
+from fencepost.faults.scale_in import ScaleIn
+from fencepost.faults.scale_out import ScaleOut
+from fencepost.faults.slice import Slice
+from fencepost.faults.stall import Stall
 
-__all__ = ["BlackHole", "Bounce", "Kill", "MoveCoordinator", "Pause"]
+__all__ = [
+    "AddPartitions",
+    "BlackHole",
+    "Bounce",
+    "CutConnections",
+    "DeleteRecords",
+    "DropPackets",
+    "DuplicateInstance",
+    "Hold",
+    "Kill",
+    "Latency",
+    "LoseConnects",
+    "LosePackets",
+    "MoveCoordinator",
+    "MoveLeaders",
+    "Pause",
+    "RateLimit",
+    "ReassignCoordinator",
+    "Refuse",
+    "RemoveMember",
+    "RollingBounce",
+    "ScaleIn",
+    "ScaleOut",
+    "Slice",
+    "Stall",
+]

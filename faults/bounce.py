@@ -23,6 +23,10 @@ class Bounce:
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
     heals: ClassVar[bool] = True
+    seen: ClassVar[str] = (
+        "members leave the group (static ones keep their place) and join again; a broker hands its partitions and "
+        "groups over, and leads none until somebody gives it some"
+    )
 
     def inject(self, world: World, target: Target) -> Injection:
         """Send SIGTERM to all of them."""

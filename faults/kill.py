@@ -21,6 +21,10 @@ class Kill:
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
     heals: ClassVar[bool] = True
+    seen: ClassVar[str] = (
+        "nobody says good-bye: a member is in the group until its session is over; a broker's partitions have no "
+        "leader until it is fenced"
+    )
 
     def inject(self, world: World, target: Target) -> Injection:
         """Send SIGKILL to all of them."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.clock import NS, now_ns
-from fencepost.errors import FaultError
-from fencepost.evidence.offsets import TOPIC
-from fencepost.evidence.wire import group_partition
-from fencepost.evidence.witness import Injected, Sight, witness
-from fencepost.interfaces import Evidence, Injection, Target, World
-from fencepost.model import TopicPartition
+from fencepost.clock import now_ns
+from fencepost.evidence.seats import moved, seat
+from fencepost.evidence.witness import Injected, witness
+from fencepost.interfaces import Injection, Target, World
 
 PROOF_S = 5.0
 
@@ -24,9 +21,16 @@ class MoveCoordinator:
     *and* FindCoordinator names it.
     """
 
-    needs: ClassVar[frozenset[str]] = frozenset({"admin"})
+    needs: ClassVar[frozenset[str]] = frozenset({"admin", "coordinator"})
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
+    seen: ClassVar[str] = (
+        "the new coordinator loads the group from the log; members are told NOT_COORDINATOR, find it, and stay in"
+    )
+
+    def awaits(self, world: World, target: Target) -> str:
+        """See ``Awaits``."""
+        return seat(world).fixed()
 
     def inject(self, world: World, target: Target) -> Injection:
         """Elect another leader.
@@ -34,37 +38,7 @@ class MoveCoordinator:
         Raises:
             FaultError: there is no leader, or no other in-sync replica to move to.
         """
-        admin, group = world.cluster.admin, world.view().group
-        leaders = admin.leaders(TOPIC)
-        if not leaders:
-            raise FaultError(f"the group {group} has no coordinator yet: {TOPIC} does not exist")
-        where = TopicPartition(TOPIC, group_partition(group, len(leaders)))
-        before = leaders[where.partition]
-        others = sorted(set(admin.in_sync_replicas(TOPIC)[where.partition]) - {before})
-        if before < 0 or not others:
-            raise FaultError(f"{where} is led by broker {before} and has no other in-sync replica to move to")
-        after = next((b for b in others if b > before), others[0])
-        called_ns = now_ns()
-        admin.move_leader(where, after)
-
-        def look() -> Sight:
-            leader, coordinator = admin.leaders(TOPIC).get(where.partition, -1), admin.coordinator(group)
-            seconds = round((now_ns() - called_ns) / NS, 4)
-            data = {
-                "topic": where.topic,
-                "partition": where.partition,
-                "from_broker": before,
-                "to_broker": after,
-                "leader": leader,
-                "coordinator": coordinator,
-                "seconds": seconds,
-            }
-            seen = f"{where} is led by broker {leader}, and FindCoordinator names broker {coordinator}"
-            missing = "" if leader == coordinator == after else f"{seen}, not broker {after}"
-            return Sight(missing, f"{seen}, broker {before} before: moved in {seconds:.3f} s", data)
-
-        return Injected(
-            proven=lambda: witness(look, PROOF_S),
-            undo=lambda: None,
-            healed=lambda: Evidence(True, now_ns(), "a moved coordinator has nothing to heal"),
-        )
+        before = seat(world)
+        after, called_ns = before.next, now_ns()
+        world.cluster.admin.move_leader(before.place, after)
+        return Injected(proven=lambda: witness(lambda: moved(world, before, after, called_ns), PROOF_S))

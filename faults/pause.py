@@ -1,4 +1,4 @@
-"""A pause: the process is stopped (SIGSTOP) and later continued (SIGCONT), and never hears of either.
+"""A pause: the process is stopped (SIGSTOP; a container is frozen) and later continued, and never hears of either.
 
 A paused member sends no heartbeats; past its session time-out it wakes up as a zombie.
 """
@@ -19,11 +19,15 @@ PROOF_S = 2.0
 
 @dataclass(frozen=True)
 class Pause:
-    """Stops members or brokers. Witness: exactly these processes are in state T; healed: they are not, and live."""
+    """Stops members or brokers. Witness: the kernel has stopped or frozen just these; healed: they live on."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
     heals: ClassVar[bool] = True
+    seen: ClassVar[str] = (
+        "no heartbeats: past the session time-out the coordinator puts the member out, and it wakes up as a zombie; "
+        "a broker is fenced and leads nothing"
+    )
 
     def inject(self, world: World, target: Target) -> Injection:
         """Send SIGSTOP to all of them."""
@@ -45,8 +49,10 @@ class Pause:
 def _stopped(lives: Sequence[Life]) -> Sight:
     states = {life: life.state() for life in lives}
     awake = [f"{life} is {state}, not stopped" for life, state in states.items() if state != STOPPED]
-    seen = f"in state T (stopped): {', '.join(map(str, lives))}"
-    return Sight("; ".join(awake) or ("" if lives else "nothing was hit"), seen, {"pids": pids(lives), "state": "T"})
+    seen = f"stopped (in state T, or its control group is frozen): {', '.join(map(str, lives))}"
+    return Sight(
+        "; ".join(awake) or ("" if lives else "nothing was hit"), seen, {"pids": pids(lives), "state": STOPPED}
+    )
 
 
 def _running(lives: Sequence[Life]) -> Sight:

@@ -11,10 +11,13 @@ What a test or a scenario needs is here and imports nothing but the standard lib
 from __future__ import annotations
 
 from fencepost.catalogue import load
+from fencepost.combined import mix, rolling_deploy, sequence, together
 from fencepost.errors import BrokenPromises, FencepostError, UnknownVerdict
 from fencepost.model import TopicPartition, Validity, Verdict
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import at, every, past_session
+from fencepost.schedule import quiet
+from fencepost.single import at, every, flap, past_session, until, when
+from fencepost.swarm import swarm
 
 __all__ = [
     "BrokenPromises",
@@ -28,6 +31,15 @@ __all__ = [
     "Verdict",
     "at",
     "every",
+    "flap",
     "load",
+    "mix",
     "past_session",
+    "quiet",
+    "rolling_deploy",
+    "sequence",
+    "swarm",
+    "together",
+    "until",
+    "when",
 ]

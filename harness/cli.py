@@ -9,28 +9,23 @@ import secrets
 import sys
 import traceback
 import webbrowser
-from collections.abc import Iterable, Sequence
-from contextlib import nullcontext
+from collections.abc import Sequence
 from enum import IntEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, NoReturn
 
 import typer
-from rich.console import Console, ConsoleOptions, RenderableType
-from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
 
-from fencepost import catalogue, codec, listing
+from fencepost import catalogue, listing, series
+from fencepost.clusters.backends import backend
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
-from fencepost.model import Validity, Verdict
+from fencepost.model import Validity
 from fencepost.overrides import override
 from fencepost.reports.words import visible
-from fencepost.scenario import Scenario
-from fencepost.schedule import Plan
-
-if TYPE_CHECKING:
-    from fencepost.checkers.spark.session import Spark
+from fencepost.series import Where
+from fencepost.terminal import out, show_shrunk, show_verdict
 
 
 class Exit(IntEnum):
@@ -46,24 +41,26 @@ class Exit(IntEnum):
 OF_VALIDITY = {Validity.VALID: Exit.VALID, Validity.INVALID: Exit.INVALID, Validity.UNKNOWN: Exit.UNKNOWN}
 
 KINDS = ", ".join(listing.Kind)
-LOG_COLUMNS = 160  # where no terminal says how wide it is
-
-
-class Terminal(Console):
-    """A console on which strings of a run cannot move the cursor, set a title or hide: their escapes are shown."""
-
-    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What rich renders, but for what it did not make itself."""
-        for segment in super().render(renderable, options):
-            yield segment if segment.control else segment._replace(text=visible(segment.text))
 
 
 app = typer.Typer(
     name="fencepost", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-out = Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS)
 
 Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+Backend = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|local|docker|attach:HOST:PORT", help="A cluster of each run's own, or one that is already there."
+    ),
+]
+Access = Annotated[
+    Path | None,
+    typer.Option("--cluster-config", metavar="FILE", help="SASL and TLS of attach, as name=value lines of librdkafka."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Allow attach to a cluster that is not on this machine's loopback.")]
+Runs = Annotated[Path, typer.Option(help="Where run folders are made.")]
+Judged = Annotated[bool, typer.Option("--check/--no-check", help="Judge the run afterwards.")]
 SparkMaster = Annotated[
     str, typer.Option(metavar="URL", help="Where Spark runs: local[*], spark://..., yarn, k8s://...")
 ]
@@ -74,7 +71,7 @@ SparkRemote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Co
 def common(debug: Annotated[bool, typer.Option("--debug", help="Show the stack trace of an error.")] = False) -> None:
     """Chaos tests for Kafka consumer groups: real faults, proven; real histories, judged.
 
-    Exit codes: 0 valid, 1 invalid, 2 bad usage, 3 unknown, 4 the harness itself failed.
+    Exit codes: 0 valid, 1 invalid, 2 bad usage, 3 unknown, 4 the harness itself failed, 130 interrupted.
     """
 
 
@@ -113,9 +110,11 @@ def run(
     ],
     seed: Annotated[int | None, typer.Option(min=0, help="Decides every random choice; drawn when left out.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run this often, with consecutive seeds.")] = 1,
-    cluster: Annotated[str, typer.Option(help="The back-end.")] = "local",
-    runs: Annotated[Path, typer.Option(help="Where run folders are made.")] = Path("runs"),
-    check: Annotated[bool, typer.Option("--check/--no-check", help="Judge the run afterwards.")] = True,
+    cluster: Backend = "local",
+    cluster_config: Access = None,
+    yes: Yes = False,
+    runs: Runs = Path("runs"),
+    check: Judged = True,
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option: group.members=6.")
     ] = None,
@@ -125,25 +124,69 @@ def run(
     """Run a scenario on a real cluster and judge what happened."""
     asked = override(catalogue.load(scenario), settings or ())
     first = secrets.randbelow(2**31) if seed is None else seed
-    for number in range(first, first + repeat):
-        asked.plan(number)  # what cannot be done is said before anything is imported, let alone started
-    from fencepost import doctor as surgery
-    from fencepost.runner import BACKENDS
+    plans = [asked.plan(number) for number in range(first, first + repeat)]
+    _leave(
+        series.perform_all(
+            asked, plans, Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+        )
+    )
 
-    if cluster not in BACKENDS:
-        raise typer.BadParameter(f"there is no back-end {cluster!r}; there is {', '.join(BACKENDS)}")
-    surgery.require(runs)
-    from fencepost.checkers.spark.session import Spark
 
-    # Its start overlaps with the first cluster's; it idles during chaos.
-    starting = Spark.start(spark_master, remote=spark_remote) if check else nullcontext()
-    with starting as spark:
-        seeds = range(first, first + repeat)
-        verdicts = [verdict for number in seeds if (verdict := _run_once(asked, number, cluster, runs, spark))]
-    if repeat > 1 and check:
-        tally = {v: sum(verdict.validity is v for verdict in verdicts) for v in Validity}
-        out.print(f"{repeat} runs: " + ", ".join(f"{count} {validity}" for validity, count in tally.items()))
-    raise typer.Exit(OF_VALIDITY[Validity.worst(v.validity for v in verdicts)] if check else Exit.VALID)
+@app.command("replay")
+def replay_(
+    run: Run,
+    exact: Annotated[bool, typer.Option("--exact", help="Hit the members and brokers that were hit then.")] = False,
+    repeat: Annotated[int, typer.Option(min=1, help="Replay it this often, and say how often promises break.")] = 1,
+    cluster: Backend = "local",
+    cluster_config: Access = None,
+    yes: Yes = False,
+    runs: Runs = Path("runs"),
+    check: Judged = True,
+    spark_master: SparkMaster = "local[*]",
+    spark_remote: SparkRemote = None,
+) -> None:
+    """Perform the plan of an old run again.
+
+    Times, faults and draws are those of the plan; selectors choose anew, unless --exact pins what they chose. The
+    timing of brokers and clients stays free, and what depends on it may come out otherwise: --repeat tells how often.
+    """
+    from fencepost import replay
+
+    asked, plan = replay.load(run)
+    plans = [replay.pinned(plan, run) if exact else plan] * repeat
+    _leave(
+        series.perform_all(
+            asked, plans, Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+        )
+    )
+
+
+@app.command("shrink")
+def shrink_(
+    run: Run,
+    minutes: Annotated[float, typer.Option(min=0, help="When no further case is tried.")] = 30,
+    failures: Annotated[int, typer.Option(min=1, help="So many runs of a case must fail for it to be kept,")] = 2,
+    of: Annotated[int, typer.Option(min=1, help="of at most so many.")] = 3,
+    rate_runs: Annotated[int, typer.Option(min=0, help="Runs that tell how often the smallest one fails.")] = 5,
+    cluster: Backend = "local",
+    cluster_config: Access = None,
+    yes: Yes = False,
+    runs: Runs = Path("runs"),
+    spark_master: SparkMaster = "local[*]",
+    spark_remote: SparkRemote = None,
+) -> None:
+    """Find the smallest plan that still breaks the worst broken promise of an old run.
+
+    Fewer steps, records, members, partitions; steps sooner, shorter, on weaker targets: each is tried on a real cluster
+    and kept if it still fails. All runs stay in a folder of their own under --runs. Exit code 3: it never failed again.
+    """
+    if failures > of:
+        raise typer.BadParameter(f"{failures} failures of {of} runs cannot be")
+    from fencepost import shrink
+
+    effort = shrink.Effort(failures, of, minutes, rate_runs)
+    shrunk = shrink.shrink(run, Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote), effort)
+    raise typer.Exit(Exit.VALID if show_shrunk(shrunk) else Exit.UNKNOWN)
 
 
 @app.command()
@@ -163,7 +206,7 @@ def check(
         from fencepost.judging import judge  # its imports take a while, and Spark does not wait for them
 
         verdict = judge(folder.path, spark, names)
-        _show(verdict, folder.path, stored=not names)
+        show_verdict(verdict, folder.path, stored=not names)
     raise typer.Exit(OF_VALIDITY[verdict.validity])
 
 
@@ -199,41 +242,5 @@ def _complain(sentence: str) -> None:
     print(f"fencepost: {visible(sentence)}", file=sys.stderr)
 
 
-def _run_once(scenario: Scenario, seed: int, cluster: str, runs: Path, spark: Spark | None) -> Verdict | None:
-    from fencepost import progress, runner
-    from fencepost.judging import judge
-    from fencepost.reports.words import shown
-
-    out.print(f"{scenario.name}, seed {seed}", style="bold")
-    _show_plan(scenario.plan(seed))
-    with progress.view(out) as watcher:
-        folder = runner.run(scenario, seed=seed, runs=runs, observe=watcher, backend=cluster)
-    if spark is None:
-        out.print(f"history: {shown(folder)}", markup=False)
-        return None
-    verdict = judge(folder, spark)
-    _show(verdict, folder)
-    return verdict
-
-
-def _show_plan(plan: Plan) -> None:
-    for step in plan.steps:
-        parts = [f"  at {step.at_s:5.1f} s  {codec.snake(type(step.fault).__name__)}"]
-        if step.target is not None:
-            parts.append(f"on {codec.snake(type(step.target).__name__)}")
-        if step.heal_after_s is not None:
-            parts.append(f"for {step.heal_after_s:g} s")
-        if step.expect:
-            parts.append(f"expecting {step.expect}")
-        out.print(" ".join(parts), markup=False)
-
-
-def _show(verdict: Verdict, folder: Path, *, stored: bool = True) -> None:
-    from fencepost.brief import every_check
-    from fencepost.reports import text
-
-    if stored:
-        out.print(text.summary(folder))
-        return
-    for line in every_check(verdict):
-        out.print(line, markup=False)
+def _leave(validity: Validity | None) -> NoReturn:
+    raise typer.Exit(Exit.VALID if validity is None else OF_VALIDITY[validity])

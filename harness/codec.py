@@ -8,6 +8,7 @@ that name: a new file needs no entry anywhere.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import importlib
 import pkgutil
 import reprlib
@@ -21,6 +22,8 @@ from fencepost.errors import ScenarioError
 FAMILIES = {
     "fault": "fencepost.faults",
     "target": "fencepost.targets",
+    "state": "fencepost.states",
+    "schedule entry": "fencepost.entries",
     "workload": "fencepost.workloads",
     "promise": "fencepost.checkers.promises",
 }
@@ -82,7 +85,7 @@ def build(cls: type[Any], options: Any, what: str) -> Any:
     ]
     if missing:
         raise ScenarioError(f"{what} needs the option {missing[0]!r}")
-    wanted = _annotations(cls)
+    wanted = _annotations(cls)  # type: ignore[arg-type]  # which is hashable
     return cls(**{name: fit(value, wanted.get(name, Any), f"{what}: {name}") for name, value in options.items()})
 
 
@@ -92,7 +95,7 @@ def settle(instance: Any) -> None:
     Raises:
         ScenarioError: says which option is wrong and what it wants.
     """
-    for name, wanted in _annotations(type(instance)).items():
+    for name, wanted in _annotations(instance.__class__).items():
         value = fit(getattr(instance, name), wanted, f"{type(instance).__name__}.{name}")
         object.__setattr__(instance, name, value)
 
@@ -135,6 +138,7 @@ def _any_of(arms: tuple[Any, ...]) -> str:
     return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
 
 
+@functools.cache
 def _annotations(cls: type[Any]) -> dict[str, Any]:
     """The type of each option; none where an annotation names what cannot be resolved here."""
     try:

@@ -18,11 +18,15 @@ from pathlib import Path
 import psutil
 
 from fencepost.clusters import cache, docker, provision, toxiproxy
+from fencepost.clusters.backends import Backend
 from fencepost.errors import ProvisionError
+from fencepost.network import packets
 
 RUN_BYTES = 2_000_000_000
 MEMORY_BYTES = 1_500_000_000
+TRIAL_S = 5.0
 LOOPBACK = "127.77.254.254"
+EVERY_RUN = ("Python", "Java", "signals", "disk", "memory")  # each back-end names what it needs beside these
 
 
 class State(StrEnum):
@@ -48,8 +52,8 @@ class Part:
 
 
 def examine(runs: Path = Path("runs")) -> tuple[Part, ...]:
-    """Look at everything; ``runs`` is where run folders would be made. Changes nothing, fetches nothing."""
-    return (*_needed(runs), _look("Spark", _spark), _look("Docker", _docker))
+    """Look at everything; ``runs`` is where run folders would be made. Fetches nothing, and leaves all as it was."""
+    return tuple(_look(name, look) for name, look in _looks(runs).items())
 
 
 def blocking(parts: Iterable[Part]) -> tuple[Part, ...]:
@@ -57,20 +61,22 @@ def blocking(parts: Iterable[Part]) -> tuple[Part, ...]:
     return tuple(part for part in parts if part.state is State.MISSING)
 
 
-def require(runs: Path = Path("runs")) -> None:
-    """Make sure that a local run is possible.
+def require(backend: Backend, runs: Path = Path("runs")) -> None:
+    """Make sure that a run with this back-end is possible here.
 
     Raises:
         ProvisionError: says everything that is missing, with the remedies.
     """
-    missing = blocking(_needed(runs))
+    looks = _looks(runs)
+    parts = [_look(name, looks[name]) for name in (*EVERY_RUN, *backend.parts)]
+    missing = [part for part in parts if part.state in (State.MISSING, State.OPTIONAL)]
     if missing:
         sentences = "; ".join(f"{part.name}: {part.text}" for part in missing)
-        raise ProvisionError(f"a local run is not possible on this machine. {sentences}")
+        raise ProvisionError(f"a run with the back-end {backend} is not possible on this machine. {sentences}")
 
 
-def _needed(runs: Path) -> tuple[Part, ...]:
-    looks: dict[str, Callable[[], tuple[State, str]]] = {
+def _looks(runs: Path) -> dict[str, Callable[[], tuple[State, str]]]:
+    return {
         "Python": _python,
         "Java": _java,
         "Kafka": _kafka,
@@ -80,8 +86,11 @@ def _needed(runs: Path) -> tuple[Part, ...]:
         "signals": _signals,
         "disk": lambda: _disk(runs),
         "memory": _memory,
+        "packets": _packets,
+        "netem": _netem,
+        "Spark": _spark,
+        "Docker": _docker,
     }
-    return tuple(_look(name, look) for name, look in looks.items())
 
 
 def _look(name: str, look: Callable[[], tuple[State, str]]) -> Part:
@@ -116,7 +125,7 @@ def _toxiproxy() -> tuple[State, str]:
 
 def _ss() -> tuple[State, str]:
     found = shutil.which("ss")
-    return (State.OK, found) if found else (State.MISSING, "install ss (Debian: iproute2), the witness of black holes")
+    return (State.OK, found) if found else (State.MISSING, "install ss (Debian: iproute2), the witness of cut links")
 
 
 def _loopback() -> tuple[State, str]:
@@ -165,6 +174,22 @@ def _memory() -> tuple[State, str]:
     return State.OK, f"{free / 1e9:.1f} GB available"
 
 
+def _packets() -> tuple[State, str]:
+    if lacking := packets.lacking():
+        return State.OPTIONAL, f"faults that lose packets are not possible: {lacking}"
+    return State.OK, "rules of iptables lose packets"
+
+
+def _netem() -> tuple[State, str]:
+    """Tried in a network of its own, which ends with the trial."""
+    trial = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
+    if shutil.which("tc") is None:
+        return State.OPTIONAL, "no tc (Debian: iproute2); no fault needs it yet"
+    if subprocess.run(trial, capture_output=True, timeout=TRIAL_S, check=False).returncode:
+        return State.OPTIONAL, "the kernel has no sch_netem, or this user may not use it; no fault needs it yet"
+    return State.OK, "the kernel can delay packets; no fault needs it yet"
+
+
 def _spark() -> tuple[State, str]:
     archives = sorted((cache.directory() / "spark-classes").glob("*.jsa"))
     if archives:
@@ -174,6 +199,6 @@ def _spark() -> tuple[State, str]:
 
 def _docker() -> tuple[State, str]:
     try:
-        return State.OK, f"engine {docker.engine()}"
+        return State.OK, f"engine {docker.engine()}; --cluster docker runs everything in containers"
     except ProvisionError as error:
         return State.OPTIONAL, str(error)

@@ -29,6 +29,10 @@ class ClusterError(FencepostError):
     """A broker, the controller or a proxy did not start, stop or answer as it should."""
 
 
+class NotShown(ClusterError):  # noqa: N818
+    """A part of the evidence that this cluster does not let anybody read. What rests on it is judged as unknown."""
+
+
 class MemberError(FencepostError):
     """A member or producer process did not start, or ended when it should not have."""
 

@@ -10,8 +10,9 @@ from fencepost import scenario
 from fencepost.errors import MemberError
 from fencepost.interfaces import Cluster, Workload
 from fencepost.live import RecordCounts, count_records
-from fencepost.lives import KILL_S, Home, Incarnation, Interpreter, stop
+from fencepost.lives import KILL_S, Home, Incarnation, stop
 from fencepost.model import TopicPartition
+from fencepost.process_interfaces import Interpreter
 
 __all__ = ["Group", "Home", "Incarnation", "Interpreter", "MemberProcess", "RecordCounts", "make", "stop"]
 
@@ -54,12 +55,18 @@ class MemberProcess:
         """What the present life owned at the last refresh; nothing once it has ended."""
         return self.life.live.owned if self.life and self.pid is not None else frozenset()
 
-    def launch(self) -> None:
-        """Begin a new life without waiting for it. No-op when alive."""
+    @property
+    def member_id(self) -> str:
+        """What the coordinator calls the present or last life, as that told last; empty: it has not told yet."""
+        return self.life.live.member_id if self.life else ""
+
+    def launch(self, **changes: Any) -> None:
+        """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
         if self.pid is None:
             self._lives += 1
             actor = f"{self.name}.{self._lives}"
-            self.life = Incarnation(self._home, actor, "fencepost_member", self._config, self._interpreter)
+            config = {**self._config, **changes}
+            self.life = Incarnation(self._home, actor, "fencepost_member", config, self._interpreter)
 
     def start(self) -> None:
         """Begin a new life and return once its loop runs. No-op when alive."""
@@ -76,6 +83,13 @@ class MemberProcess:
         if self.life:
             self.life.signal(signal)
 
+    def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """What the present or last life has told of this kind until now, in order; an event as ``EventLog`` has it."""
+        if self.life is None:
+            return ()
+        self.life.live.refresh()
+        return tuple(self.life.live.told[kind].values())
+
     def wait_ended(self, within_s: float) -> int:
         """Wait for the present life to end and return its exit code. Raises MemberError before the first life."""
         if self.life is None:
@@ -87,22 +101,29 @@ class Group:
     """All members and producers of a run.
 
     Attributes:
-        members: by index; those that were never started included.
+        members: by index; those that were never started included, the spare ones last.
         producers: the lives of the producers, each has one; empty before ``start_producers``.
     """
 
-    def __init__(self, home: Home, members: Sequence[MemberProcess], producers: Sequence[Mapping[str, Any]]) -> None:
-        """``producers``: a configuration for each. Nothing is started."""
-        self._home, self._configs = home, producers
+    def __init__(
+        self, home: Home, members: Sequence[MemberProcess], producers: Sequence[Mapping[str, Any]], spare: int = 0
+    ) -> None:
+        """``producers``: a configuration for each; ``spare``: how many of the members wait. Nothing is started."""
+        self._home, self._configs, self._spare = home, producers, spare
         self.members = tuple(members)
         self.producers: tuple[Incarnation, ...] = ()
 
     def start(self) -> None:
-        """Start all members and producers at once; returns when all run. Raises MemberError when one does not."""
-        for member in self.members:
+        """Start members, but for spare ones, and producers at once; returns when all run.
+
+        Raises:
+            MemberError: one does not.
+        """
+        first = self.members[: len(self.members) - self._spare]
+        for member in first:
             member.launch()
         self.start_producers()
-        for member in self.members:
+        for member in first:
             member.wait_started()
 
     def start_producers(self) -> None:
@@ -188,18 +209,24 @@ def make(
         "topics": topics,
         "client": spec.client,
         "protocol": spec.protocol,
-        "client_config": dict(spec.client_config()),
+        "client_config": {**cluster.access, **spec.client_config()},
     }
     members = []
-    for index in range(spec.members):
+    for index in range(spec.members + spec.spare):
         instance = f"{name}-member-{index}" if spec.static else None
         own = {
             "bootstrap": cluster.bootstrap(index),
             "instance_id": instance,
             "loop": workload.member_config(index),
         }
-        members.append(MemberProcess(home, index, index, {**shared, **own}))
+        members.append(MemberProcess(home, index, index, {**shared, **own}, cluster.interpreter))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)
-    common = {**options, "topics": topics, "bootstrap": cluster.bootstrap(), "seed": seed}
-    return Group(home, members, [{**common, "writer": writer} for writer in range(count)])
+    common = {
+        **options,
+        "topics": topics,
+        "bootstrap": cluster.bootstrap(),
+        "seed": seed,
+        "client_config": dict(cluster.access),
+    }
+    return Group(home, members, [{**common, "writer": writer} for writer in range(count)], spec.spare)

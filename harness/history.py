@@ -18,6 +18,7 @@
       coordinator/requests.jsonl             what the brokers logged of the group's requests
       coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group
       coordinator/metadata.jsonl             leader and ISR changes of the metadata log
+      lacking.json               which of these a cluster did not show, and why; only where that is so
       host.jsonl                             stalls of the host itself
 
 ``tp`` numbers topic-partitions from 0 (``partitions.json`` resolves them). An actor is an incarnation
@@ -30,6 +31,7 @@ from __future__ import annotations
 from enum import IntEnum, StrEnum
 
 FORMAT_VERSION = 1
+LACKING = "history/lacking.json"
 
 # The files that are judged, and of which part of the history each tells.
 JUDGED: dict[str, str] = {
@@ -76,6 +78,7 @@ class EventKind(StrEnum):
     LOST = "lost"
     COMMIT = "commit"  # offset = next to read; outcome, error; detail: mode (sync, auto, on-revoke, on-close)
     POLL_GAP = "poll-gap"  # from one call of poll to the next one, where these are more than 1 s apart
+    STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned

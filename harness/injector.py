@@ -1,7 +1,7 @@
 """Performs a plan: fires each step at its time, proves it, heals it, and undoes everything on the way out.
 
-The injector never waits for a step's time to come: the runner asks it, ever again, to do what is due. Nothing that a
-step meets ends the run: what could not be done or proven is in its event.
+The injector never waits for a step's time to come: the runner asks it, ever again, to do what is due; states that steps
+wait for it looks for a moment each time. What could not be done or proven ends no run: it is in the step's event.
 """
 
 from __future__ import annotations
@@ -9,21 +9,27 @@ from __future__ import annotations
 import heapq
 import logging
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from fencepost import codec
+from fencepost.aim import aim
 from fencepost.clock import NS, now_ns
 from fencepost.errors import FencepostError
 from fencepost.history import EventKind
 from fencepost.interfaces import Evidence, Injection, Target, World
 from fencepost.model import Outcome
-from fencepost.schedule import Plan, Step
+from fencepost.plan import Plan, Step
+from fencepost.signs import Occurrence, Signs
+from fencepost.states import lasting, met, name_of
+from fencepost.watch import Wait, Watch
 from fencepost_member.events import EventLog
 
 _LOG = logging.getLogger(__name__)
 TARGET_WINDOW_S = 5.0  # how long a step asks again for a target before it is not applicable
+LOOK_FOR_S = 0.1  # for the states that are waited for, before others have their turn
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,7 @@ class StepState:
     evidence: str = ""
 
 
-@dataclass
+@dataclass(eq=False)
 class _InEffect:
     step: Step
     target: Target
@@ -49,18 +55,22 @@ class Injector:
 
     Args:
         disturbed: the members that a fault has in its hands now; kept up to date here, read by the world's view.
+        signs: the group as of now, for states.
     """
 
-    def __init__(self, plan: Plan, world: World, events: EventLog, disturbed: set[int]) -> None:
+    def __init__(
+        self, plan: Plan, world: World, events: EventLog, disturbed: set[int], signs: Callable[[], Signs]
+    ) -> None:
         """Nothing happens before ``begin``."""
         self._world, self._events, self._disturbed = world, events, disturbed
+        self._watch = Watch(signs)
         self.states = [StepState(step) for step in plan.steps]
         self._began_ns = 0
         self._in_effect: list[_InEffect] = []
         self._agenda: list[tuple[float, int, Callable[[], None]]] = []
         self._order = 0
         for step in plan.steps:
-            self._at(step.at_s, lambda step=step: self._fire(step))  # type: ignore[misc]
+            self._at(step.at_s, lambda step=step: self._arm(step))  # type: ignore[misc]
 
     def begin(self) -> None:
         """The group is warm: times of the plan count from now."""
@@ -74,7 +84,7 @@ class Injector:
     @property
     def finished(self) -> bool:
         """All steps have fired (or found no target) and all that heals is healed."""
-        return not self._agenda
+        return not self._agenda and not self._watch.waits
 
     def do_what_is_due(self) -> None:
         """Fire and heal everything whose time has come, one after the other, in the order of their times.
@@ -84,68 +94,76 @@ class Injector:
         while self._agenda and self._agenda[0][0] <= self.elapsed_s:
             _, _, action = heapq.heappop(self._agenda)
             action()
+        self._watch.look(LOOK_FOR_S)
 
     def undo_all(self) -> None:
         """Undo what is still in effect, the last first; steps that have not fired never will."""
         self._agenda.clear()
+        self._watch.waits.clear()
         while self._in_effect:
             self._heal(self._in_effect[-1])
 
     @contextmanager
     def undone_on_exit(self) -> Iterator[None]:
         """Undo everything however the block ends."""
-        try:
+        with ExitStack() as stack:
+            stack.callback(self.undo_all)
             yield
-        finally:
-            self.undo_all()
 
     def _at(self, at_s: float, action: Callable[[], None]) -> None:
         self._order += 1
         heapq.heappush(self._agenda, (at_s, self._order, action))
 
-    def _fire(self, step: Step, until_s: float | None = None) -> None:
+    def _arm(self, step: Step) -> None:
+        """Fire a step, or wait for its state first."""
+        if step.when is None:
+            self._fire(step)
+            return
+        since_ns, reason = now_ns(), f"nobody was seen to be {name_of(step.when)} for {step.within_s:g} s"
+        fire, until_ns = partial(self._fire, step, None), since_ns + int(step.within_s * NS)
+        skip = partial(self._skip, step, reason)
+        self._watch.waits.append(Wait(step.when, since_ns, fire, (), until_ns, missed=skip))
+
+    def _fire(self, step: Step, until_s: float | None = None, occurrence: Occurrence | None = None) -> None:
         """Inject and prove one step; while it has no target it is tried again until ``until_s``, then skipped."""
-        try:
-            view = self._world.view()
-        except FencepostError as error:
-            self._again_or_never(step, until_s, f"the cluster could not be looked at: {error}")
+        aimed = aim(step, self._world, occurrence)
+        if isinstance(aimed, str):
+            self._skip(step, aimed) if occurrence else self._again_or_never(step, until_s, aimed)
             return
-        target = Target() if step.target is None else step.target.resolve(view, step.pick)
-        if target is None:
-            self._again_or_never(step, until_s, f"nothing matched {step.target} for {TARGET_WINDOW_S:g} s")
-            return
-        hit = "" if step.target is None else str(target)  # a fault that chooses by itself tells it in its evidence
-        incarnations = [m.incarnation for m in view.members if m.index in target.members]
-        detail = {
-            **_describe(step),
-            "target": hit,
-            "members": incarnations,
-            "brokers": list(target.brokers),
-        }
-        event = self._events.begin(EventKind.FAULT, detail=detail)
+        target, incarnations = aimed
+        hit = str(target) if step.hits else ""  # a fault that chooses by itself tells it in its evidence
+        detail = {**_describe(step), "target": hit, "members": incarnations, "brokers": list(target.brokers)}
+        event, entry, since_ns = self._events.begin(EventKind.FAULT, detail=detail), None, now_ns()
         try:
             injection = step.fault.inject(self._world, target)
         except Exception as error:  # a defect of one fault is that step's, and the others go on
             evidence = Evidence(False, now_ns(), f"could not be injected: {_told(error)}")
         else:
-            self._in_effect.append(_InEffect(step, target, injection, detail))
+            detail |= self._states(step, occurrence)
+            entry = _InEffect(step, target, injection, detail)
+            self._in_effect.append(entry)
             self._disturbed.update(target.members)
             evidence = _proof(injection)
         self._record(event, detail, evidence)
-        self._mark(
-            step,
-            state="in-effect" if evidence.took_effect else "unproven",
-            target=hit,
-            evidence=evidence.what,
-        )
-        if self._in_effect and self._in_effect[-1].step is step:
-            if step.heal_after_s is None:
-                self._in_effect.pop()
-                self._disturbed.difference_update(target.members)
-                self._mark(step, state="done" if evidence.took_effect else "unproven")
+        state = "in-effect" if evidence.took_effect else "unproven"
+        self._mark(step, state=state, target=hit, evidence=evidence.what)
+        if entry and step.heal_after_s is None:
+            self._in_effect.remove(entry)
+            self._disturbed.difference_update(target.members)
+            self._mark(step, state="done" if evidence.took_effect else "unproven")
+        elif entry and step.heal_after_s is not None:
+            heal = partial(self._heal, entry)
+            if step.until:
+                until_ns = now_ns() + int(step.heal_after_s * NS)
+                self._watch.waits.append(Wait(step.until, since_ns, heal, target.members, until_ns, missed=heal))
             else:
-                entry = self._in_effect[-1]
-                self._at(self.elapsed_s + step.heal_after_s, lambda: self._heal(entry))
+                self._at(self.elapsed_s + step.heal_after_s, heal)
+
+    def _states(self, step: Step, occurrence: Occurrence | None) -> dict[str, Any]:
+        """In which states members and coordinator are now that a fault was injected: what was really met."""
+        signs = self._watch.now()
+        told = {"injected_ns": now_ns(), "states": lasting(signs)}
+        return {**told, "when": met(step.when, occurrence, signs)} if step.when and occurrence else told
 
     def _again_or_never(self, step: Step, until_s: float | None, reason: str) -> None:
         """``until_s`` is None at the first try: the window begins when there was time to look, however late."""
@@ -154,12 +172,21 @@ class Injector:
             until = now_s + TARGET_WINDOW_S if until_s is None else until_s
             self._at(now_s + 0.1, lambda: self._fire(step, until))
             return
+        self._skip(step, f"{reason} for {TARGET_WINDOW_S:g} s")
+
+    def _skip(self, step: Step, reason: str) -> None:
         self._mark(step, state="not-applicable", evidence=reason)
         self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
 
-    def _heal(self, entry: _InEffect) -> None:
-        """Undo one fault; a failure is recorded and never keeps the others from being undone."""
+    def _heal(self, entry: _InEffect, occurrence: Occurrence | None = None) -> None:
+        """Undo one fault; a failure is recorded and never keeps the others from being undone.
+
+        ``occurrence``: the state that it was to last until; None: its time is over.
+        """
         self._in_effect.remove(entry)
+        if entry.step.until:
+            since_ns = occurrence.since_ns if occurrence else 0
+            entry.detail["until"] = {"state": name_of(entry.step.until), "since_ns": since_ns}
         event = self._events.begin(EventKind.HEALED, detail=entry.detail)
         try:
             entry.injection.undo()
@@ -170,9 +197,8 @@ class Injector:
         still_hit = {m for other in self._in_effect for m in other.target.members}
         self._disturbed.difference_update(set(entry.target.members) - still_hit)
         self._record(event, entry.detail, evidence)
-        before = self.states[entry.step.step]
-        ended = "healed" if evidence.took_effect else "not-healed"
-        self._mark(entry.step, state=ended if before.state == "in-effect" else before.state, evidence=evidence.what)
+        before, ended = self.states[entry.step.step].state, "healed" if evidence.took_effect else "not-healed"
+        self._mark(entry.step, state=ended if before == "in-effect" else before, evidence=evidence.what)
 
     def _record(self, event: int, detail: dict[str, Any], evidence: Evidence) -> None:
         outcome = Outcome.OK if evidence.took_effect else Outcome.INFO

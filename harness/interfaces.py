@@ -1,25 +1,21 @@
-"""The contracts between the parts, at most five methods each; what only some things can do is a protocol of its own.
-
-Nobody inherits from these: an implementation just has the methods, and mypy checks that it does.
-"""
+"""The contracts between the parts, at most five methods each. Nobody inherits them: mypy checks who has the methods."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from fencepost.model import Inventory, TopicPartition, View
-
-if TYPE_CHECKING:
-    from fencepost.scenario import Topic
+from fencepost.admin_interfaces import ClusterAdmin
+from fencepost.model import Inventory, View
+from fencepost.network_interfaces import Links, Packets
+from fencepost.process_interfaces import Interpreter
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """What proves that a fault took effect, or that it is gone: whether the proof was found within its bound, the
-    earliest moment that it proves, one sentence for the report ("process 4711 in state T"), the numbers behind it."""
+    """What proves that a fault took effect or is gone: the earliest moment, a sentence, the numbers behind it."""
 
     took_effect: bool
     at_ns: int
@@ -48,65 +44,27 @@ class Node(Protocol):
         """Wait for the present life to end, reap it and return its exit code (negative: the signal's number)."""
 
 
-class Links(Protocol):
-    """The proxies between members and brokers: one link per (slot, broker). Back-ends with proxies have it."""
+class Member(Node, Protocol):
+    """A member as faults know it."""
 
-    def add_toxic(self, slot: int, broker: int, kind: str, stream: str, attributes: Mapping[str, Any]) -> str:
-        """Put a toxic on one link (``stream``: upstream = towards the broker, downstream); returns its name."""
+    def launch(self, **changes: Any) -> None:
+        """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
 
-    def remove_toxic(self, slot: int, broker: int, name: str) -> None:
-        """Take it away again; returns once the proxy confirmed. Removing what is not there is no error."""
-
-    def endpoint(self, slot: int, broker: int) -> tuple[str, int]:
-        """Where the member in this slot connects to reach this broker: the proxy's listen address."""
-
-    def upstream(self, slot: int, broker: int) -> tuple[str, int]:
-        """Where the proxy connects to: the broker's listener of this slot."""
-
-
-class Admin(Protocol):
-    """The view of an administrator, past all proxies (the OBSERVER listeners)."""
-
-    def leaders(self, topic: str) -> dict[int, int]:
-        """Leader broker of every partition of ``topic``; -1 where there is none."""
-
-    def in_sync_replicas(self, topic: str) -> dict[int, tuple[int, ...]]:
-        """In-sync replicas of every partition of ``topic``."""
-
-    def coordinator(self, group: str) -> int:
-        """The broker that FindCoordinator names for ``group``; -1 while there is none."""
-
-    def committed(self, group: str) -> dict[TopicPartition, int]:
-        """The group's committed offsets (next offset to read)."""
-
-    def move_leader(self, tp: TopicPartition, to_broker: int) -> None:
-        """Make ``to_broker`` (a replica) the leader without a crash: same replicas in another order, then a
-        preferred election. Returns when the requests are accepted; the caller proves the move."""
-
-
-class TopicAdmin(Protocol):
-    """The administration of topics, past all proxies."""
-
-    def create_topics(self, topics: Iterable[Topic]) -> None:
-        """Create topics and return once every broker knows a leader for each partition."""
-
-    def end_offsets(self, topic: str) -> dict[int, int]:
-        """Where the log of every partition of ``topic`` ends."""
-
-
-class ClusterAdmin(Admin, TopicAdmin, Protocol):
-    """Both."""
+    def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """The events of a kind (``history.EventKind``) that its present or last life has told so far, in order."""
 
 
 class BrokerEvidence(Protocol):
-    """What the brokers themselves recorded, read from their files (also after the cluster was stopped by the run)."""
+    """What the brokers themselves recorded, also after the run stopped the cluster; NotShown: not to us."""
 
     def request_log(self, broker: int) -> Iterator[str]:
         """The lines of its request log, all its lives in order: ``<wall clock, ms> Completed request:{json}``."""
 
+    def text_log(self, broker: int, start: int = 0) -> tuple[list[str], int]:
+        """The whole lines of its text log from byte ``start`` on, and where the next ones will begin."""
+
     def dump(self, topic: str, partition: int) -> Iterator[str]:
-        """What Kafka's own dump tool prints of one partition of ``__consumer_offsets`` or ``__cluster_metadata``,
-        decoded, from a replica that has all of it. Brokers must be up or cleanly stopped."""
+        """What Kafka's dump tool prints of all of ``__consumer_offsets-N`` or ``__cluster_metadata-0``, decoded."""
 
     def collect_logs(self, into: Path) -> None:
         """Copy the text logs of every process of the cluster (brokers, controller, proxy) into a folder."""
@@ -124,6 +82,10 @@ class Cluster(Protocol):
         """The proxies."""
 
     @property
+    def packets(self) -> Packets:
+        """The packet filter; for faults that need ``packets``."""
+
+    @property
     def admin(self) -> ClusterAdmin:
         """The administrator's view."""
 
@@ -131,8 +93,19 @@ class Cluster(Protocol):
     def evidence(self) -> BrokerEvidence:
         """What the brokers recorded."""
 
+    @property
+    def access(self) -> Mapping[str, str]:
+        """What every client needs beside ``bootstrap``: librdkafka's settings of SASL and TLS. Never written down."""
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """What members run on, and where."""
+
     def bootstrap(self, slot: int | None = None) -> str:
         """``bootstrap.servers`` for the member in ``slot`` (its proxies), or past the proxies for None."""
+
+    def sockets(self) -> str:
+        """What ``ss -tinHO`` shows where the proxies are."""
 
     def stop(self) -> None:
         """End everything that belongs to the cluster and free its addresses."""
@@ -140,8 +113,7 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """What a cluster is started with, computed from the scenario: broker ids 1 .. ``brokers``, ``slots`` for members
-    behind proxies, Kafka settings on top of the harness's own."""
+    """What a cluster is started with: brokers 1 .. ``brokers``, ``slots`` for members, Kafka settings beside ours."""
 
     brokers: int = 3
     slots: int = 8
@@ -157,8 +129,7 @@ class Target:
     brokers: tuple[int, ...] = ()
 
     def __str__(self) -> str:
-        names = [f"member-{m}" for m in self.members] + [f"broker-{b}" for b in self.brokers]
-        return ", ".join(names) or "nothing"
+        return ", ".join([*(f"member-{m}" for m in self.members), *(f"broker-{b}" for b in self.brokers)]) or "nothing"
 
 
 class World(Protocol):
@@ -169,8 +140,12 @@ class World(Protocol):
         """The running cluster."""
 
     @property
-    def members(self) -> Sequence[Node]:
+    def members(self) -> Sequence[Member]:
         """Member handles by member index."""
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """The workload's topics: as the scenario calls them, and as the cluster does."""
 
     def slot_of(self, member: int) -> int:
         """The slot in which this member lives."""
@@ -196,16 +171,32 @@ class Injection(Protocol):
 class Fault(Protocol):
     """A mechanism: a frozen dataclass whose fields are its options.
 
-    ``needs``: abilities of a back-end (``signal``, ``links``, ``admin``); ``hits``: what it can be aimed at
-    (``members``, ``brokers``); ``heals``: whether there is something to take back (else a healing time is refused).
+    ``needs``: abilities of a back-end: ``signal`` (to brokers ``broker-signal`` as well), ``links``, ``packets``,
+    ``admin`` (over the run's own topics and group), ``deletion`` (of its records), ``coordinator`` (over who leads the
+    partition of ``__consumer_offsets`` that other groups may share) and ``replicas`` (over who keeps it); states of the
+    coordinator need ``broker-log``; ``hits``: what it can be aimed at (``members``, ``idle members``, ``brokers``);
+    ``heals``: whether there is something to take back (else a healing time is refused); ``seen``: what brokers and
+    members will see of it, for who chooses one.
     """
 
     needs: ClassVar[frozenset[str]]
-    hits: ClassVar[frozenset[str]]
     heals: ClassVar[bool]
+    seen: ClassVar[str]
+
+    @property
+    def hits(self) -> frozenset[str]:
+        """See above."""
 
     def inject(self, world: World, target: Target) -> Injection:
         """Begin the fault on ``target`` and return at once; the effect is proven by the injection."""
+
+
+@runtime_checkable
+class Awaits(Protocol):
+    """A fault that cannot be injected at any moment: asked before it is, and again for as long as for a target."""
+
+    def awaits(self, world: World, target: Target) -> str:
+        """A clause about what keeps it from being injected now; empty: nothing."""
 
 
 @runtime_checkable

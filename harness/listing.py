@@ -31,7 +31,10 @@ def rows(kind: Kind) -> list[tuple[str, str]]:
         return [(name, _comment(catalogue.BUILT_IN / f"{name}.toml")) for name in catalogue.built_in()]
     if kind is Kind.CLIENTS:
         return _clients()
-    return [(name, f"{_sentence(cls.__doc__)}{_options(cls)}") for name, cls in codec.known(FAMILY[kind]).items()]
+    return [
+        (name, f"{_sentence(cls.__doc__)}{_seen(cls)}{_options(cls)}")
+        for name, cls in codec.known(FAMILY[kind]).items()
+    ]
 
 
 def _clients() -> list[tuple[str, str]]:
@@ -49,6 +52,11 @@ def _comment(path: Path) -> str:
 
 def _sentence(docstring: str | None) -> str:
     return " ".join((docstring or "").partition("\n\n")[0].split()).replace("``", "")
+
+
+def _seen(cls: type[Any]) -> str:
+    """Of a fault, what brokers and members will see of it."""
+    return f"\nSeen: {cls.seen}" if hasattr(cls, "seen") else ""
 
 
 def _options(cls: type[Any]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -13,6 +13,8 @@ from fencepost.model import TopicPartition
 from fencepost_member.events import read
 from fencepost_member.segments import Counts, read_counts
 
+FREQUENT = (EventKind.COMMIT, EventKind.POLL_GAP)
+
 
 class LiveEvents:
     """The state of one actor, as its own events tell it. ``refresh`` brings it up to date.
@@ -22,8 +24,13 @@ class LiveEvents:
     Attributes:
         started: the detail of the started event; None before it.
         owned: partitions owned now.
+        member_id: what the coordinator calls it, as it told last; empty: it has not told yet.
         errors: how many the client reported, by Kafka's name.
         fatal: the name of the error that ended the client for good; empty: none.
+        open: kinds of events that have begun and not ended, and since when, ns.
+        lost_ns: when it was last told that partitions are lost; 0: never.
+        ids: the member ids that the coordinator gave it.
+        told: all events of a kind, in their order, by id; without the kinds that come with the records.
 
     Lines that are no events are passed over: the seal tells of them.
     """
@@ -33,8 +40,13 @@ class LiveEvents:
         self._path, self._at = path, 0
         self.started: Mapping[str, Any] | None = None
         self.owned: frozenset[TopicPartition] = frozenset()
+        self.member_id = ""
         self.errors: Counter[str] = Counter()
         self.fatal = ""
+        self.open: dict[str, int] = {}
+        self.lost_ns = 0
+        self.ids: frozenset[str] = frozenset()
+        self.told: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
 
     def refresh(self) -> None:
         """Read what was written since the last time."""
@@ -45,6 +57,15 @@ class LiveEvents:
 
     def _take(self, event: Mapping[str, Any]) -> None:
         kind = event["kind"]
+        if event["end_ns"] == 0:
+            self.open[kind] = event["begin_ns"]
+        else:
+            self.open.pop(kind, None)
+        if event["member_id"]:
+            self.member_id = event["member_id"]
+            self.ids |= {self.member_id}
+        if kind not in FREQUENT:
+            self.told[kind][event["id"]] = event
         if kind in (EventKind.ASSIGNED, EventKind.REVOKED, EventKind.LOST):
             self._callback(event)
         elif kind == EventKind.ERROR:
@@ -58,6 +79,8 @@ class LiveEvents:
 
     def _callback(self, event: Mapping[str, Any]) -> None:
         places = {TopicPartition(topic, partition) for topic, partition, _ in event["partitions"]}
+        if event["kind"] == EventKind.LOST:
+            self.lost_ns = max(self.lost_ns, event["begin_ns"])
         if event["kind"] != EventKind.ASSIGNED:
             self.owned -= places
         elif event["end_ns"] != 0:

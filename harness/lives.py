@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import signal as signals
-import sys
 import threading
 from collections import deque
 from collections.abc import Mapping, Sequence
@@ -21,6 +20,7 @@ from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import MemberError
 from fencepost.history import EventKind
 from fencepost.live import LiveEvents, last_poll_ns
+from fencepost.process_interfaces import Interpreter, Process
 from fencepost.processes import Owner
 from fencepost_member.events import EventLog
 
@@ -44,15 +44,6 @@ class Home:
     logs: Path
 
 
-@dataclass(frozen=True)
-class Interpreter:
-    """The Python that a member runs on, ours by default; ``import_path`` is where it finds its client library
-    when that is not installed in it."""
-
-    python: str = sys.executable
-    import_path: tuple[Path, ...] = ()
-
-
 class Incarnation:
     """One life of a member or producer: begins when made, ends when reaped."""
 
@@ -70,8 +61,12 @@ class Incarnation:
         file.write_text(json.dumps({**config, "actor": actor, "run": str(home.history)}, indent=1), encoding="utf-8")
         path = [str(_member_side(home.owner.directory)), *map(str, interpreter.import_path)]
         begun_ns = now_ns()
-        self._process = home.owner.spawn(
-            [interpreter.python, "-m", module, file], log=self.log, env={"PYTHONPATH": ":".join(path)}
+        argv: list[str | Path] = [interpreter.python, "-m", module, file]
+        env = {"PYTHONPATH": ":".join(path)}
+        self._process: Process = (
+            interpreter.spawn(argv, log=self.log, env=env, history=home.history)
+            if interpreter.spawn
+            else home.owner.spawn(argv, log=self.log, env=env)
         )
         detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}
         self._events.note(EventKind.LAUNCHED, actor=actor, detail=detail, begin_ns=begun_ns, end_ns=now_ns())

@@ -57,6 +57,7 @@ class MemberView:
     """What is known of one member at one moment.
 
     ``alive``: its process runs (paused or not). ``disturbed``: a fault of the schedule has it in its hands.
+    ``member_id``: what the coordinator calls it, as it told last; empty: it has not told yet.
     """
 
     index: int
@@ -65,6 +66,7 @@ class MemberView:
     alive: bool
     disturbed: bool = False
     owned: frozenset[TopicPartition] = frozenset()
+    member_id: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,15 +82,25 @@ class View:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What a scenario has: members 0 .. members-1, brokers 1 .. brokers, and topics with their partition counts."""
+    """What a scenario has: members 0 .. members-1, brokers 1 .. brokers, and topics with their partition counts.
+
+    ``spare_brokers`` is how many may be down at a time while every partition takes writes (``min.insync.replicas``).
+    ``static``: members have a ``group.instance.id``. ``spare_members`` are numbered after the others, and live only
+    once a fault has started them. ``protocol`` is the group's.
+    """
 
     members: int
     brokers: int
     topics: Mapping[str, int]
+    spare_brokers: int = 0
+    spare_members: int = 0
+    static: bool = False
+    protocol: str = ""
 
     def lacks_member(self, index: int) -> str:
         """A sentence when there is no such member; else empty."""
-        return "" if 0 <= index < self.members else f"there is no member {index}; there are 0 to {self.members - 1}"
+        count = self.members + self.spare_members
+        return "" if 0 <= index < count else f"there is no member {index}; there are 0 to {count - 1}"
 
     def lacks_broker(self, broker: int) -> str:
         """A sentence when there is no such broker; else empty."""

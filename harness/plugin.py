@@ -20,6 +20,7 @@ import pytest
 
 if TYPE_CHECKING:
     from fencepost.checkers.spark.session import Spark
+    from fencepost.clusters.backends import Backend
     from fencepost.interfaces import Cluster
     from fencepost.model import Verdict
     from fencepost.scenario import Scenario
@@ -84,17 +85,24 @@ class Chaos:
             seed: decides every random choice; by default ``--chaos-seed``, or else made from the test's node id.
         """
         config = self._item.config
-        cluster = config.getoption("--chaos-cluster")
-        backend = "local" if cluster == "auto" else cluster
         chosen = seed_of(self._item) if seed is None else seed
         runs = Path(config.getoption("--chaos-runs"))
         with _warnings_of_the_test_aside():
             from fencepost import runner
 
-            folder = runner.run(scenario, seed=chosen, runs=runs, observe=None, backend=backend)
+            backend = _backend(config)
+            plan = scenario.plan(chosen)
+            folder = runner.run(scenario, plan=plan, runs=runs, observe=None, backend=backend)
         run = ChaosRun(folder, chosen, self._spark)
         self._item.stash[_RUNS].append(run)
         return run
+
+
+def _backend(config: pytest.Config) -> Backend:
+    from fencepost.clusters.backends import backend
+
+    name, access, yes = map(config.getoption, ("--chaos-cluster", "--chaos-cluster-config", "--chaos-yes"))
+    return backend(name, access and Path(access), yes)
 
 
 @contextmanager
@@ -118,13 +126,14 @@ def chaos_spark(pytestconfig: pytest.Config) -> Iterator[Spark]:
 @pytest.fixture
 def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster of three brokers with proxies for eight members, for tests that need no scenario."""
-    from fencepost.clusters import local
+    from fencepost.clusters import backends
     from fencepost.interfaces import ClusterSpec
     from fencepost.processes import Owner
     from fencepost.turns import turn
 
+    own = backends.own(_backend(request.config))
     with turn(request.node.nodeid), Owner.open() as owner:
-        cluster = local.start(ClusterSpec(), owner)
+        cluster = own.provide(ClusterSpec(), owner, lambda note: None)
         yield cluster
         cluster.stop()
 
@@ -148,7 +157,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """The options, all beginning with ``--chaos``."""
     group = parser.getgroup("chaos", "chaos tests of Kafka consumer groups (fencepost)")
     group.addoption("--chaos", action="store_true", help="run the tests marked chaos too")
-    group.addoption("--chaos-cluster", default="auto", metavar="auto|local", help="the back-end (default: auto)")
+    group.addoption(
+        "--chaos-cluster",
+        default="auto",
+        metavar="auto|local|docker|attach:HOST:PORT",
+        help="a cluster of each run's own, or one that is already there (default: auto)",
+    )
+    group.addoption("--chaos-cluster-config", metavar="FILE", help="SASL and TLS of attach, as librdkafka's name=value")
+    group.addoption("--chaos-yes", action="store_true", help="allow attach to a cluster that is not on loopback")
     group.addoption(
         "--chaos-seed", metavar="N|random", help="the seed of every run (default: made from the test's node id)"
     )
@@ -163,8 +179,8 @@ def pytest_configure(config: pytest.Config) -> None:
     """Register the marker and refuse bad options before anything runs."""
     config.addinivalue_line("markers", "chaos: a chaos test; runs only with -m chaos or --chaos")
     cluster = config.getoption("--chaos-cluster")
-    if cluster not in ("auto", "local"):
-        raise pytest.UsageError(f"--chaos-cluster: there is no back-end {cluster!r}; use auto or local")
+    if not re.fullmatch("auto|local|docker|attach:.*", cluster):
+        raise pytest.UsageError(f"--chaos-cluster: no back-end {cluster!r}; use auto|local|docker|attach:HOST:PORT")
     seed = config.getoption("--chaos-seed")
     if seed == "random":
         config.option.chaos_seed = str(secrets.randbelow(2**31))

@@ -1,9 +1,9 @@
 """Who owns the processes and temporary files of a run: every process is started here, and none outlives its owner.
 
-An ``Owner`` has a token, which every process it starts carries in its environment, and a temporary directory. When
-it is closed, or when the harness dies in any way whatsoever, its reaper kills the processes and removes the
-directory. Directories whose owner and reaper both died (a power cut) are swept by the next owner. A program that
-wipes its environment is found only by its living owner.
+An ``Owner`` has a token, which every process it starts carries in its environment, a temporary directory, and where it
+needs them a chain of the packet filter, and containers. When it is closed, or when the harness dies in any way
+whatsoever, its reaper kills the processes and removes the rest. Directories whose owner and reaper both died (a power
+cut) are swept by the next owner. A program that wipes its environment is found only by its living owner.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ import psutil
 from fencepost.clock import eventually
 from fencepost.clusters import reaper
 from fencepost.errors import ClusterError
+from fencepost.process_interfaces import Process
 
 PREFIX = "fencepost-"
-CLOSE_S = 20.0
+CLOSE_S = 20.0 + reaper.REMOVAL_S
 
 
 class Owner:
@@ -112,10 +113,10 @@ class Owner:
         return process
 
     def close(self) -> None:
-        """Kill what is left, frozen or not, and remove the directory. May be called twice.
+        """Kill what is left, frozen or not, remove packet rules and the directory. May be called twice.
 
         Raises:
-            ClusterError: processes would not die; names them.
+            ClusterError: processes would not die, or rules not go away; names them.
         """
         if self._pipe < 0:
             return
@@ -134,6 +135,10 @@ class Owner:
         os.close(self._lock)
         if left:
             raise ClusterError(f"processes {left} of this run would not die: look at them with ps, they may hold ports")
+        if (self.directory / reaper.CONTAINERS).exists():
+            raise ClusterError(f"containers with the label fencepost.owner={self.token} are left: docker rm -f them")
+        if (self.directory / reaper.FILTERS).exists():
+            raise ClusterError(f"iptables keeps the chain {reaper.chain_of(self.token)}: remove it with -F and -X")
 
     def __enter__(self) -> Owner:
         return self
@@ -164,7 +169,7 @@ def sweep(parent: Path) -> list[Path]:
     return swept
 
 
-def wait_ended(process: psutil.Popen, within_s: float) -> int:
+def wait_ended(process: Process, within_s: float) -> int:
     """Wait for ``process`` to end and reap it; its exit code (negative: the number of the signal).
 
     Raises:
@@ -179,7 +184,7 @@ def wait_ended(process: psutil.Popen, within_s: float) -> int:
     return eventually(ended, within_s, name, state=lambda: str(process.status()), every_s=0.005)[0]
 
 
-def send(process: psutil.Popen, number: int) -> None:
+def send(process: Process, number: int) -> None:
     """Send a signal; nothing happens when the process has ended."""
     with suppress(psutil.NoSuchProcess):
         if process.poll() is None:

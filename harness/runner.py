@@ -1,4 +1,4 @@
-"""One run, from a scenario and a seed to a sealed run folder: the only loop that performs things.
+"""One run, from a scenario and a plan to a sealed run folder: the only loop that performs things.
 
 Phases: provision, warm-up, chaos, heal, drain, audit, seal. Each is bounded and recorded as an event; everything that
 was started is owned by one ``Owner`` and goes away however the run ends. Nothing is judged here. What goes wrong once
@@ -11,22 +11,22 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 from fencepost import group as groups
 from fencepost.clock import clock_pair
-from fencepost.clusters import local
-from fencepost.evidence import audit, host, metadata, offsets, requests
+from fencepost.clusters.backends import Backend, local
+from fencepost.evidence import audit, host, recorded
 from fencepost.evidence.seal import seal
-from fencepost.evidence.wire import group_partition
+from fencepost.history import LACKING
 from fencepost.injector import Injector
 from fencepost.interfaces import Cluster
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
+from fencepost.plan import Plan, check_abilities, plan_to_json
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
-from fencepost.schedule import Plan, check_abilities, plan_to_json
 from fencepost.store import RunFolder
 from fencepost.turns import turn
 from fencepost.versions import versions
@@ -34,9 +34,8 @@ from fencepost.world import World
 from fencepost_member.config import Numbers
 from fencepost_member.events import EventLog
 
-__all__ = ["BACKENDS", "Observer", "Progress", "run"]
+__all__ = ["Observer", "Progress", "run"]
 
-BACKENDS = {"local": (local.start, local.ABILITIES)}
 _LOG = logging.getLogger(__name__)
 WARM_UP_S = 60.0
 DRAIN_S = 60.0
@@ -44,24 +43,34 @@ STOP_S = 30.0
 WARM_UP_HINT = "Look at the members' logs, and whether the settings of the group and its topics let members join"
 
 
-def run(scenario: Scenario, *, seed: int, runs: Path, observe: Observer | None = None, backend: str = "local") -> Path:
-    """Perform ``scenario`` with ``seed`` and return the sealed run folder, made under ``runs``.
+def run(
+    scenario: Scenario,
+    *,
+    plan: Plan,
+    runs: Path,
+    observe: Observer | None = None,
+    backend: Backend | None = None,
+) -> Path:
+    """Perform ``plan`` in the setting of ``scenario`` and return the sealed run folder, made under ``runs``.
+
+    ``backend`` gives the cluster; None: one of processes of this machine.
 
     Waits until the machine has a place for one more run (``turns``). A group that never works, or a part that does not
     do as it should once the cluster serves, is no error: the history tells in which phase it happened, and what.
 
     Raises:
-        PlanError: the plan cannot be performed on this back-end; nothing was started.
+        PlanError: the plan cannot be performed on this back-end, or nobody allowed it; nothing was started.
         FencepostError: the cluster could not be provided; the folder keeps what was recorded.
         WaitTimeout: other runs kept all the machine's places; nothing was started.
     """
-    plan = scenario.plan(seed)
-    start, abilities = BACKENDS[backend]
-    check_abilities(plan, abilities, backend)
-    with turn(f"{scenario.name}, seed {seed}", tell=_to(observe) if observe else _LOG.warning):
+    scenario.checked(plan)
+    backend = backend or local()
+    check_abilities(plan, backend.abilities, str(backend))
+    backend.permit(scenario, plan)
+    with turn(f"{scenario.name}, seed {plan.seed}", tell=_to(observe) if observe else _LOG.warning):
         folder = _make_folder(scenario, plan, runs, backend)
         with Owner.open() as owner:
-            _Run(scenario, plan, folder, owner, observe or (lambda progress: None)).perform(start)
+            _Run(scenario, plan, folder, owner, observe or (lambda progress: None), backend).perform()
     return folder.path
 
 
@@ -69,16 +78,17 @@ def _to(observe: Observer) -> Callable[[str], None]:
     return lambda note: observe(Progress("turn", 0.0, note=note))
 
 
-def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: str) -> RunFolder:
+def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: Backend) -> RunFolder:
+    """What was asked, in its own words: names without the prefix of one run, and nothing of what gives access."""
     folder, seed = RunFolder.create(runs, scenario.name, plan.seed), plan.seed
     folder.write_json(
         "scenario.json",
         {
             "scenario": scenario.to_json(),
             "seed": seed,
-            "backend": backend,
-            "group": scenario.group_name(seed),
-            "cluster": asdict(scenario.cluster_spec()),
+            "backend": str(backend),
+            "group": backend.prefix + scenario.group_name(seed),
+            "cluster": {} if backend.prefix else asdict(scenario.cluster_spec()),
             "versions": versions(),
         },
     )
@@ -89,34 +99,43 @@ def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: str) -> Ru
 class _Run:
     """The phases of one run, in order. Everything it starts belongs to ``owner``."""
 
-    def __init__(self, scenario: Scenario, plan: Plan, folder: RunFolder, owner: Owner, observe: Observer) -> None:
-        self._scenario, self._plan, self._folder, self._owner = scenario, plan, folder, owner
+    def __init__(
+        self,
+        scenario: Scenario,
+        plan: Plan,
+        folder: RunFolder,
+        owner: Owner,
+        observe: Observer,
+        backend: Backend,
+    ) -> None:
+        self._scenario, self._plan, self._folder, self._owner, self._backend = scenario, plan, folder, owner, backend
         self._events = EventLog(folder.history / "events" / "harness.jsonl", "harness")
         self._phases = Phases(self._events, observe)
         self._pairs = [clock_pair()]
-        self._name = scenario.group_name(plan.seed)
-        every = [TopicPartition(t.name, p) for t in scenario.topics for p in range(t.partitions)]
+        self._name = backend.prefix + scenario.group_name(plan.seed)
+        self._made = [replace(topic, name=backend.prefix + topic.name) for topic in scenario.topics]
+        every = [TopicPartition(t.name, p) for t in self._made for p in range(t.partitions)]
         self._numbers = {tp: number for number, tp in enumerate(every)}
         self._topics = {
-            t.name: {p: self._numbers[TopicPartition(t.name, p)] for p in range(t.partitions)} for t in scenario.topics
+            t.name: {p: self._numbers[TopicPartition(t.name, p)] for p in range(t.partitions)} for t in self._made
         }
 
-    def perform(self, start: Callable[..., Cluster]) -> None:
+    def perform(self) -> None:
         """All phases; what is in effect when one fails is undone, and the history that is there stays."""
         try:
             with ExitStack() as stack:
-                self._all_phases(stack, start)
+                self._all_phases(stack)
         finally:
             seal(self._folder.path, self._numbers)
 
-    def _all_phases(self, stack: ExitStack, start: Callable[..., Cluster]) -> None:
+    def _all_phases(self, stack: ExitStack) -> None:
         with self._phases.phase("provision"):
             witness = host.start(self._owner, self._folder.history)
             stack.callback(witness.stop)
-            cluster = start(self._scenario.cluster_spec(), self._owner, self._phases.say)
+            cluster = self._backend.start(self._scenario, self._plan, self._owner, self._phases.say)
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
-            cluster.admin.create_topics(self._scenario.topics)
+            cluster.admin.create_topics(self._made)
         group = self._phases.group = self._make_group(cluster)
         stack.callback(group.kill)
         with self._phases.told():
@@ -129,8 +148,8 @@ class _Run:
 
     def _under_chaos(self, group: groups.Group, cluster: Cluster) -> None:
         """The phases in which the group lives."""
-        world = World(cluster, group, self._topics, self._name)
-        injector = Injector(self._plan, world, self._events, world.disturbed)
+        world = World(cluster, group, self._topics, self._name, self._backend.prefix)
+        injector = Injector(self._plan, world, self._events, world.disturbed, world.signs)
         self._phases.states = injector.states
         with self._phases.phase("warm-up"):
             group.start()
@@ -158,7 +177,7 @@ class _Run:
             MemberError: a process ended, though nothing was done to it yet.
             WaitTimeout: the group never became that.
         """
-        busy = min(len(group.members), max(map(len, self._topics.values())))
+        busy = min(self._scenario.group.members, max(map(len, self._topics.values())))
 
         def warm() -> bool:
             group.must_live()
@@ -211,11 +230,8 @@ class _Run:
         history, pairs = self._folder.history, [*self._pairs, clock_pair()]
         self._folder.write_json("history/clock.json", {"pairs": pairs})
         with ThreadPoolExecutor(max_workers=1) as beside:
-            reading = beside.submit(
-                audit.read, cluster.bootstrap(), self._numbers, history, cluster.admin.committed(self._name)
-            )
-            names = metadata.collect(cluster.evidence, pairs, self._topics, history)
-            partition = group_partition(self._name, len(cluster.admin.leaders(offsets.TOPIC)))
-            offsets.collect(cluster.evidence, partition, pairs, self._name, history, names)
-            requests.collect(cluster.evidence, cluster.brokers, pairs, self._name, history, names)
+            committed = cluster.admin.committed(self._name)
+            reading = beside.submit(audit.read, cluster.bootstrap(), self._numbers, history, committed, cluster.access)
+            if lacking := recorded.collect(cluster, pairs, self._name, self._topics, history):
+                self._folder.write_json(LACKING, {"parts": lacking})
             self._folder.write_json("history/partitions.json", {"partitions": reading.result()})

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field, fields
 from typing import Any
 
 from fencepost import codec, settings
+from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec, Names, Promise, Workload
 from fencepost.model import Inventory
-from fencepost.schedule import Entry, PastSession, Plan, check_fits, make_plan
-from fencepost.settings import HEARTBEAT, PROTOCOLS, SESSION
+from fencepost.plan import Plan, check_plan
+from fencepost.schedule import Entry, Quiet, make_plan
+from fencepost.settings import HEARTBEAT, MIN_INSYNC, POLL_INTERVAL, PROTOCOLS, SESSION
 
 Setting = str | int | float | bool  # a value of Kafka's settings
 
@@ -49,6 +51,7 @@ class Group:
             ``consumer`` they become the brokers' group settings); heartbeats are at most a quarter of the session
             time-out unless set.
         static: members carry a ``group.instance.id``.
+        spare: members beyond these, numbered after them, each with a slot of its own; only faults start them.
         name: ``group.id``; by default made from the seed, so that the coordinator differs from run to run.
     """
 
@@ -58,6 +61,7 @@ class Group:
     config: Mapping[str, Setting] = field(default_factory=dict)
     static: bool = False
     name: str = ""
+    spare: int = 0
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -65,6 +69,8 @@ class Group:
             raise ScenarioError(f"protocol {self.protocol!r} is unknown; known are {', '.join(PROTOCOLS)}")
         if self.members < 1:
             raise ScenarioError("a group needs at least one member")
+        if self.spare < 0:
+            raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
         if self.client != "confluent-kafka":
             raise ScenarioError(f"client {self.client!r} is unknown; known is confluent-kafka")
         settings.check_client(self.config, self.protocol)
@@ -80,6 +86,11 @@ class Group:
     def heartbeat_interval_ms(self) -> int:
         """Kafka's default is 3,000."""
         return int(self.config.get(HEARTBEAT, min(3_000, self.session_timeout_ms // 4)))
+
+    def gives_up_after_s(self) -> dict[str, float]:
+        """By its setting, each time in seconds after which the group gives a member up."""
+        poll_interval_ms = int(self.config.get(POLL_INTERVAL, 300_000))
+        return {SESSION: self.session_timeout_ms / 1000, POLL_INTERVAL: poll_interval_ms / 1000}
 
     def client_config(self) -> dict[str, Any]:
         """The settings for the client, times of the group protocol included where they are the client's to choose."""
@@ -104,7 +115,7 @@ class Scenario:
     topics: tuple[Topic, ...]
     group: Group
     workload: Workload
-    schedule: tuple[Entry, ...] = ()
+    schedule: tuple[Entry | Quiet, ...] = ()
     promises: tuple[Promise, ...] = ()
     brokers: int = 3
     broker_config: Mapping[str, Setting] = field(default_factory=dict)
@@ -131,7 +142,19 @@ class Scenario:
 
     def inventory(self) -> Inventory:
         """What steps of the schedule and the workload may name."""
-        return Inventory(self.group.members, self.brokers, {t.name: t.partitions for t in self.topics})
+        partitions = {topic.name: topic.partitions for topic in self.topics}
+        group = self.group
+        return Inventory(
+            group.members, self.brokers, partitions, self._spare_brokers(), group.spare, group.static, group.protocol
+        )
+
+    def _spare_brokers(self) -> int:
+        """How many replicas the topics and the group's commits have beyond those that must be in sync."""
+        least = self.broker_config.get(MIN_INSYNC, 2)
+        replicas = [(topic.replication_factor, topic.config.get(MIN_INSYNC, least)) for topic in self.topics]
+        return min(
+            settings.spare_replicas(count, insync) for count, insync in (*replicas, (min(3, self.brokers), least))
+        )
 
     def judged_by(self) -> tuple[Promise, ...]:
         """The promises of the scenario, or else the workload's."""
@@ -143,8 +166,11 @@ class Scenario:
 
     def plan(self, seed: int) -> Plan:
         """The schedule with every draw made from ``seed``. Raises PlanError where it cannot do what it says."""
-        plan = make_plan(self.schedule, seed, self.group.session_timeout_ms / 1000)
-        check_fits(plan, self.inventory(), self.chaos_s)
+        return self.checked(make_plan(self.schedule, seed, self.group.session_timeout_ms / 1000, self.inventory()))
+
+    def checked(self, plan: Plan) -> Plan:
+        """``plan``, if it can be performed with this group, on these topics and in this time; else raises PlanError."""
+        check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
         return plan
 
     def cluster_spec(self) -> ClusterSpec:
@@ -159,7 +185,8 @@ class Scenario:
             "group.consumer.heartbeat.interval.ms": heartbeat,
             "group.consumer.max.heartbeat.interval.ms": max(15_000, heartbeat),
         }
-        return ClusterSpec(self.brokers, max(2, self.group.members), broker_config={**times, **self.broker_config})
+        slots = max(2, self.group.members + self.group.spare)
+        return ClusterSpec(self.brokers, slots, broker_config={**times, **self.broker_config})
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as ``scenario.json`` stores them; ``from_json`` gives an equal scenario."""
@@ -170,7 +197,7 @@ class Scenario:
             "topics": [{**vars(t), "config": dict(t.config)} for t in self.topics],
             "group": {**vars(self.group), "config": dict(self.group.config)},
             "workload": codec.encode(self.workload),
-            "schedule": [_entry_to_json(e) for e in self.schedule],
+            "schedule": [entry_to_json(e) for e in self.schedule],
             "promises": [codec.encode(p) for p in self.judged_by()],
         }
 
@@ -185,39 +212,7 @@ class Scenario:
         parts["topics"] = [codec.build(Topic, t, "a topic") for t in topics]
         parts["group"] = codec.build(Group, parts.get("group", {}), "the group")
         parts["workload"] = codec.decode("workload", parts.get("workload", "poll_loop"))
-        parts["schedule"] = [_entry_from_json(e) for e in steps]
+        parts["schedule"] = [entry_from_json(e) for e in steps]
         parts["promises"] = [codec.decode("promise", p) for p in promises]
         scenario: Scenario = codec.build(cls, parts, "the scenario")
         return scenario
-
-
-def _entry_to_json(entry: Entry) -> dict[str, Any]:
-    data = {k: v for k, v in vars(entry).items() if v is not None}
-    data["fault"] = codec.encode(entry.fault)
-    if entry.target is not None:
-        data["target"] = codec.encode(entry.target)
-    if isinstance(entry.heal_after, PastSession):
-        data["heal_after"] = {"past_session": entry.heal_after.factor}
-    return data
-
-
-def _entry_from_json(data: Any) -> Entry:
-    """``at_s`` (or ``at``), or ``every_s`` (or ``every``) with ``until_s``; fault and target by name or as tables."""
-    parts = dict(codec.fit(data, Mapping[str, Any], "a step of the schedule"))
-    for short, name in (("at", "at_s"), ("every", "every_s")):
-        if short in parts:
-            parts.setdefault(name, parts.pop(short))
-    if "fault" not in parts:
-        raise ScenarioError(f"a step of the schedule needs a fault: {dict(data)!r}")
-    if "every_s" in parts:
-        parts.setdefault("at_s", parts["every_s"])
-    parts["fault"] = codec.decode("fault", parts["fault"])
-    if "target" in parts:
-        parts["target"] = codec.decode("target", parts["target"])
-    heal = parts.get("heal_after", 0)
-    if isinstance(heal, Mapping) and set(heal) == {"past_session"}:
-        parts["heal_after"] = codec.build(PastSession, {"factor": heal["past_session"]}, "past_session")
-    elif not isinstance(heal, int | float):
-        raise ScenarioError(f"heal_after is seconds or {{ past_session = 1.5 }}, but {heal!r} came")
-    entry: Entry = codec.build(Entry, parts, "a step of the schedule")
-    return entry

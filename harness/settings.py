@@ -9,6 +9,7 @@ from typing import Any
 
 from fencepost.errors import ScenarioError
 
+ACCESS = "give SASL and TLS with --cluster-config: scenarios are written down, and secrets must not be"
 ADDRESSES = "Fencepost gives every member its own, those of its proxies"
 COMMITS = "use the workload's option commit"
 # Client setting -> what to use instead.
@@ -29,7 +30,8 @@ STRATEGY = "partition.assignment.strategy"
 # Protocol of a group -> the assignors that go with it; with the consumer protocol the brokers assign.
 ASSIGNORS = {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-sticky",), "consumer": ()}
 PROTOCOLS = tuple(ASSIGNORS)
-SESSION, HEARTBEAT = "session.timeout.ms", "heartbeat.interval.ms"
+SESSION, HEARTBEAT, POLL_INTERVAL = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"
+MIN_INSYNC = "min.insync.replicas"
 
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
@@ -44,6 +46,8 @@ def check_client(config: Mapping[str, Any], protocol: str) -> None:
     for name in config:
         if name in DECIDED:
             raise ScenarioError(f"the group's config cannot set {name}: {DECIDED[name]}")
+        if name.startswith(("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.")):
+            raise ScenarioError(f"the group's config cannot set {name}: {ACCESS}")
     if STRATEGY in config:
         known = ASSIGNORS[protocol]
         if not known:
@@ -55,7 +59,7 @@ def check_client(config: Mapping[str, Any], protocol: str) -> None:
                 f"the group's {STRATEGY} {wrong[0].strip()!r} contradicts its protocol {protocol!r}, "
                 f"which goes with {' or '.join(known)}"
             )
-    for name in (SESSION, HEARTBEAT):
+    for name in (SESSION, HEARTBEAT, POLL_INTERVAL):
         value = config.get(name, 1)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ScenarioError(f"the group's {name} wants a whole number of milliseconds above 0, but {value!r} came")
@@ -86,3 +90,9 @@ def check_topics(names: Sequence[str]) -> None:
             raise ScenarioError(f"the topic {one} is there twice")
         if one.replace(".", "_") == other.replace(".", "_"):
             raise ScenarioError(f"topics {one} and {other} differ in dots and underscores alone: Kafka refuses that")
+
+
+def spare_replicas(replicas: int, min_insync: Any) -> int:
+    """How many replicas of a partition may be down while it takes writes; none where Kafka will refuse the setting."""
+    text = str(min_insync)
+    return max(0, replicas - max(1, int(text))) if text.isdecimal() else 0

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
+from fencepost.clock import clock_pair
+from fencepost.errors import NotShown
+from fencepost.evidence.coordinator_log import CoordinatorLog
+from fencepost.evidence.times import Timeline
+from fencepost.evidence.wire import group_partition
 from fencepost.group import Group, MemberProcess
 from fencepost.interfaces import Cluster
 from fencepost.model import MemberView, TopicPartition, View
+from fencepost.signs import MemberSigns, Signs
 
 
 class World:
@@ -16,15 +22,23 @@ class World:
         disturbed: members that a fault has in its hands now; the injector keeps it up to date.
     """
 
-    def __init__(self, cluster: Cluster, group: Group, topics: Iterable[str], name: str) -> None:
-        """``topics``: those of the workload; ``name``: ``group.id``."""
+    def __init__(self, cluster: Cluster, group: Group, topics: Iterable[str], name: str, prefix: str = "") -> None:
+        """``topics``: those of the workload; ``name``: ``group.id``; ``prefix``: of topics, unknown to selectors."""
         self.cluster, self._group, self._topics, self._name = cluster, group, tuple(topics), name
+        self._prefix = prefix
         self.disturbed: set[int] = set()
+        self._log: CoordinatorLog | None = None
+        self._read: dict[int, int] = dict.fromkeys(cluster.brokers, 0)  # bytes of each broker's log
 
     @property
     def members(self) -> Sequence[MemberProcess]:
         """Member handles by member index."""
         return self._group.members
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        """The workload's topics: as the scenario calls them, and as the cluster does."""
+        return {topic.removeprefix(self._prefix): topic for topic in self._topics}
 
     def slot_of(self, member: int) -> int:
         """The slot in which this member lives."""
@@ -34,13 +48,55 @@ class World:
         """The state now."""
         self._group.refresh()
         leaders = {
-            TopicPartition(topic, p): leader
+            self._known(TopicPartition(topic, p)): leader
             for topic in self._topics
             for p, leader in self.cluster.admin.leaders(topic).items()
         }
         members = tuple(
-            MemberView(m.index, m.slot, m.actor, m.pid is not None, m.index in self.disturbed, m.owned)
+            MemberView(
+                m.index,
+                m.slot,
+                m.actor,
+                m.pid is not None,
+                m.index in self.disturbed,
+                frozenset(map(self._known, m.owned)),
+                m.member_id,
+            )
             for m in self._group.members
         )
         coordinator = self.cluster.admin.coordinator(self._name)
         return View(members, tuple(self.cluster.brokers), leaders, coordinator, self._name)
+
+    def signs(self) -> Signs:
+        """What tells of the states that members and coordinator are in, as of now.
+
+        Raises:
+            ClusterError: at the first look, nobody tells how many partitions keep groups.
+        """
+        self._group.refresh()
+        members = []
+        for member in self._group.members:
+            live = member.life.live if member.life else None
+            told = (live.open, live.lost_ns, live.ids) if live else ({}, 0, frozenset[str]())
+            members.append(
+                MemberSigns(member.index, member.actor, member.pid is not None, member.index in self.disturbed, *told)
+            )
+        try:
+            return Signs(tuple(members), self._coordinator_log().signs)
+        except NotShown:
+            return Signs(tuple(members), None)
+
+    def _coordinator_log(self) -> CoordinatorLog:
+        """Read on."""
+        if self._log is None:
+            self.cluster.evidence.text_log(next(iter(self._read)))  # not worth a question where none is shown
+            partition = group_partition(self._name, len(self.cluster.admin.leaders("__consumer_offsets")))
+            self._log = CoordinatorLog(self._name, partition, lambda: Timeline.of([clock_pair()]))
+        for broker, start in self._read.items():
+            lines, self._read[broker] = self.cluster.evidence.text_log(broker, start)
+            self._log.take(broker, lines)
+        return self._log
+
+    def _known(self, tp: TopicPartition) -> TopicPartition:
+        """As selectors name it."""
+        return tp._replace(topic=tp.topic.removeprefix(self._prefix))

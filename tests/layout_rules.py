@@ -11,12 +11,16 @@ from functools import cached_property
 
 LINES_MAX, FUNCTION_MAX = 250, 70
 
-NOUNS = ["errors", "model", "history", "interfaces", "outcomes", "codec", "schedule", "targets", "settings", "scenario"]
-PURE = [*NOUNS, "overrides"]
+NOUNS = ["errors", "model", "history", "interfaces", "outcomes", "codec", "plan", "schedule", "targets", "settings"]
+NOUNS += ["signs", "states", "single", "combined", "survival", "swarm", "entries", "scenario", "network_interfaces"]
+NOUNS += ["admin_interfaces", "process_interfaces"]
+PURE = [*NOUNS, "overrides", "smaller"]
 BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock
-EFFECTS = ["store", "processes", "turns", "versions", "injector", "group", "live", "lives", "phases", "world"]
+EFFECTS = ["store", "processes", "turns", "versions", "injector", "group", "live", "lives", "phases", "world", "watch"]
+EFFECTS += ["aim"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
+ENTRIES += ["terminal", "series", "replay", "shrink"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
 LAYERS: dict[str, tuple[list[str], list[str]]] = {
     "pure": (PURE, [*PURE, "fencepost_member.outcomes"]),
@@ -40,7 +44,7 @@ PLACES = {
     "py4j": "checkers/spark/",
     "docker": "harness/clusters/docker",
     "testcontainers": "harness/clusters/docker",
-    "kafka": "harness/clusters/admin.py",
+    "kafka": "harness/clusters/admin",
     "toxiproxy": "harness/network/proxies.py",
     "typer": "harness/cli.py",
     "jinja2": "harness/reports/",

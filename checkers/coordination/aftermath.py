@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
+from fencepost.checkers.sightings import member_of
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, Step, Window
 
@@ -60,11 +61,7 @@ def bystanders(tables: Tables, bound_ns: int) -> Mapping[int, list[Bystander]]:
 
 
 def _touches(step: Step, incarnation: str) -> bool:
-    return not step.members or _member(incarnation) in map(_member, step.members)
-
-
-def _member(incarnation: str) -> str:
-    return incarnation.rpartition(".")[0]
+    return not step.members or member_of(incarnation) in map(member_of, step.members)
 
 
 def another_cause(tables: Tables, step: Step, window: Window) -> str:
@@ -79,7 +76,7 @@ def another_cause(tables: Tables, step: Step, window: Window) -> str:
 
 
 def _comings_and_goings(tables: Tables, step: Step) -> Iterator[int]:
-    hit = {_member(name) for name in step.members}
+    hit = {member_of(name) for name in step.members}
     for life in tables.lives.values():
-        if _member(life.incarnation) not in hit:
+        if member_of(life.incarnation) not in hit:
             yield from (life.started_ns, life.ended_ns or FOREVER)

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.commits import NOT_A_MEMBER
 from fencepost.checkers.tables.rows import FOREVER, NS, Interval, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
 
 RETURNED_NS = NS  # within so long a callback returns after it told the client that the partition is given up
-FENCES = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
 
 
 def callback_ledger(tables: Tables) -> Iterator[Sighting]:
@@ -101,7 +101,7 @@ def early_generation(tables: Tables) -> Iterator[Sighting]:
         held[i.generation][i.incarnation].append(i)
     for r in tables.rounds:
         written_ns = r.end_ns - r.uncertainty_ns
-        for former, theirs in held[r.generation - 1].items() if r.generation in held else ():
+        for former, theirs in held[r.generation - 1].items():
             olds = [i for i in theirs if i.how == "revoked" and 0 < i.assigned_end_ns < written_ns < i.given_up_end_ns]
             for later, its in held[r.generation].items() if olds and former in r.members else ():
                 new = next((i for i in its if i.assigned_begin_ns >= written_ns), None)
@@ -164,19 +164,21 @@ def lost_told_as_revoked(tables: Tables) -> Iterator[Sighting]:
     It had the answer to a commit of an open interval of the partition, refused as by a coordinator that does not know
     the member (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID), before the callback began that ended the interval, by revoked.
     (What a broker answered to other requests is logged, but not when the client heard it; ILLEGAL_GENERATION is also
-    the answer to a commit that was overtaken by a round in which the member kept the partition.) The last interval of
-    an incarnation that closed is none: it gave up by itself.
+    the answer to a commit that was overtaken by a round in which the member kept the partition.) What an incarnation
+    that closed gave up with nothing assigned to it afterwards is none: it may have given that up by itself.
 
     members: the incarnation; cause: the error; times: the answer, and the callback's begin.
     """
+    mine = tables.intervals_by_incarnation.items()
+    last_assigned_ns = {incarnation: max(i.assigned_begin_ns for i in intervals) for incarnation, intervals in mine}
     for (incarnation, tp), intervals in tables.intervals_of.items():
         life = tables.lives.get(incarnation)
-        told = intervals[:-1] if life is None or life.how == "closed" else intervals
-        for i in (i for i in told if i.how == "revoked"):
+        until_ns = last_assigned_ns[incarnation] if life is None or life.how == "closed" else FOREVER
+        for i in (i for i in intervals if i.how == "revoked" and i.given_up_begin_ns < until_ns):
             those = tables.commits_of.meeting((incarnation, tp), i.certain)
-            fenced = (c for c in those if c.error in FENCES and c.end_ns)
+            fenced = (c for c in those if c.error in NOT_A_MEMBER and c.end_ns)
             during = [c for c in fenced if i.certain.begin_ns < c.begin_ns and c.end_ns < i.given_up_begin_ns]
-            for c in during[:1] if i.assigned_end_ns else ():
+            for c in during[:1]:
                 times = (c.end_ns, i.given_up_begin_ns)
                 yield Sighting("lost-told-as-revoked", tp, (incarnation,), c.error, "", -1, *times)
 

@@ -59,7 +59,7 @@ def assignment_mismatch(tables: Tables) -> Iterator[Sighting]:
     if not tables.quiet.end_ns or _unrest(tables, rest):
         return
     for tp, rows in tables.given_of.items():
-        last = [g for g in rows if g.at_ns + g.uncertainty_ns < rest.begin_ns][-1:]
+        last = [g for g in rows if g.at_ns < rest.begin_ns][-1:]
         open_ = sorted(i.incarnation for i in tables.intervals_by_tp.get(tp, ()) if i.possible_at(end_ns))
         for owner in last:
             if owner.incarnation and owner.incarnation not in open_ and _well(tables, owner, rest, TOLD_NS + work_ns):
@@ -115,7 +115,7 @@ def duplicate_instance(tables: Tables) -> Iterator[Sighting]:
     taken_in = {name: min(h.served.end_ns for h in beats) for name, beats in tables.heartbeats_of.items()}
     for lives in Spans(known, lambda life: life.instance_id, lambda life: life.alive).values():
         for n, older in enumerate(lives):
-            own = tables.heartbeats_of.get(older.incarnation, [])  # in the order in which they were received
+            own = tables.heartbeats_of.get(older.incarnation)  # in the order in which they were received
             for newer in (lives[m] for m in range(n + 1, len(lives))):
                 since = taken_in.get(newer.incarnation, FOREVER)
                 if not own or newer.started_ns > own[-1].served.begin_ns:

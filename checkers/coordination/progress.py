@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.sightings import Sighting, member_of, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, NS, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, Life, Step, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
 
 WITHIN_S = 30.0  # unless progress is promised within another time
+NAMESAKE = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 STABLE_NS = 5 * NS  # so long without a new round, and the group was stable
 
 
@@ -34,10 +35,12 @@ def orphaned_partition(tables: Tables) -> Iterator[Sighting]:
 
     excuse ``no leader``: the partition had none at some time between. times: that time.
     """
+    if not tables.given:
+        return
     quiet, bound_ns = tables.calm, _within_ns(tables)
-    first_ns = min((g.at_ns for g in tables.given), default=0)
+    first_ns = min(g.at_ns for g in tables.given)
     made_ns = {tp: at_ns for at_ns, _, tp, _ in reversed(tables.leaders)}
-    for tp in tables.partitions if quiet.end_ns and tables.given else ():
+    for tp in tables.partitions:
         rows = tables.given_of.get(tp, [])
         begins = [(0, ""), *((g.at_ns + g.uncertainty_ns, g.member_id) for g in rows)]
         ends = [*(g.at_ns - g.uncertainty_ns for g in rows), quiet.end_ns]
@@ -101,6 +104,7 @@ def _ended(tables: Tables, incarnation: str, by_ns: int) -> bool:
 def dead_member(tables: Tables) -> Iterator[Sighting]:
     """``dead-member``: a member ended by itself, and no fault of the plan had killed or stopped it.
 
+    Nor given its name to another one (``duplicate_instance``) for whose sake the brokers refused one of both meanwhile.
     Nor a life before it, where its client gave up: a static member that comes back before its dead life's session is
     over is refused (KIP-848), and that is the fault's.
 
@@ -113,10 +117,23 @@ def dead_member(tables: Tables) -> Iterator[Sighting]:
     ended_ns = _first_ends(tables.steps)
     for life in tables.lives.values():
         alone = life.how == "crashed" and life.ended_ns > worked_ns
-        names = [life.incarnation, *([_member(life.incarnation)] if life.fatal else [])]
-        if alone and all(ended_ns.get(name, FOREVER) > life.ended_ns for name in names):
+        names = [life.incarnation, *([member_of(life.incarnation)] if life.fatal else [])]
+        free = all(ended_ns.get(name, FOREVER) > life.ended_ns for name in names)
+        if alone and free and not _had_a_namesake(tables, life):
             times = (life.last_sign_ns or life.started_ns, life.ended_ns)
             yield Sighting("dead-member", -1, (life.incarnation,), life.fatal or life.signal, "", -1, *times)
+
+
+def _had_a_namesake(tables: Tables, life: Life) -> bool:
+    """Whether its client was refused for its name while a step had made two processes share it."""
+    if not life.instance_id or life.fatal not in NAMESAKE:
+        return False
+    for step in tables.steps:
+        shared = [other.instance_id for name in step.members if (other := tables.lives.get(name))]
+        during = 0 < step.begun_ns <= life.ended_ns <= (step.healed_ns or FOREVER)
+        if step.fault == "duplicate_instance" and life.instance_id in shared and during:
+            return True
+    return False
 
 
 def _first_ends(steps: Iterable[Step]) -> Mapping[str, int]:
@@ -124,13 +141,9 @@ def _first_ends(steps: Iterable[Step]) -> Mapping[str, int]:
     found: dict[str, int] = {}
     for step in steps:
         for incarnation in step.members if step.fault in ("kill", "bounce") else ():
-            for name in (incarnation, _member(incarnation)):
+            for name in (incarnation, member_of(incarnation)):
                 found[name] = min(step.begun_ns, found.get(name, FOREVER))
     return found
-
-
-def _member(incarnation: str) -> str:
-    return incarnation.rpartition(".")[0]
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

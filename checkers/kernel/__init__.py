@@ -11,10 +11,12 @@ and sends over the edge of a range) they tell of in tallies, from which ``seams`
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from fencepost.checkers.kernel import commits, delivery, keys, members, repeats, streams, stuck, times, writes
+from fencepost.checkers.kernel.before import Before
 from fencepost.checkers.kernel.columns import DamagedFile, Files
 from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.part import Part
@@ -28,8 +30,7 @@ Rule = Callable[[Part], None]
 SENDS = ("duplicate-write", "nonmonotonic-send")
 OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.facts: (),
-    delivery.lost_write: ("lost-write",),
-    delivery.vanished: ("phantom", "delivered-then-lost"),
+    delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost"),
     delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
     delivery.unconsumed: ("unconsumed",),
@@ -44,6 +45,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     times.processing_overlap: ("processing-overlap",),
     times.stale_work: ("stale-backlog", "processing-after-revocation"),
     writes.landed: SENDS,
+    members.work_without_polls: ("stuck-member",),
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),
@@ -52,10 +54,7 @@ STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.history_incomplete: ("history-incomplete",),
 }
 STUCK: dict[Rule, tuple[str, ...]] = {
-    stuck.stuck_partition: ("stuck-partition",),
-    stuck.slow_recovery: ("slow-recovery",),
-    stuck.collateral_stop: ("collateral-stop",),
-    members.work_without_polls: ("stuck-member",),
+    stuck.standing_still: ("stuck-partition", "slow-recovery", "collateral-stop"),
 }
 RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
     "all": {**OFFSETS, **STREAMS, **STUCK},
@@ -73,15 +72,34 @@ def perform(history: Path, judged: Judged, tasks: Iterable[Task]) -> Tallies:
     tallies = Tallies()
     with Files(history) as files:
         for task in tasks:
-            part = Part(judged, files, task, tallies)
-            for rule, kinds in RULES[task.rules].items():
-                try:
-                    rule(part)
-                except DamagedFile as error:
-                    tallies.put("#damaged", -1, Label((error.name,), error.what))
-                    tallies.put("#failed", -1, Label(kinds, str(error)))
-                except Exception as error:
-                    _LOG.exception("the rule %s failed on %s", rule.__name__, task)
-                    reason = f"the rule {rule.__name__} failed: {type(error).__name__}: {first_line(error)}"
-                    tallies.put("#failed", -1, Label(kinds, reason))
+            for part in _parts(Part(judged, files, task, tallies)):
+                for rule, kinds in RULES[task.rules].items():
+                    _look(part, rule, kinds)
     return tallies
+
+
+def _parts(part: Part) -> Iterator[Part]:
+    """The part itself; of a member's deliveries the stretches, of which each knows what to remember of those before."""
+    if part.task.rules != "streams":
+        yield part
+        return
+    first, *others = part.task.spans
+    yield (stretch := replace(part, task=part.task.stretch(*first)))
+    for span in others:
+        try:
+            before = Before.of(stretch.rows, stretch.before)
+        except DamagedFile:
+            return  # as the rules have told
+        yield (stretch := replace(part, task=part.task.stretch(*span), before=before))
+
+
+def _look(part: Part, rule: Rule, kinds: tuple[str, ...]) -> None:
+    try:
+        rule(part)
+    except DamagedFile as error:
+        part.tallies.put("#damaged", -1, Label((error.name,), error.what))
+        part.tallies.put("#failed", -1, Label(kinds, str(error)))
+    except Exception as error:
+        _LOG.exception("the rule %s failed on %s", rule.__name__, part.task)
+        reason = f"the rule {rule.__name__} failed: {type(error).__name__}: {first_line(error)}"
+        part.tallies.put("#failed", -1, Label(kinds, reason))

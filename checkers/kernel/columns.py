@@ -6,51 +6,60 @@ read at all; its array takes no room.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.ranges import Task
+from fencepost.checkers.kernel.arrays import constant
+from fencepost.checkers.kernel.ranges import Task, told
 from fencepost.checkers.tables.reading import first_line
 
 Array = NDArray[Any]
 Columns = dict[str, Array]
-
-MANY = 1 << 16  # rows from which reading one column at a time costs nothing
 
 # What the rules need of each folder's records; the rest is read where it is asked for.
 LOG = ["offset", "key", "writer", "seq"]
 SENT = ["offset", "writer", "seq", "sent_ns", "outcome"]
 DELIVERED = [*LOG, "interval", "ord", "delivered_ns", "begin_ns", "done_ns", "state"]
 NEEDED = {  # columns of delivered records by what a task's rules look at; all by default
-    "streams": ["offset", "interval", "ord", "delivered_ns"],
-    "stuck": ["offset", "ord", "delivered_ns", "begin_ns", "done_ns"],
+    "streams": ["offset", "interval", "poll", "ord", "delivered_ns"],
+    "stuck": ["offset", "ord", "delivered_ns"],
     "overlap": ["offset", "interval", "ord", "begin_ns", "done_ns"],
 }
 
 
+class Near(NamedTuple):
+    """Row groups are left out of which no row can be between a least and a greatest value of one of some ``spans``.
+
+    ``first`` and ``last`` name the columns in which a row begins and ends; mostly they are the same.
+    """
+
+    first: str
+    last: str
+    spans: Sequence[tuple[int, int]]
+
+
 class Piece(dict[str, Array]):
-    """Columns of those rows of one row group that a task wants; one that is not there yet is read when it is asked for.
+    """Columns of those rows of one row group that a task wants; they are read when the first of them is asked for.
 
     Attributes:
         file: the name of its file, without the suffix.
-        names: the columns that are wanted for certain. Many rows are read a column at a time, so that whoever takes
-            them away one by one needs no room for all; few rows at once.
+        names: the columns that are wanted. Others are read when they are asked for.
+        rows: how many there are.
     """
 
     def __init__(self, file: str, read: Callable[[Sequence[str]], Columns], names: Sequence[str], rows: int) -> None:
-        """``read`` gives columns; ``rows``: how many there are, about."""
-        super().__init__(read(names) if rows < MANY else {})
-        self.file, self.names, self._read, self._about = file, names, read, rows
+        """``read`` gives columns."""
+        super().__init__()
+        self.file, self.names, self.rows, self._read = file, names, rows, read
 
     def __missing__(self, name: str) -> Array:
-        self.update(self._read([name]))
+        self.update(self._read(self.names if name in self.names else [name]))
         return self[name]
 
     def take(self, name: str) -> Array:
@@ -61,9 +70,10 @@ class Piece(dict[str, Array]):
 
     def where(self, wanted: Array) -> Piece:
         """Some of the rows."""
-        if wanted.all():
+        rows = int(np.count_nonzero(wanted))
+        if rows == self.rows:
             return self
-        return Piece(self.file, lambda names: {name: self[name][wanted] for name in names}, self.names, self._about)
+        return Piece(self.file, lambda names: {name: self.take(name)[wanted] for name in names}, self.names, rows)
 
 
 class DamagedFile(Exception):  # noqa: N818
@@ -81,106 +91,135 @@ class Files:
     def __init__(self, history: Path) -> None:
         """Nothing is opened yet."""
         self._history = history
-        self._open: dict[tuple[str, str], pq.ParquetFile] = {}
+        self._open: dict[tuple[str, str], _File] = {}
 
     def __enter__(self) -> Files:
         return self
 
     def __exit__(self, *_: object) -> None:
         for file in self._open.values():
-            file.close()
+            file.parquet.close()
 
-    def read(
-        self, task: Task, folder: str, names: Sequence[str], near: tuple[str, int, int] | None = None
-    ) -> Iterator[Piece]:
-        """Each row group of ``folder`` that has rows of the task, with some columns of these rows.
-
-        ``near``: a column, and a least and a greatest value; row groups without a value between these are left out.
-        """
-        for name, group in ((name, group) for name, groups in task.of(folder) for group in groups):
-            file = self._file(folder, name)
-            if near and _apart(file, group, *near):
+    def read(self, task: Task, folder: str, names: Sequence[str], near: Near | None = None) -> Iterator[Piece]:
+        """Each row group of ``folder`` that has rows of the task (and is ``near``), with some columns of these rows."""
+        for group in self._groups(task, folder, near):
+            offsets = None if folder == "unacked" else group.told("offset")
+            if offsets and not (offsets.min < task.high and task.low <= offsets.max):
                 continue
-            columns = partial(_columns, self._path(folder, name), file, group)
-            piece = Piece(name.removesuffix(".parquet"), columns, names, file.metadata.row_group(group).num_rows)
-            if folder != "unacked" and not _within(file, group, task):
+            piece = Piece(group.file.path.stem, group.read, names, group.rows)
+            if folder != "unacked" and not _within(offsets, task):
                 piece = piece.where((piece["offset"] >= task.low) & (piece["offset"] < task.high))
-                if not len(piece["offset"]):
-                    continue
-            yield piece
+            if piece.rows:
+                yield piece
 
-    def _file(self, folder: str, name: str) -> pq.ParquetFile:
+    def within(self, task: Task, name: str, interval: int) -> bool:
+        """Whether a task has all deliveries of an incarnation in one of its intervals."""
+        near, mine = Near("interval", "interval", [(interval, interval)]), task.whole().only(name)
+        return all(_within(group.told("offset"), task) for group in self._groups(mine, "delivered", near))
+
+    def _groups(self, task: Task, folder: str, near: Near | None) -> Iterator[_Group]:
+        for name, numbers in task.of(folder):
+            file = self._file(folder, name)
+            for group in (_Group(file, number) for number in numbers):
+                if near is None or not group.apart(near):
+                    yield group
+
+    def _file(self, folder: str, name: str) -> _File:
         if (folder, name) not in self._open:
-            self._open[folder, name] = pq.ParquetFile(self._path(folder, name), page_checksum_verification=True)
+            path = self._history / ("produced" if folder == "unacked" else folder) / name
+            parquet = pq.ParquetFile(path, page_checksum_verification=True)
+            fields = {field.name: (number, field.type) for number, field in enumerate(parquet.schema_arrow)}
+            self._open[folder, name] = _File(path, parquet, fields)
         return self._open[folder, name]
 
-    def _path(self, folder: str, name: str) -> Path:
-        return self._history / ("produced" if folder == "unacked" else folder) / name
+
+class _File(NamedTuple):
+    """An open file; of each column the number and the type."""
+
+    path: Path
+    parquet: pq.ParquetFile
+    fields: Mapping[str, tuple[int, pa.DataType]]
 
 
-def _told(file: pq.ParquetFile, group: int, name: str) -> Any:
-    """The statistics of a column in a row group; None where they do not tell all of its values."""
-    told = file.metadata.row_group(group).column(file.schema_arrow.get_field_index(name)).statistics
-    return told if told and told.has_min_max and told.has_null_count and not told.null_count else None
+class _Group:
+    """A row group of an open file."""
+
+    def __init__(self, file: _File, number: int) -> None:
+        self.file, self._number = file, number
+        self._metadata = file.parquet.metadata.row_group(number)
+        self.rows = self._metadata.num_rows
+
+    def told(self, name: str) -> Any:
+        """The statistics of a column; None where they do not tell all of its values."""
+        return told(self._metadata.column(self.file.fields[name][0]))
+
+    def apart(self, near: Near) -> bool:
+        """Whether no row can be near."""
+        first, last = self.told(near.first), self.told(near.last)
+        return bool(first and last and not any(low <= last.max and first.min <= high for low, high in near.spans))
+
+    def read(self, names: Sequence[str]) -> Columns:
+        """Some columns.
+
+        Raises:
+            DamagedFile: they cannot be read.
+        """
+        found = self._constants(names)
+        rest = [name for name in names if name not in found]
+        return {**found, **self._decoded(rest)} if rest else found
+
+    def _constants(self, names: Sequence[str]) -> Columns:
+        """The columns of small integers that have only one value."""
+        found = {}
+        for name in names:
+            kind = self.file.fields[name][1]
+            values = self.told(name) if kind.bit_width <= 32 else None
+            if values and values.min == values.max:
+                found[name] = np.broadcast_to(np.array(values.min, kind.to_pandas_dtype()), self.rows)
+        return found
+
+    def _decoded(self, names: list[str]) -> Columns:
+        path, parquet, _ = self.file
+        try:
+            table = parquet.read_row_group(self._number, columns=names, use_threads=False)
+        except OSError as error:
+            raise DamagedFile(path, f"it cannot be read: {first_line(error)}") from error
+        if table.num_rows != self.rows:
+            raise DamagedFile(path, f"{', '.join(names)} have {table.num_rows:,} rows, and it says another number")
+        return {name: _numpy(table[name]) for name in names}
 
 
-def _within(file: pq.ParquetFile, group: int, task: Task) -> bool:
-    told = _told(file, group, "offset")
-    return bool(told and task.low <= told.min and told.max < task.high)
+def _within(offsets: Any, task: Task) -> bool:
+    """Whether a task has all rows of a row group, as its statistics tell."""
+    return bool(offsets and task.low <= offsets.min and offsets.max < task.high)
 
 
-def _apart(file: pq.ParquetFile, group: int, name: str, low: int, high: int) -> bool:
-    told = _told(file, group, name)
-    return bool(told and (told.max < low or told.min > high))
+def joined(pieces: Sequence[Piece], names: Iterable[str]) -> Columns:
+    """Some columns of several pieces, one after the other; they are taken away from these.
+
+    What is the same value everywhere still takes no room; what a piece does not want is zero. Each piece is copied
+    while it is in the processor's cache, and forgotten before the next one is read.
+    """
+    rows, at = sum(piece.rows for piece in pieces), 0
+    whole: Columns = dict.fromkeys(names, np.empty(0, np.int64))
+    for piece in pieces:
+        for name in whole:
+            column = piece.take(name) if name in piece.names else np.broadcast_to(np.int64(0), piece.rows)
+            whole[name] = column if piece.rows == rows else _put(whole[name], at, column, rows)
+        at += piece.rows
+    return whole
 
 
-def _columns(path: Path, file: pq.ParquetFile, group: int, names: Sequence[str]) -> Columns:
-    found = _constants(file, group, names)
-    rest = [name for name in names if name not in found]
-    if rest:
-        found |= _read(path, file, group, rest)
-    return found
-
-
-def _read(path: Path, file: pq.ParquetFile, group: int, names: Sequence[str]) -> Columns:
-    try:
-        table = file.read_row_group(group, columns=list(names), use_threads=False)
-    except OSError as error:
-        raise DamagedFile(path, f"it cannot be read: {first_line(error)}") from error
-    if table.num_rows != file.metadata.row_group(group).num_rows:
-        raise DamagedFile(path, f"{', '.join(names)} have {table.num_rows:,} rows, and it says another number")
-    return {name: _numpy(table[name]) for name in names}
-
-
-def _constants(file: pq.ParquetFile, group: int, names: Sequence[str]) -> Columns:
-    """The columns of small integers that have only one value in a row group."""
-    found = {}
-    for name in names:
-        kind = file.schema_arrow.field(name).type
-        told = _told(file, group, name) if kind.bit_width <= 32 else None
-        if told and told.min == told.max:
-            value = np.array(told.min, kind.to_pandas_dtype())
-            found[name] = np.broadcast_to(value, file.metadata.row_group(group).num_rows)
-    return found
-
-
-def joined(columns: Sequence[Array]) -> Array:
-    """Pieces of one column, one after the other. What is the same value everywhere still takes no room."""
-    if len(columns) == 1:
-        return columns[0]
-    firsts = {int(column[0]) for column in columns if not any(column.strides)}
-    if len(firsts) == 1 and not any(any(column.strides) for column in columns):
-        return np.broadcast_to(columns[0][0], sum(map(len, columns)))
-    return np.concatenate(columns) if columns else np.empty(0, np.int64)
-
-
-def among(column: Array, values: Array) -> Array:
-    """Which rows of a column have one of some values. Where it ascends, as most do, few rows are looked at."""
-    values = np.unique(values)
-    if len(values) * 64 > len(column) or (column[1:] < column[:-1]).any():
-        return np.flatnonzero(np.isin(column, values))
-    lows, highs = (np.searchsorted(column, values, side=side) for side in ("left", "right"))
-    return np.concatenate([np.arange(low, high) for low, high in zip(lows, highs, strict=True)])
+def _put(whole: Array, at: int, column: Array, rows: int) -> Array:
+    """A column of so many rows, of which those before ``at`` are there, with some more."""
+    if not at:
+        whole = np.broadcast_to(column[0], rows)
+    if not (constant(whole) and constant(column) and column[0] == whole[0]):
+        if constant(whole):
+            former, whole = whole[:at], np.empty(rows, column.dtype)
+            whole[:at] = former
+        whole[at : at + len(column)] = column
+    return whole
 
 
 def _numpy(column: pa.ChunkedArray) -> Array:

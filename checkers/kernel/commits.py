@@ -46,8 +46,8 @@ def _start(part: Part, interval: Interval) -> int:
     first = part.first_delivered(interval.incarnation, interval.number)
     if first is None:
         return NEVER
-    offset, at_ns = first
-    return max(offset, *part.tables.committed_between(part.tp, interval.assigned_begin_ns, at_ns))
+    told = part.tables.committed_between(part.tp, interval.assigned_begin_ns, first.delivered_ns)
+    return max(first.offset, *told)
 
 
 def commit_before_send(part: Part) -> None:
@@ -134,7 +134,7 @@ def fenced_and_carried_on(part: Part) -> None:
         begun = rows.begun[mine] & (rows.begin_ns[mine] < back_ns(part.tables, fence))
         on = stream.begin + np.flatnonzero(begun & (rows.delivered_ns[mine] > late_ns))
         if len(on):
-            first = part.whole.polls(rows, interval.incarnation, interval.number, late_ns).min()
+            first, _ = part.whole.polls(interval.incarnation, interval.number, late_ns)
             polled = part.polled(stream.who).by_interval
             on = on[polled.poll[on - rows.bounds[stream.who]] > first]
         hindered_ns, hindered_by = hindrance(part.tables, interval.incarnation, fence.end_ns)
@@ -150,12 +150,12 @@ def fenced_and_carried_on(part: Part) -> None:
 def wrong_start(part: Part) -> None:
     """``wrong-start``: the first record of a stream is not where the group had got to."""
     rows = part.rows.by_interval
-    reached: dict[int, int] = {}
+    reached = {0: part.before.reached} if part.before else {}
     for stream in rows.streams:
         before = reached.get(stream.who)
         reached[stream.who] = max(before or 0, int(rows.offset[stream.begin : stream.end].max()) + 1)
         interval = part.interval_of(stream.who, stream.interval)
-        if interval is None:
+        if interval is None or stream.begin < part.fresh:
             continue
         offset, at_ns = int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])
         if _may_start(part, interval, offset, at_ns, before):
@@ -171,14 +171,12 @@ def wrong_start(part: Part) -> None:
 
 def _may_start(part: Part, interval: Interval, offset: int, at_ns: int, kept: int | None) -> bool:
     told, reset = told_offsets(part.tables, interval, at_ns)
-    if not _has(part.seen, offset) or (reset and part.tables.resets_to_end):
+    if reset and part.tables.resets_to_end:
         return True
     starts = [max(start, part.start) for start in told] + ([] if kept is None else [kept])
     starts += [part.start] if reset else []
-    nearest = np.searchsorted(part.seen, np.array(starts, np.int64))
-    return offset in part.seen[nearest[nearest < len(part.seen)]]
-
-
-def _has(ascending: Array, value: int) -> bool:
-    at = int(np.searchsorted(ascending, value))
-    return at < len(ascending) and int(ascending[at]) == value
+    if offset in starts:
+        return True
+    below = np.array([offset, *(start for start in starts if start <= offset)], np.int64)
+    visible, *passed = part.whole.between(below - 1, np.append(offset + 1, np.full(len(below) - 1, offset))).counts
+    return not visible or not all(passed)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from functools import reduce
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.columns import Columns
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.places import Where
 from fencepost.checkers.kernel.rows import of_streams
@@ -38,17 +38,26 @@ def facts(part: Part) -> None:
     part.tallies.put("#delivered", -1, numbers=Numbers(len(rows), from_ns=first, to_ns=last))
 
 
-def lost_write(part: Part) -> None:
+def beside_the_log(part: Part) -> None:
+    """What the log does not hold at its offset, of all that was sent and of all that was delivered."""
+    logged = {name: part.logged(name) for name in ("key", "writer", "seq")}
+    _vanished(part, _strange(part, logged, part.where, vars(part.rows)))
+    del logged["key"]  # of a send, writer and number say everything
+    _lost_write(part, [_strange(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)])
+
+
+def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Array]) -> Array:
+    """The rows for which the log has nothing, or another content, where it begins or above."""
+    there = np.array(where.of(part.visible))
+    for name, column in logged.items():
+        there &= where.same(column, columns[name])
+    strange = np.flatnonzero(~there)
+    return strange[columns["offset"][strange] >= part.tables.log_start(part.tp)]
+
+
+def _lost_write(part: Part, lost: Sequence[Array]) -> None:
     """``lost-write``: an acknowledged send that the log does not hold."""
-    start = part.tables.log_start(part.tp)
-    logged = {name: part.logged(name) for name in ("writer", "seq")}
-    lost = []
-    for sent, where in zip(part.sent, part.sent_where, strict=True):
-        there = _in_log(part, where, ((column, sent[name]) for name, column in logged.items()))
-        lost.append(np.flatnonzero(~there & (sent["offset"] >= start)))
-    if not any(map(len, lost)):
-        return
-    excuse = part.tables.declared(part.tp, FOREVER)
+    excuse = part.tables.declared(part.tp, FOREVER) if any(map(len, lost)) else ""
     for sent, which in zip(part.sent, lost, strict=True):
         if not len(which):
             continue
@@ -64,17 +73,9 @@ def lost_write(part: Part) -> None:
         )
 
 
-def _in_log(part: Part, where: Where, pairs: Iterable[tuple[Array, Array]]) -> Array:
-    """Whether the log has, where these rows are, a record with their values; of each column (the log's, theirs)."""
-    same = [where.same(logged, theirs) for logged, theirs in pairs]
-    return reduce(np.logical_and, same if part.visible.all() else [where.of(part.visible), *same])
-
-
-def vanished(part: Part) -> None:
+def _vanished(part: Part, strange: Array) -> None:
     """``phantom``, ``delivered-then-lost``: a row that is not in the log at its offset, by whether it was sent."""
     rows = part.rows
-    there = _in_log(part, part.where, ((part.logged(name), getattr(rows, name)) for name in ("key", "writer", "seq")))
-    strange = np.flatnonzero(~there & (rows.offset >= part.tables.log_start(part.tp)))
     if not len(strange):
         return
     sent, excuse = _among_sends(part, strange), part.tables.declared(part.tp, FOREVER)
@@ -137,9 +138,7 @@ def unseen(part: Part) -> None:
     last = np.zeros(len(missed), bool)
     theirs = np.flatnonzero(interval >= 0)
     if len(theirs):
-        last_poll = of_streams(
-            who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows, rows.names[w], i).max()
-        )
+        last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i)[1])
         last[theirs] = part.polls(holder[theirs]) == last_poll
     act = part.tables.declared(part.tp, FOREVER)
 

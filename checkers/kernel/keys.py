@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import among
+from fencepost.checkers.kernel.arrays import among, stepwise
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
@@ -20,16 +20,23 @@ def key_order(part: Part) -> None:
 
     A task that has only some offsets of its partition tells the times of its edges, see ``seams``.
     """
-    rows = part.rows
-    finished_ns = part.finished_ns
-    if not part.finishes.all():
-        finished_ns = np.where(finished_ns == NEVER, 0, finished_ns)
-    if part.task.rules == "offsets" and len(rows):
-        first = int(part.begun_ns.min()) if rows.begun.any() else 0
-        part.tallies.put("#edge", part.tp, Label(cause=_range(part)), Numbers(1, -1, -1, first, int(finished_ns.max())))
-    early = part.begun_ns[1:] < np.maximum.accumulate(finished_ns)[:-1]
-    if early.any():
-        _exact(part, 1 + np.flatnonzero(early))
+    early, last_ns = _early(part.begun_ns, part.finished_ns)
+    if part.task.rules == "offsets" and len(part.rows):
+        first_ns = int(part.begun_ns.min()) if part.rows.begun.any() else 0
+        part.tallies.put("#edge", part.tp, Label(cause=_range(part)), Numbers(1, -1, -1, first_ns, last_ns))
+    if len(early):
+        _exact(part, early)
+
+
+def _early(begun_ns: Array, finished_ns: Array) -> tuple[Array, int]:
+    """The places that were begun before all below them were finished, and when the last of all was finished."""
+    found, last_ns = [np.empty(0, np.int64)], 0
+    for some in stepwise(len(begun_ns)):
+        finished = finished_ns[some]
+        latest_ns = np.maximum.accumulate(np.append(last_ns, np.where(finished == NEVER, 0, finished)))
+        found.append(some.start + np.flatnonzero(begun_ns[some] < latest_ns[:-1]))
+        last_ns = int(latest_ns[-1])
+    return np.concatenate(found), last_ns
 
 
 def _near(part: Part, early: Array) -> Array:

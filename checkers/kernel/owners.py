@@ -33,7 +33,7 @@ class Owners:
         if not len(self._owner) or not wanted.any():
             return np.broadcast_to(NOBODY, len(times))
         if not self._in_order:
-            asked = [self._tables.certain_owner(self._tp, at) if at > 0 else None for at in times.tolist()]
+            asked = [self._tables.certain_owner(self._tp, at) for at in times.tolist()]
             return np.array([self.index[given.incarnation] if given else NOBODY for given in asked])
         some = times if wanted.all() else times[wanted]
         low, high = (int(np.searchsorted(self._earliest, at, side="right")) - 1 for at in (some.min(), some.max()))

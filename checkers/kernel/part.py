@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import DELIVERED, LOG, NEEDED, SENT, Columns, Files, Piece, joined
+from fencepost.checkers.kernel.before import Before
+from fencepost.checkers.kernel.columns import DELIVERED, LOG, NEEDED, SENT, Columns, Files, Near, Piece, joined
 from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.owners import Owners
 from fencepost.checkers.kernel.places import Places, Where
 from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.rows import Rows, concatenate, inside
 from fencepost.checkers.kernel.tallies import Tallies
-from fencepost.checkers.kernel.whole import PRODUCED, Whole
+from fencepost.checkers.kernel.whole import PRODUCED, First, Whole
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Window
 from fencepost.history import Sent
@@ -28,25 +29,44 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True)
 class Part:
-    """The records of one task, and what to look up about them. ``tallies`` takes what is found."""
+    """The records of one task, and what to look up about them. ``tallies`` takes what is found.
+
+    ``before``: of a stretch of a member's deliveries, what is to be remembered of those before it.
+    """
 
     judged: Judged
     files: Files
     task: Task
     tallies: Tallies = field(default_factory=Tallies)
-    _polled: dict[int, Rows] = field(default_factory=dict)
+    before: Before | None = None
+    _polled: dict[int, Rows] = field(default_factory=dict, init=False)
 
     @cached_property
     def rows(self) -> Rows:
-        """The delivered records."""
-        names = NEEDED.get(self.task.rules, DELIVERED)
-        return concatenate(self.files.read(self.task, "delivered", names))
+        """The delivered records; of a stretch, those to be remembered come first, see ``fresh``."""
+        near = Near("begin_ns", "done_ns", self.task.spans) if self.task.rules == "overlap" else None
+        pieces = self.files.read(self.task, "delivered", NEEDED.get(self.task.rules, DELIVERED), near)
+        return concatenate([self.before.piece(), *pieces] if self.before else pieces)
+
+    @property
+    def fresh(self) -> int:
+        """From which row on ``rows.by_interval`` (and ``rows``) are new: what is below was judged before."""
+        return len(self.before.rows) if self.before else 0
+
+    @property
+    def lots(self) -> Iterable[Part]:
+        """The records of the task, range by range where it has a whole partition that is cut."""
+        if self.task.rules != "stuck":
+            return [self]
+        return (replace(self, task=replace(self.task, low=low, high=high)) for low, high in self.task.spans)
 
     def polled(self, who: int) -> Rows:
         """The delivered records of one incarnation with their polls. Few rules ask, so that column is not read before.
 
         They are the rows from ``rows.bounds[who]`` on, also by interval.
         """
+        if self.task.rules == "streams":
+            return self.rows
         if who not in self._polled:
             task = self.task.only(self.rows.names[who])
             self._polled[who] = concatenate(self.files.read(task, "delivered", ["interval", "poll", "ord"]))
@@ -74,13 +94,13 @@ class Part:
                 if folder == "unacked":
                     wanted &= (piece["offset"] >= self.task.low) & (piece["offset"] < self.task.high)
                 found.append(piece.where(wanted))
-        return [piece for piece in found if len(piece["offset"])]
+        return [piece for piece in found if piece.rows]
 
     @cached_property
     def log(self) -> Columns:
         """The visible records of the log, ascending; the rows of a file, and its files, may be in any order."""
-        pieces = list(self.files.read(self.task, "log", LOG))
-        log = {name: joined([piece.take(name) for piece in pieces]) for name in LOG}
+        names = LOG if self.task.rules != "stuck" else ["offset"]
+        log = joined(list(self.files.read(self.task, "log", names)), names)
         if (log["offset"][1:] >= log["offset"][:-1]).all():
             return log
         order = np.argsort(log["offset"], kind="stable")
@@ -108,22 +128,22 @@ class Part:
 
     @cached_property
     def places(self) -> Places:
-        """The places of all offsets that occur."""
+        """The places of all offsets that occur: of the log, of the rows, of the acknowledged sends piece by piece."""
         return Places([self.log["offset"], self.rows.offset, *(sent["offset"] for sent in self.sent)])
 
     @cached_property
     def where(self) -> Where:
         """The places of the rows."""
-        return Where(self.places.at(self.rows.offset), len(self.places))
+        return self.places.where(1)
 
     @cached_property
     def sent_where(self) -> list[Where]:
         """The places of the acknowledged sends, piece by piece."""
-        return [Where(self.places.at(sent["offset"]), len(self.places)) for sent in self.sent]
+        return [self.places.where(2 + number) for number in range(len(self.sent))]
 
     @cached_property
     def _log_where(self) -> Where:
-        return Where(self.places.at(self.log["offset"]), len(self.places))
+        return self.places.where(0)
 
     @cached_property
     def visible(self) -> Array:
@@ -171,7 +191,8 @@ class Part:
 
     def _earliest(self, times: Array, which: Array) -> Array:
         """For each place the least of a time of those of its rows; NEVER where it has none."""
-        found = np.full(len(self.places), NEVER)
+        found = np.empty(len(self.places), np.int64)
+        found[self.deliveries == 0] = NEVER
         times = times if which.all() else np.where(which, times, NEVER)
         self.where.put(found, times)
         again = self.where.places(self.again)
@@ -184,15 +205,9 @@ class Part:
         column = self.log[name]
         if self._log_where.whole:
             return column
-        found = np.zeros(len(self.places), column.dtype)
+        found = np.empty(len(self.places), column.dtype)
         self._log_where.put(found, column)
         return found
-
-    @cached_property
-    def seen(self) -> Array:
-        """The visible offsets, ascending."""
-        offsets = self.log["offset"] if self.task.rules != "streams" else self.whole.logged
-        return offsets if (offsets[1:] > offsets[:-1]).all() else np.unique(offsets)
 
     @property
     def commits(self) -> Sequence[Commit]:
@@ -227,13 +242,9 @@ class Part:
         excused = first.begin_ns <= by_ns if first else np.zeros(len(by_ns), bool)
         return excused, lambda excused: self.tables.declared(self.tp, FOREVER) if excused else ""
 
-    def first_delivered(self, name: str, number: int) -> tuple[int, int] | None:
-        """Offset and time of the first delivery of a whole stream, of which this task may have only a part."""
-        rows = self.whole.rows(self.rows, name, number) if self.tp in self.judged.cut else self.rows.by_interval
-        stream = rows.stream(name, number)
-        return (int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])) if stream else None
-
-    def first_delivered_ns(self, name: str, number: int) -> int:
-        """When the first record of a whole stream was delivered; 0: never."""
-        first = self.first_delivered(name, number)
-        return first[1] if first else 0
+    def first_delivered(self, name: str, number: int) -> First | None:
+        """The first delivery of a whole stream, of which this task may have only a part."""
+        if self.tp in self.judged.cut and not self.files.within(self.task, name, number):
+            return self.whole.first(name, number)
+        rows, stream = self.rows.by_interval, self.rows.stream(name, number)
+        return First(int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])) if stream else None

@@ -9,9 +9,32 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.arrays import STEP, breaks
+
 Array = NDArray[Any]
 SPARSE = 8  # places per record from which ranks are cheaper
 SHORT = 512  # rows of a stretch below which they are cheaper one by one
+
+
+class Stretches:
+    """Numbers of some rows, and where they go up one by one.
+
+    Attributes:
+        numbers: one for each row.
+        begins: the first row, and those that are not one above the row before; none, if they are too many to be of use.
+        least, most: of the numbers, of which there is one.
+    """
+
+    def __init__(self, numbers: Array) -> None:
+        """It is looked for in the first rows first."""
+        self.numbers, self.begins = numbers, numbers[:0]
+        for some in (numbers[:STEP], numbers):
+            edges = breaks(some)
+            if len(edges) * SHORT >= len(some):
+                self.least, self.most = (int(numbers.min()), int(numbers.max())) if len(numbers) else (0, -1)
+                return
+        self.begins = np.append(0, edges)
+        self.least, self.most = int(numbers[self.begins].min()), int(numbers[np.append(edges, 0) - 1].max())
 
 
 class Places:
@@ -22,16 +45,24 @@ class Places:
 
     def __init__(self, columns: Sequence[Array]) -> None:
         """The places of all offsets in ``columns``."""
-        columns = [column for column in columns if len(column)]
-        self._first = min((int(column.min()) for column in columns), default=0)
-        self._size = max((int(column.max()) for column in columns), default=-1) + 1 - self._first if columns else 0
+        self._columns = [Stretches(column) for column in columns]
+        some = [column for column in self._columns if len(column.numbers)]
+        self._first = min((column.least for column in some), default=0)
+        self._size = max((column.most for column in some), default=self._first - 1) + 1 - self._first
         self._ranked: Array | None = None
-        if self._size > SPARSE * (1024 + max((len(column) for column in columns), default=0)):
-            self._ranked = np.unique(np.concatenate(columns))
+        if self._size > SPARSE * (1024 + max((len(column.numbers) for column in some), default=0)):
+            self._ranked = np.unique(np.concatenate([column.numbers for column in some]))
             self._size = len(self._ranked)
 
     def __len__(self) -> int:
         return self._size
+
+    def where(self, number: int) -> Where:
+        """The places of the column of that number."""
+        column = self._columns[number]
+        if self._ranked is None:
+            return Where(column, self._first, self._size)
+        return Where(Stretches(self.at(column.numbers)), 0, self._size)
 
     def at(self, offsets: Array) -> Array:
         """The places of offsets that occur."""
@@ -55,15 +86,12 @@ class Where:
     slices, at the speed of memory, and the places themselves are not kept. Else they go one by one.
     """
 
-    def __init__(self, at: Array, size: int) -> None:
-        """``at``: the place of each row; ``size``: how many places there are."""
-        self._rows, self._size = len(at), size
-        edges = np.flatnonzero(at[1:] - at[:-1] != 1) + 1
-        few = len(edges) * SHORT < len(at)
-        self._at = None if few else at
-        self._begins = np.append(0, edges) if few else edges[:0]  # of the stretches, and the places of these rows
-        self._firsts = at[self._begins]
-        self.whole = few and len(at) == size and not len(edges)
+    def __init__(self, of: Stretches, first: int, size: int) -> None:
+        """``of``: a number for each row, ``first`` above its place; ``size``: how many places there are."""
+        self._rows, self._size = len(of.numbers), size
+        self._at = None if len(of.begins) else of.numbers - first
+        self._begins, self._firsts = of.begins, of.numbers[of.begins] - first  # of the stretches: rows and places
+        self.whole = self._rows == size and len(of.begins) == 1
 
     def places(self, index: Array) -> Array:
         """The places of a few rows."""
@@ -77,7 +105,7 @@ class Where:
         if self.whole:
             return by_place
         if self._at is not None:
-            return by_place[self._at]
+            return np.asarray(by_place[self._at])
         return np.concatenate([by_place[places] for _, places in self._slices()])
 
     def same(self, by_place: Array, column: Array) -> Array:

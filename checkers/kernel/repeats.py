@@ -74,8 +74,8 @@ def _least_start(part: Part, later: Rows) -> Array:
         interval = part.interval_of(who, number)
         if interval is None:
             return UNKNOWN
-        first_ns = part.first_delivered_ns(interval.incarnation, number)
-        return min(between(part.tp, interval.assigned_begin_ns, first_ns))
+        first = part.first_delivered(interval.incarnation, number)
+        return min(between(part.tp, interval.assigned_begin_ns, first.delivered_ns if first else 0))
 
     least = of_streams(later.who, later.interval, told)
     for index in np.flatnonzero(least == UNKNOWN):

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.arrays import breaks
 from fencepost.checkers.kernel.columns import Piece, joined
 from fencepost.checkers.tables.rows import Window
 from fencepost.history import State
@@ -48,7 +49,7 @@ class Rows:
     def __len__(self) -> int:
         return len(self.offset)
 
-    def take(self, index: Array) -> Rows:
+    def take(self, index: Array | slice) -> Rows:
         """Some of the rows, in the order of ``index``."""
         return Rows(self.names, *(getattr(self, f.name)[index] for f in fields(self)[1:]))
 
@@ -65,6 +66,11 @@ class Rows:
     def begun(self) -> Array:
         """Which were begun."""
         return np.asarray(self.begin_ns > 0)
+
+    @cached_property
+    def breaks(self) -> Array:
+        """The rows but the first whose ``ord`` is not one above that of the row before."""
+        return breaks(self.ord)
 
     @cached_property
     def bounds(self) -> list[int]:
@@ -103,22 +109,13 @@ class Rows:
 
 
 def concatenate(pieces: Iterable[Piece]) -> Rows:
-    """The rows of several pieces, each named by its incarnation. The pieces are used up, column by column.
-
-    A column that was not read is zero everywhere, and takes no room.
-    """
+    """The rows of several pieces, each named by its incarnation. The pieces are used up, column by column."""
     named = sorted(pieces, key=lambda piece: piece.file)
-    lengths = [len(piece["ord"]) for piece in named]
     names = tuple(dict.fromkeys(piece.file for piece in named))
-    who = np.repeat(np.array([names.index(piece.file) for piece in named], np.int32), lengths)
-    zeros = [np.broadcast_to(np.int64(0), length) for length in lengths]
-
-    def column(name: str) -> Array:
-        pairs = zip(named, zeros, strict=True)
-        return joined([piece.take(name) if name in piece.names else zero for piece, zero in pairs])
-
-    rows = Rows(names, who, *(column(field.name) for field in fields(Rows)[2:]))
-    falls = 1 + np.flatnonzero(rows.ord[1:] < rows.ord[:-1])
+    whose = np.array([names.index(piece.file) for piece in named], np.int32)
+    who = np.repeat(whose, [piece.rows for piece in named])
+    rows = Rows(names, who, **joined(named, [field.name for field in fields(Rows)[2:]]))
+    falls = rows.breaks[rows.ord[rows.breaks] < rows.ord[rows.breaks - 1]]
     return rows.take(np.lexsort((rows.ord, who))) if {*falls.tolist()} - {*rows.bounds} else rows
 
 

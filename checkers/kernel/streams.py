@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import among
+from fencepost.checkers.kernel.arrays import among, breaks
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, Stream
 from fencepost.checkers.kernel.tallies import Label
+from fencepost.checkers.kernel.whole import Between
 from fencepost.checkers.tables.rows import FOREVER, Window
 
 Array = NDArray[Any]
@@ -20,9 +21,10 @@ CAUSES = ("", "seek", "inside one poll")
 def streams(part: Part) -> None:
     """``rewind`` and ``poll-skip``: delivered not above, or not right after, what its interval delivered before."""
     rows = part.rows.by_interval
-    jumps = rows.offset[1:] - rows.offset[:-1] != 1
+    jumps = breaks(rows.offset)
     for stream in rows.streams:
-        if stream.interval >= 0 and jumps[stream.begin : stream.end - 1].any():
+        first, last = np.searchsorted(jumps, [stream.begin + 1, stream.end])
+        if stream.interval >= 0 and first < last:
             _stream(part, rows, stream)
 
 
@@ -30,23 +32,20 @@ def _stream(part: Part, rows: Rows, stream: Stream) -> None:
     offset = rows.offset[stream.begin : stream.end]
     delivered_ns = rows.delivered_ns[stream.begin : stream.end]
     highest = np.maximum.accumulate(offset)[:-1]  # before each row but the first
-    back = 1 + np.flatnonzero(offset[1:] <= highest)
-    ahead = 1 + np.flatnonzero(offset[1:] > highest + 1)
-    low = high = np.empty(0, np.int64)
-    if len(ahead):
-        low = np.searchsorted(part.seen, highest[ahead - 1], side="right")
-        high = np.searchsorted(part.seen, offset[ahead], side="left")
-        jumped = high > low
-        ahead, low, high = ahead[jumped], low[jumped], high[jumped]
+    back, ahead = 1 + np.flatnonzero(offset[1:] <= highest), 1 + np.flatnonzero(offset[1:] > highest + 1)
+    back, ahead = (odd[odd >= part.fresh - stream.begin] for odd in (back, ahead))
+    skipped = part.whole.between(highest[ahead - 1], offset[ahead])
+    jumped = skipped.counts > 0
+    ahead, skipped = ahead[jumped], Between(*(column[jumped] for column in skipped))
     if not len(ahead) and not len(back):
         return
     begin = stream.begin - rows.bounds[stream.who]
     poll = part.polled(stream.who).by_interval.poll[begin : begin + len(offset)]
     later, lower = _inside(poll, offset, np.append(ahead, back))
     times = delivered_ns[ahead - 1], delivered_ns[ahead]
-    _put(part, rows, stream, "poll-skip", later[ahead], times, part.seen[low], part.seen[high - 1], high - low)
+    _put(part, rows, stream, "poll-skip", later[ahead], times, skipped.firsts, skipped.lasts, skipped.counts)
     times = delivered_ns[back], delivered_ns[back]
-    _put(part, rows, stream, "rewind", lower[back], times, offset[back], offset[back], np.ones(len(back), np.int64))
+    _put(part, rows, stream, "rewind", lower[back], times, offset[back])
 
 
 def _inside(poll: Array, offset: Array, odd: Array) -> tuple[Array, Array]:
@@ -70,8 +69,8 @@ def _put(
     inside: Array,
     times: tuple[Array, Array],
     first: Array,
-    last: Array,
-    count: Array,
+    last: Array | None = None,
+    count: Array | None = None,
 ) -> None:
     act, says = part.declared(times[1])
     name = rows.names[stream.who]
@@ -103,9 +102,9 @@ def delivery_outside(part: Part) -> None:
     for stream in rows.streams:
         if part.interval_of(stream.who, stream.interval) is not None:
             continue
-        name, at_ns = rows.names[stream.who], rows.delivered_ns[stream.begin : stream.end]
-        outside = ~part.possibly_owned(name, at_ns)
-        offsets, at_ns = rows.offset[stream.begin : stream.end][outside], at_ns[outside]
+        name, mine = rows.names[stream.who], slice(max(stream.begin, part.fresh), stream.end)
+        outside = ~part.possibly_owned(name, rows.delivered_ns[mine])
+        offsets, at_ns = rows.offset[mine][outside], rows.delivered_ns[mine][outside]
         codes = [np.zeros(len(offsets), np.int64)]
         times = {"from_ns": at_ns, "to_ns": at_ns}
         kind = "delivery-outside-assignment"
@@ -114,7 +113,7 @@ def delivery_outside(part: Part) -> None:
 
 def history_incomplete(part: Part) -> None:
     """``history-incomplete``: a counter ``ord`` has a hole, or a number twice; a delivery before its assignment."""
-    _counters(part, part.rows)
+    _counters(part, part.rows.take(slice(part.fresh, None)) if part.fresh else part.rows)
     rows = part.rows.by_interval
     for stream in rows.streams:
         interval = part.interval_of(stream.who, stream.interval)
@@ -123,7 +122,8 @@ def history_incomplete(part: Part) -> None:
 
 
 def _early(part: Part, rows: Rows, stream: Stream, assigned_ns: int) -> None:
-    early = stream.begin + np.flatnonzero(rows.delivered_ns[stream.begin : stream.end] < assigned_ns)
+    begin = max(stream.begin, part.fresh)
+    early = begin + np.flatnonzero(rows.delivered_ns[begin : stream.end] < assigned_ns)
     part.tallies.put_many(
         "history-incomplete",
         part.tp,
@@ -137,11 +137,12 @@ def _early(part: Part, rows: Rows, stream: Stream, assigned_ns: int) -> None:
 
 def _counters(part: Part, rows: Rows) -> None:
     first = np.array(rows.bounds[:-1], np.int64)
-    odd = np.union1d(np.flatnonzero(rows.ord[1:] - rows.ord[:-1] != 1) + 1, first[first < len(rows)])
+    odd = np.union1d(rows.breaks, first[first < len(rows)])
     is_first = np.isin(odd, first)
-    missing = rows.ord[odd] - np.where(is_first, -1, rows.ord[odd - 1]) - 1
+    last_ord, last_ns = (part.before.ord, part.before.delivered_ns) if part.before else (-1, 0)
+    missing = rows.ord[odd] - np.where(is_first, last_ord, rows.ord[odd - 1]) - 1
     odd, is_first, missing = odd[missing != 0], is_first[missing != 0], missing[missing != 0]
-    before = np.where(is_first, 0, rows.delivered_ns[odd - 1])
+    before = np.where(is_first, last_ns, rows.delivered_ns[odd - 1])
     part.tallies.put_many(
         "history-incomplete",
         part.tp,

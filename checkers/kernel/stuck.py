@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,76 +11,133 @@ from numpy.typing import NDArray
 
 from fencepost.checkers.coordination.aftermath import another_cause
 from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.ranges import joined
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
-from fencepost.checkers.tables.rows import Window
+from fencepost.checkers.tables.rows import Step, Window
 
 Array = NDArray[Any]
 
 
-class _Stop(NamedTuple):
-    """A gap between deliveries in which records waited too long: the smallest of them, since when, the gap's end."""
+class _Watch(NamedTuple):
+    """A time in which a partition must not stand still for longer than a bound while records wait.
 
-    offset: int
-    since_ns: int
+    Attributes:
+        first: whether only the first gap between deliveries counts.
+        owner: who must keep it going; None: whoever owns it when the bound is over.
+        step: that it is told for; None: none.
+    """
+
+    kind: str
+    window: Window
+    bound_ns: int
+    first: bool = False
+    owner: str | None = None
+    step: Step | None = None
+
+
+class _Gap(NamedTuple):
+    """A time without a delivery, longer than the bound."""
+
+    watch: _Watch
+    begin_ns: int
     end_ns: int
 
 
-def stuck_partition(part: Part) -> None:
-    """``stuck-partition``."""
-    quiet, bound_ns = part.tables.quiet, part.judged.bounds.stuck_ns
-    for stop in _stops(part, quiet, bound_ns):
-        owner = _owner(part, stop.since_ns + bound_ns)
-        _tell(part, "stuck-partition", owner, "" if owner else "unowned", stop)
+class _Stop(NamedTuple):
+    """A gap in which records waited too long: the smallest of them, and since when."""
+
+    offset: int
+    since_ns: int
 
 
-def slow_recovery(part: Part) -> None:
-    """``slow-recovery``: only the first gap of a recovery counts."""
-    bound_ns = part.judged.bounds.recovers_ns
+def standing_still(part: Part) -> None:
+    """``stuck-partition``, ``slow-recovery`` (only the first gap counts), ``collateral-stop``.
+
+    First the gaps between deliveries that are long enough, then what waited in them: nearly always there is none.
+    """
+    watches = [watch for watch in _watches(part) if watch.window.length_ns > watch.bound_ns]
+    gaps = _gaps(part, watches) if watches else []
+    for gap, stop in zip(gaps, _stops(part, gaps) if gaps else (), strict=True):
+        if stop:
+            _tell(part, gap, stop)
+
+
+def _watches(part: Part) -> Iterator[_Watch]:
+    bounds = part.judged.bounds
+    yield _Watch("stuck-partition", part.tables.quiet, bounds.stuck_ns)
     for step, recovery in part.judged.recoveries:
-        inside = part.rows.delivered_ns[part.rows.delivered_ns > recovery.begin_ns]
-        first = Window(recovery.begin_ns, min(recovery.end_ns, int(inside.min(initial=recovery.end_ns))))
-        for stop in _stops(part, first, bound_ns):
-            _tell(part, "slow-recovery", _owner(part, stop.since_ns + bound_ns), step.name, stop)
-
-
-def collateral_stop(part: Part) -> None:
-    """``collateral-stop``."""
+        yield _Watch("slow-recovery", recovery, bounds.recovers_ns, first=True, step=step)
     for step, owner, window in part.judged.bystanders.get(part.tp, ()):
-        for stop in _stops(part, window, part.judged.bounds.stuck_ns):
-            excuse = another_cause(part.tables, step, Window(stop.since_ns, stop.end_ns))
-            _tell(part, "collateral-stop", owner, step.name, stop, excuse)
+        yield _Watch("collateral-stop", window, bounds.stuck_ns, owner=owner, step=step)
 
 
-def _tell(part: Part, kind: str, owner: str, cause: str, stop: _Stop, excuse: str = "") -> None:
-    leaderless = "no leader" if part.tables.leaderless(part.tp, stop.since_ns, stop.end_ns) else ""
-    numbers = Numbers(1, stop.offset, stop.offset, stop.since_ns, stop.end_ns)
-    part.tallies.put(kind, part.tp, Label(people(owner), cause, leaderless or excuse), numbers)
+def _gaps(part: Part, watches: Sequence[_Watch]) -> list[_Gap]:
+    runs: list[list[Window]] = [[] for _ in watches]
+    for lot in part.lots:
+        moments = np.sort(lot.rows.delivered_ns, kind="stable")
+        for watch, found in zip(watches, runs, strict=True):
+            found += _runs(moments, watch)
+    gaps = []
+    for watch, found in zip(watches, runs, strict=True):
+        begin_ns, end_ns = watch.window
+        runs_of_all = joined([Window(begin_ns, begin_ns), *found, Window(end_ns, end_ns)])
+        edges = [(before[1], after[0]) for before, after in pairwise(runs_of_all)]
+        edges = edges[:1] if watch.first else edges
+        gaps += [_Gap(watch, *edge) for edge in edges if edge[1] - edge[0] > watch.bound_ns]
+    return gaps
 
 
-def _stops(part: Part, window: Window, bound_ns: int) -> Iterator[_Stop]:
-    """First the gaps between deliveries that are long enough, then what waited in them: nearly always there is none."""
-    if window.length_ns <= bound_ns:
-        return
-    delivered_ns = part.rows.delivered_ns
-    inside = np.unique(delivered_ns[(delivered_ns > window.begin_ns) & (delivered_ns < window.end_ns)])
-    edges = np.concatenate([[window.begin_ns], inside, [window.end_ns]])
-    for gap in np.flatnonzero(np.diff(edges) > bound_ns):
-        yield from _stop(part, int(edges[gap]), int(edges[gap + 1]), bound_ns)
+def _runs(moments: Array, watch: _Watch) -> Iterator[Window]:
+    """The times in which deliveries inside the window are not more than the bound apart."""
+    low, high = np.searchsorted(moments, watch.window.begin_ns, "right"), np.searchsorted(moments, watch.window.end_ns)
+    inside = moments[low:high]
+    edges = np.concatenate([[0], 1 + np.flatnonzero(np.diff(inside) > watch.bound_ns), [len(inside)]])
+    for begin, end in pairwise(edges.tolist()) if len(inside) else ():
+        yield Window(int(inside[begin]), int(inside[end - 1]))
 
 
-def _stop(part: Part, begin_ns: int, end_ns: int, bound_ns: int) -> Iterator[_Stop]:
+def _stops(part: Part, gaps: Sequence[_Gap]) -> list[_Stop | None]:
     """What waits is visible, acknowledged, and above all that was delivered up to the begin of the gap."""
-    before = part.rows.offset[part.rows.delivered_ns <= begin_ns]
-    first = max(part.start, int(before.max()) + 1 if len(before) else 0)
-    acked_ns = _acknowledged_ns(part)
-    waits = part.visible & (acked_ns >= 0)
-    waits[: part.places.below(first)] = False
-    places = np.flatnonzero(waits)
-    since_ns = np.maximum(acked_ns[places], begin_ns)
-    late = end_ns - since_ns > bound_ns
-    if late.any():
-        yield _Stop(int(part.places.offsets(places[late])[0]), int(since_ns[late].min()), end_ns)
+    firsts = [part.start] * len(gaps)
+    for lot in part.lots:
+        rows = lot.rows
+        for number, gap in enumerate(gaps):
+            highest = rows.offset[rows.delivered_ns <= gap.begin_ns].max(initial=-1)
+            firsts[number] = max(firsts[number], int(highest) + 1)
+    stops: list[_Stop | None] = [None] * len(gaps)
+    for lot in part.lots:
+        acked_ns = _acknowledged_ns(lot)
+        waits = lot.visible & (acked_ns >= 0)
+        for number, (gap, first) in enumerate(zip(gaps, firsts, strict=True)):
+            stops[number] = _sooner(stops[number], _stop(lot, waits, acked_ns, gap, first))
+    return stops
+
+
+def _stop(part: Part, waits: Array, acked_ns: Array, gap: _Gap, first: int) -> _Stop | None:
+    low = part.places.below(first)
+    places = low + np.flatnonzero(waits[low:])
+    since_ns = np.maximum(acked_ns[places], gap.begin_ns)
+    late = gap.end_ns - since_ns > gap.watch.bound_ns
+    return _Stop(int(part.places.offsets(places[late])[0]), int(since_ns[late].min())) if late.any() else None
+
+
+def _sooner(one: _Stop | None, other: _Stop | None) -> _Stop | None:
+    """Both together; ``one`` has the lower offsets."""
+    if one is None or other is None:
+        return one or other
+    return _Stop(one.offset, min(one.since_ns, other.since_ns))
+
+
+def _tell(part: Part, gap: _Gap, stop: _Stop) -> None:
+    watch, time = gap.watch, Window(stop.since_ns, gap.end_ns)
+    owner = _owner(part, stop.since_ns + watch.bound_ns) if watch.owner is None else watch.owner
+    cause = watch.step.name if watch.step else ("" if owner else "unowned")
+    excuse = "no leader" if part.tables.leaderless(part.tp, *time) else ""
+    if watch.owner is not None and watch.step and not excuse:
+        excuse = another_cause(part.tables, watch.step, time)
+    numbers = Numbers(1, stop.offset, stop.offset, *time)
+    part.tallies.put(watch.kind, part.tp, Label(people(owner), cause, excuse), numbers)
 
 
 def _acknowledged_ns(part: Part) -> Array:

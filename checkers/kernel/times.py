@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.arrays import constant
 from fencepost.checkers.kernel.owners import NOBODY
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.ranges import joined
@@ -38,8 +39,7 @@ def processing_overlap(part: Part) -> None:
             label = Label((span.incarnation,), str(span.interval))
             part.tallies.put("#span", part.tp, label, Numbers(from_ns=span.begin_ns, to_ns=span.end_ns))
         return
-    given = part.task.argument if part.task.rules == "overlap" else meetings(spans)
-    windows = () if isinstance(given, str) else given
+    windows = part.task.spans if part.task.rules == "overlap" else meetings(spans)
     if windows:
         chosen = inside(rows.begin_ns, rows.done_ns, [Window(begin + 1, end - 1) for begin, end in windows])
         _compare(part, _pieces(part, rows.take(np.flatnonzero(chosen & worked))))
@@ -176,8 +176,11 @@ def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
     if interval.how in ("revoked", "lost") and begin_ns.max() > interval.given_up_end_ns:
         late = begun & (begin_ns > interval.given_up_end_ns)
         late[late] = ~part.possibly_owned(name, begin_ns[late], interval)
-    owners, owner = part.owners.names, part.owners.at(begin_ns, begun)
-    stale = begun & ~late & (owner != NOBODY) & (owner != part.owners.index.get(name, NOBODY))
+    owners, owner, own = part.owners.names, part.owners.at(begin_ns, begun), part.owners.index.get(name, NOBODY)
+    if constant(owner) and owner[0] in (NOBODY, own):  # as nearly always: one owner all the time
+        stale = np.zeros(len(begun), bool)
+    else:
+        stale = begun & ~late & (owner != NOBODY) & (owner != own)
     for kind, which, label in (
         ("processing-after-revocation", late, lambda owner: Label((name,), interval.how)),
         ("stale-backlog", stale, lambda owner: Label((name, owners[owner]))),

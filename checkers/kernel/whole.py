@@ -1,65 +1,111 @@
-"""What a few rules look up in the whole partition, of which their task may have only a part."""
+"""What a few rules look up in the whole partition, of which their task may have only a part.
+
+It is read where it is asked for, piece by piece, and what is found is kept, not the records.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from functools import cached_property
-from typing import Any
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any, NamedTuple
 
+import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import Files, Piece, among, joined
+from fencepost.checkers.kernel.arrays import among
+from fencepost.checkers.kernel.columns import Files, Near, Piece
 from fencepost.checkers.kernel.ranges import Task
-from fencepost.checkers.kernel.rows import Rows, concatenate
 
 Array = NDArray[Any]
 PRODUCED = ("produced", "unacked")  # the folders of sends
-POLLS = ["offset", "interval", "poll", "ord", "delivered_ns"]
+
+
+class First(NamedTuple):
+    """The first delivery of a stream."""
+
+    offset: int
+    delivered_ns: int
+
+
+def _ascending(offsets: Array) -> Array:
+    """Each offset once, in order, as they nearly always are."""
+    return offsets if (offsets[1:] > offsets[:-1]).all() else np.unique(offsets)
+
+
+class Between(NamedTuple):
+    """For each of some pairs of offsets the visible ones between them: how many, the first and the last."""
+
+    counts: Array
+    firsts: Array
+    lasts: Array
+
+
+def between(visible: Iterable[Array], after: Array, before: Array) -> Between:
+    """What is above ``after`` and below ``before`` of arrays that ascend from one to the next."""
+    counts, firsts, lasts = (np.zeros(len(after), np.int64) for _ in range(3))
+    for offsets in visible:
+        low, high = np.searchsorted(offsets, after, side="right"), np.searchsorted(offsets, before, side="left")
+        some = np.flatnonzero(low < high)
+        firsts[some] = np.where(counts[some] > 0, firsts[some], offsets[low[some]])
+        lasts[some] = offsets[high[some] - 1]
+        counts[some] += (high - low)[some]
+    return Between(counts, firsts, lasts)
 
 
 class Whole:
-    """The records of a partition: read when they are asked for, and only what tells of that."""
+    """The records of a partition."""
 
     def __init__(self, files: Files, task: Task) -> None:
         """``task``: the whole partition."""
         self._files, self._task = files, task
-        self._rows: dict[str, tuple[int, int, Rows]] = {}
+        self.first = cache(self._first)
 
-    def rows(self, part: Rows, name: str, number: int) -> Rows:
-        """The rows by interval, without contents and times of work, of an incarnation: at least those of one interval.
+    def _first(self, name: str, number: int) -> First | None:
+        """The first delivery of an incarnation in one of its intervals."""
+        found = []
+        for piece, mine in self._stream(name, number, ["interval", "ord", "offset", "delivered_ns"]):
+            at = mine[np.argmin(piece["ord"][mine])]
+            found.append((int(piece["ord"][at]), First(int(piece["offset"][at]), int(piece["delivered_ns"][at]))))
+        return min(found, default=(0, None))[1]
 
-        Row groups are read that have this interval, or one of those of which the task has a ``part``.
-        """
-        low, high, rows = self._rows.get(name) or (*_span(part, name, number), None)
-        if rows is None or not low <= number <= high:
-            low, high = min(low, number), max(high, number)
-            pieces = self._files.read(self._task.only(name), "delivered", POLLS, ("interval", low, high))
-            rows = concatenate(pieces).by_interval
-            self._rows[name] = low, high, rows
-        return rows
+    def polls(self, name: str, number: int, after_ns: int = -1) -> tuple[int, int]:
+        """The first and the last of the polls of a stream that returned after a moment, of which there is one."""
+        found = []
+        for piece, mine in self._stream(name, number, ["interval", "poll", "delivered_ns"]):
+            polls = piece["poll"][mine[piece["delivered_ns"][mine] > after_ns]]
+            found += [int(polls.min()), int(polls.max())] if len(polls) else []
+        return min(found), max(found)
 
-    def polls(self, part: Rows, name: str, number: int, after_ns: int = -1) -> Array:
-        """The polls of a stream that returned after a moment."""
-        rows = self.rows(part, name, number)
-        stream = rows.stream(name, number)
-        mine = slice(stream.begin, stream.end) if stream else slice(0)
-        return rows.poll[mine][rows.delivered_ns[mine] > after_ns]
+    def _stream(self, name: str, number: int, names: list[str]) -> Iterator[tuple[Piece, Array]]:
+        """The deliveries of an incarnation in one of its intervals: pieces, and which rows of each (not none)."""
+        near = Near("interval", "interval", [(number, number)])
+        for piece in self._files.read(self._task.only(name), "delivered", names, near):
+            mine = np.flatnonzero(piece["interval"] == number)
+            if len(mine):
+                yield piece, mine
 
-    @cached_property
-    def logged(self) -> Array:
-        """The visible offsets, in the order of the log."""
-        return joined([piece["offset"] for piece in self._files.read(self._task, "log", ["offset"])])
+    def between(self, after: Array, before: Array) -> Between:
+        """The visible offsets above one and below another one."""
+        return between(self._visible(int(after.min()), int(before.max())) if len(after) else (), after, before)
+
+    def _visible(self, low: int, high: int) -> Iterator[Array]:
+        """Those from ``low`` to ``high``, ascending from array to array."""
+        found = np.empty(0, np.int64)
+        for piece in self._files.read(replace(self._task, low=low, high=high + 1), "log", ["offset"]):
+            offsets = _ascending(piece["offset"])
+            if len(found) and offsets[0] <= found[-1]:
+                offsets = np.union1d(found, offsets)
+            elif len(found):
+                yield found
+            found = offsets
+        yield found
 
     def sends(self, seq: Array) -> Iterator[tuple[Piece, Array]]:
         """The sends, of whatever outcome and offset, of some numbers (not none): a piece, and which rows of it."""
-        span = ("seq", int(seq.min()), int(seq.max()))
+        near = Near("seq", "seq", [(int(seq.min()), int(seq.max()))])
         for folder in PRODUCED:
-            for piece in self._files.read(self._task, folder, ["seq"], span):
-                near = among(piece["seq"], seq)
-                if len(near):
-                    yield piece, near
-
-
-def _span(part: Rows, name: str, number: int) -> tuple[int, int]:
-    known = [stream.interval for stream in part.streams if part.names[stream.who] == name]
-    return min([number, *known]), max([number, *known])
+            for piece in self._files.read(self._task, folder, ["seq"], near):
+                those = among(piece["seq"], seq)
+                if len(those):
+                    yield piece, those

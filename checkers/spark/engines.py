@@ -7,6 +7,7 @@ Connect, see ``connect``.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
@@ -43,6 +44,7 @@ class OnContext:
 
     def __init__(self, context: SparkContext) -> None:
         self.context = context
+        self._tag = f"fencepost-{uuid.uuid4().hex}"  # of our jobs, beside a user's own
 
     @property
     def cores(self) -> int:
@@ -56,7 +58,11 @@ class OnContext:
 
     def map(self, perform: Callable[[int], Answer], count: int) -> list[Answer]:
         """One job. A function that brings much along is broadcast by Spark."""
-        return self.context.parallelize(range(count), count).map(perform).collect()
+        self.context.addJobTag(self._tag)
+        try:
+            return self.context.parallelize(range(count), count).map(perform).collect()
+        finally:
+            self.context.removeJobTag(self._tag)
 
     def ship(self, archive: Path) -> None:
         """A context takes no second file of the name."""
@@ -67,5 +73,5 @@ class OnContext:
         """The driver is one of those that Spark counts."""
         none = bool(self.context._jsc.sc().getExecutorMemoryStatus().size() < 2)
         if none:
-            self.context.cancelAllJobs()
+            self.context.cancelJobsWithTag(self._tag)
         return none

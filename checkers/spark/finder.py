@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from fencepost.checkers.spark.session import Spark
 
 COUNTED = ("acknowledged", "visible", "judged", "delivered", "begun", "finished")
-BUNDLES_EACH = 2  # for a core
+BUNDLES_EACH, MOST_EACH = 2, 16  # for a core: each reads the footers of its files, which are long in long runs
 BUNDLE_ROWS = 12_000_000
 TASK_ROWS = 20_000  # what a task costs besides its rows
 Perform = Callable[["Judged", Sequence[Task]], "Tallies"]
@@ -160,16 +160,29 @@ def _on_spark(engine: Engine, history: Path, judged: Judged, tasks: Sequence[Tas
 
 
 def _bundles(tasks: Sequence[Task], cores: int) -> list[list[Task]]:
-    """Tasks that go to one worker in one turn: few enough for small runs, small enough for large ones."""
-    rows = sum(task.rows + TASK_ROWS for task in tasks)
-    count = max(1, min(len(tasks), max(BUNDLES_EACH * cores, rows // BUNDLE_ROWS)))
-    bundles: list[list[Task]] = [[] for _ in range(count)]
-    load = [0] * count
-    for task in tasks:  # the largest first, each to whoever has least
-        least = load.index(min(load))
-        bundles[least].append(task)
-        load[least] += task.rows + TASK_ROWS
+    """Tasks that go to one worker in one turn: few enough for small runs, small enough for large ones.
+
+    Those of one partition go together as far as that is fair: a turn takes the small tables of all its partitions.
+    """
+    total = _load(tasks)
+    most = max(BUNDLES_EACH * cores, min(total // BUNDLE_ROWS, MOST_EACH * cores))
+    blocks: list[list[Task]] = []
+    for task in sorted(tasks, key=lambda task: task.tp):
+        if blocks and blocks[-1][0].tp == task.tp and _load([*blocks[-1], task]) * most <= total:
+            blocks[-1].append(task)
+        else:
+            blocks.append([task])
+    bundles: list[list[Task]] = [[] for _ in range(max(1, min(len(blocks), most)))]
+    loads = [0] * len(bundles)
+    for block in sorted(blocks, key=_load, reverse=True):  # each to whoever has least
+        least = loads.index(min(loads))
+        bundles[least] += block
+        loads[least] += _load(block)
     return bundles
+
+
+def _load(tasks: Sequence[Task]) -> int:
+    return sum(task.rows + TASK_ROWS for task in tasks)
 
 
 def warm_up(engine: Engine) -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Interval, Window
 from fencepost.checkers.tables.tables import Tables
 
-FENCES = ("ILLEGAL_GENERATION", "UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")
+NOT_A_MEMBER = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")  # as by a coordinator that does not know the member
+FENCES = ("ILLEGAL_GENERATION", *NOT_A_MEMBER)
 
 
 def is_fence(commit: Commit) -> bool:

@@ -12,7 +12,9 @@ from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step
 from fencepost.history import EventKind
 
 Event = Mapping[str, Any]
-MEMBER_EVENTS = frozenset({"started", "assigned", "revoked", "lost", "commit", "poll-gap", "seek", "error", "closed"})
+MEMBER_EVENTS = frozenset(
+    {"started", "assigned", "revoked", "lost", "commit", "poll-gap", "stall", "seek", "error", "closed"}
+)
 
 
 def phases(events: Iterable[Event]) -> dict[str, Window]:

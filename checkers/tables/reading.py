@@ -10,11 +10,12 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from fencepost.checkers.tables.rows import Damage
-from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION
+from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION, LACKING
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,6 +32,15 @@ class Reader:
 
     run: Path
     damage: list[Damage] = field(default_factory=list)
+
+    @cached_property
+    def lacking(self) -> Mapping[str, str]:
+        """Why a part of the history was never there, where the cluster did not show it."""
+        try:
+            parts = json.loads((self.run / LACKING).read_text(encoding="utf-8"))["parts"]
+            return {str(part): str(why) for part, why in parts.items()}
+        except UNREADABLE:
+            return {}  # then it is missing, and nobody says why
 
     def json(self, part: str, name: str, shape: Any) -> dict[str, Any]:
         """A JSON object; empty when it cannot be read."""
@@ -50,14 +60,13 @@ class Reader:
         found: list[dict[str, Any]] = []
         bad: list[tuple[int, str]] = []
 
-        def read(path: Path) -> bool:
+        def read(path: Path) -> None:
             for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
                 try:
                     found.append(_shaped(_decoded(line), shape))
                 except UNREADABLE as error:
                     if line.strip():
                         bad.append((number, first_line(error)))
-            return True
 
         self._try(part, name, read)
         if bad:
@@ -71,7 +80,7 @@ class Reader:
         bad: list[str] = []
         name = "history/events.parquet"
 
-        def read(path: Path) -> bool:
+        def read(path: Path) -> None:
             import pyarrow.parquet as pq
 
             from fencepost.checkers.tables.shapes import Detail
@@ -86,7 +95,6 @@ class Reader:
                     found.append({**row, "detail": _shaped(_decoded(row["detail"] or "{}"), Detail)})
                 except UNREADABLE as error:
                     bad.append(f"{row['kind']} of {row['actor']}: {first_line(error)}")
-            return True
 
         self._try("events", name, read)
         if bad:
@@ -156,7 +164,8 @@ class Reader:
         try:
             return read(self.run / name)
         except FileNotFoundError:
-            self.note(part, name, "it is missing")
+            why = self.lacking.get(part, "")
+            self.note(part, name, f"it is missing, because {why}" if why else "it is missing")
         except UNREADABLE as error:
             self.note(part, name, f"it cannot be read: {first_line(error)}")
         return None

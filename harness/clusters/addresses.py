@@ -21,14 +21,28 @@ from fencepost.interfaces import ClusterSpec
 
 NUMBERS = 250
 FIRST_SLOT = 20
+PROXY = 253
 
 
 @dataclass(frozen=True)
 class Addresses:
-    """All endpoints of cluster ``number``; ``lock`` is the file descriptor that holds the number."""
+    """All endpoints of cluster ``number``.
+
+    Attributes:
+        lock: the file descriptor that holds the number; none where others see to it.
+        prefix: the first two parts of its nodes' addresses, ahead of the number.
+        proxies: the one host of all proxies; empty: every slot has a host of its own.
+    """
 
     number: int
-    lock: int
+    lock: int = -1
+    prefix: str = "127.77"
+    proxies: str = ""
+
+    @property
+    def network(self) -> str:
+        """What the addresses of all nodes begin with."""
+        return f"{self.prefix}.{self.number}"
 
     @property
     def controller(self) -> Endpoint:
@@ -38,7 +52,7 @@ class Addresses:
     @property
     def proxy_api(self) -> Endpoint:
         """Where Toxiproxy takes orders."""
-        return Endpoint(self._host(253), 8474)
+        return Endpoint(self._host(PROXY), 8474)
 
     def internal(self, broker: int) -> Endpoint:
         """Where a broker listens for the other brokers."""
@@ -54,6 +68,8 @@ class Addresses:
 
     def proxy(self, slot: int, broker: int) -> Endpoint:
         """Where the member in this slot finds this broker: every (slot, broker) has an address and port of its own."""
+        if self.proxies:
+            return Endpoint(self.proxies, 9100 + 10 * slot + broker)
         return Endpoint(self._host(FIRST_SLOT + slot), 9100 + broker)
 
     def listeners(self, broker: int, slots: int) -> tuple[Listener, ...]:
@@ -64,12 +80,8 @@ class Addresses:
             *(Listener(f"SLOT{s}", self.upstream(s, broker), self.proxy(s, broker)) for s in range(slots)),
         )
 
-    def close(self) -> None:
-        """Let go of the number; the processes that inherited the lock still hold it."""
-        os.close(self.lock)
-
     def _host(self, last: int) -> str:
-        return f"127.77.{self.number}.{last}"
+        return f"{self.network}.{last}"
 
 
 def reserve(spec: ClusterSpec) -> Addresses:

@@ -1,6 +1,6 @@
-"""Docker: whether there is an engine, and getting Toxiproxy's server out of an image or a build with it.
+"""Docker: whether there is an engine, and getting files out of an image or a build with it.
 
-The Docker back-end is not there yet. Only the modules of this name import docker.
+Only the modules of this name import docker.
 """
 
 from __future__ import annotations
@@ -15,9 +15,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from fencepost.errors import ProvisionError
+from fencepost.errors import ClusterError, ProvisionError
 
 ANSWER_S = 3
+CALL_S = 60.0
 NO_ENGINE = "no Docker engine answers: start one (dockerd), or set DOCKER_HOST"
 # Official and without a host in its name, so whatever registry the engine is set up for serves it.
 GO_IMAGE = "golang:1.24-alpine"
@@ -33,8 +34,8 @@ def engine() -> str:
     Raises:
         ProvisionError: none does.
     """
-    with _client(ANSWER_S) as client:
-        return str(client.version()["Version"])
+    with client(ANSWER_S) as running:
+        return str(running.version()["Version"])
 
 
 def take(image: str, paths: Sequence[str], into: Path, within_s: float) -> str:
@@ -44,10 +45,10 @@ def take(image: str, paths: Sequence[str], into: Path, within_s: float) -> str:
     Raises:
         ProvisionError: no engine, no such image, or none of these files in it.
     """
-    with _client(within_s) as client:
-        pulled = _image(client, image)
+    with client(within_s) as running:
+        pulled = _image(running, image)
         runs = (pulled.attrs["Config"].get("Entrypoint") or [""])[0]
-        container = client.containers.create(pulled, ["-"], labels=[LABEL])  # never started: a place to copy from
+        container = running.containers.create(pulled, ["-"], labels=[LABEL])  # never started: a place to copy from
         try:
             for path in (*paths, runs):
                 if path.startswith("/") and _copy(container, path, into):
@@ -65,9 +66,9 @@ def go_install(package: str, program: str, into: Path, within_s: float) -> str:
     """
     settings = {name: os.environ[name] for name in GO_SETTINGS if name in os.environ}
     environment = {"CGO_ENABLED": "0", "GOBIN": BUILT, **settings}
-    with _client(within_s) as client:
-        pulled = _image(client, GO_IMAGE)
-        container = client.containers.run(
+    with client(within_s) as running:
+        pulled = _image(running, GO_IMAGE)
+        container = running.containers.run(
             pulled, entrypoint=["go", "install", package], environment=environment, labels=[LABEL], detach=True
         )
         try:
@@ -80,26 +81,50 @@ def go_install(package: str, program: str, into: Path, within_s: float) -> str:
         return str(pulled.id)
 
 
-@contextmanager
-def _client(timeout_s: float) -> Iterator[Any]:
-    """A client of the engine, once that answers; whatever fails inside is a sentence."""
+def open_client(timeout_s: float = CALL_S) -> Any:
+    """A client of the engine, to be closed.
+
+    Raises:
+        ProvisionError: none answers.
+    """
     import docker
+    from docker.errors import DockerException
+
+    try:
+        _knock()
+        engine = docker.from_env(timeout=ANSWER_S)
+        engine.ping()
+    except (DockerException, OSError) as error:
+        raise ProvisionError(NO_ENGINE) from error
+    engine.api.timeout = timeout_s
+    return engine
+
+
+@contextmanager
+def client(timeout_s: float = CALL_S) -> Iterator[Any]:
+    """A client of the engine, once that answers; whatever fails inside is a sentence."""
+    from docker.errors import DockerException
+    from requests.exceptions import RequestException
+
+    engine = open_client(timeout_s)
+    try:
+        yield engine
+    except (DockerException, RequestException) as error:
+        raise ProvisionError(f"the Docker engine failed: {str(error)[:300]}") from error
+    finally:
+        engine.close()
+
+
+@contextmanager
+def asking(what: str) -> Iterator[None]:
+    """Whatever the engine refuses or does not answer in here is a ClusterError about ``what``."""
     from docker.errors import DockerException
     from requests.exceptions import RequestException
 
     try:
-        _knock()
-        client = docker.from_env(timeout=ANSWER_S)
-        client.ping()
-    except (DockerException, OSError) as error:
-        raise ProvisionError(NO_ENGINE) from error
-    client.api.timeout = timeout_s
-    try:
-        yield client
+        yield
     except (DockerException, RequestException) as error:
-        raise ProvisionError(f"the Docker engine failed: {str(error)[:300]}") from error
-    finally:
-        client.close()
+        raise ClusterError(f"{what} failed, as the Docker engine says: {str(error)[:300]}") from error
 
 
 def _knock() -> None:

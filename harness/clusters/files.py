@@ -1,27 +1,29 @@
-"""What the nodes of a local cluster left in their folders: request logs, decoded partitions, text logs."""
+"""What the nodes of a cluster of our own left in their folders: request logs, decoded partitions, text logs."""
 
 from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from fencepost.clusters.jvm import Jvm
 from fencepost.errors import ClusterError, FencepostError
-from fencepost.processes import Owner, wait_ended
+from fencepost.process_interfaces import Spawn
+from fencepost.processes import wait_ended
 
 REQUEST_LOG = "kafka-request.log"
 DECODERS = {"__consumer_offsets": "--offsets-decoder", "__cluster_metadata": "--cluster-metadata-decoder"}
 DUMP_S = 120.0
 
 
-class LocalEvidence:
+class NodeFiles:
     """Reads the folders of the nodes. Satisfies ``BrokerEvidence``, as long as the owner is open.
 
     Args:
-        owner: starts Kafka's dump tool.
-        jvm: how.
+        spawn: starts Kafka's dump tool.
+        directory: where it may write.
+        jvm: how it is called.
         homes: the folder of each broker.
         controller: the controller's folder.
         leader: who leads a partition now; raises or answers -1 when nobody can tell.
@@ -29,14 +31,14 @@ class LocalEvidence:
 
     def __init__(
         self,
-        owner: Owner,
+        spawn: Spawn,
+        directory: Path,
         jvm: Jvm,
         homes: Mapping[int, Path],
         controller: Path,
         leader: Callable[[str, int], int],
     ) -> None:
-        self._owner = owner
-        self._jvm = jvm
+        self._spawn, self._directory, self._jvm = spawn, directory, jvm
         self._homes = homes
         self._controller = controller
         self._leader = leader
@@ -47,6 +49,17 @@ class LocalEvidence:
         if path.exists():
             with path.open(encoding="utf-8", errors="replace") as lines:
                 yield from (line.rstrip("\n") for line in lines)
+
+    def text_log(self, broker: int, start: int = 0) -> tuple[list[str], int]:
+        """The whole lines of this broker's text log from byte ``start`` on, all its lives in order."""
+        home = self._homes[broker]
+        try:
+            with (home / f"{home.name}.log").open("rb") as log:
+                log.seek(start)
+                text, _, _ = log.read().rpartition(b"\n")
+        except FileNotFoundError:
+            return [], start
+        return text.decode(errors="replace").split("\n"), start + len(text) + bool(text)
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
         """The lines that Kafka's dump tool prints of a partition, from the replica that has all of it.
@@ -59,15 +72,7 @@ class LocalEvidence:
         segments = self._segments(topic, partition)
         if not segments:
             raise ClusterError(f"no node holds a replica of {topic}-{partition}")
-        files = ",".join(map(str, segments))
-        with tempfile.TemporaryDirectory(prefix="dump-", dir=self._owner.directory) as folder:
-            output = Path(folder) / "lines"
-            tool = self._jvm.command("org.apache.kafka.tools.DumpLogSegments", DECODERS[topic], "--files", files)
-            code = wait_ended(self._owner.spawn(tool, log=output), DUMP_S)
-            if code:
-                raise ClusterError(f"the dump of {topic}-{partition} failed: {output.read_text()[-500:]}")
-            with output.open(encoding="utf-8", errors="replace") as lines:
-                yield from (line.rstrip("\n") for line in lines)
+        yield from dumped(self._spawn, self._directory, self._jvm, topic, segments)
 
     def collect_logs(self, into: Path) -> None:
         """Copy the text logs of every process of the cluster into a folder."""
@@ -93,3 +98,20 @@ class LocalEvidence:
 
 def _segments(home: Path, topic: str, partition: int) -> list[Path]:
     return sorted((home / "data" / f"{topic}-{partition}").glob("*.log"))
+
+
+def dumped(spawn: Spawn, directory: Path, jvm: Jvm, topic: str, segments: Sequence[Path]) -> Iterator[str]:
+    """The lines that Kafka's dump tool prints of some segments of a partition of a topic of ``DECODERS``.
+
+    Raises:
+        ClusterError: the tool failed; shows what it said.
+    """
+    files = ",".join(map(str, segments))
+    with tempfile.TemporaryDirectory(prefix="dump-", dir=directory) as folder:
+        output = Path(folder) / "lines"
+        tool = jvm.command("org.apache.kafka.tools.DumpLogSegments", DECODERS[topic], "--files", files)
+        code = wait_ended(spawn(tool, log=output), DUMP_S)
+        if code:
+            raise ClusterError(f"the dump of {segments[0].parent.name} failed: {output.read_text()[-500:]}")
+        with output.open(encoding="utf-8", errors="replace") as lines:
+            yield from (line.rstrip("\n") for line in lines)

@@ -1,4 +1,4 @@
-"""Kafka nodes as JVM processes on this machine: how they are started, and the handle that faults get."""
+"""Kafka nodes as JVM processes: how they are started, and the handle that faults get."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
 
-import psutil
-
 from fencepost.clock import eventually
 from fencepost.errors import ClusterError
-from fencepost.processes import Owner, send, wait_ended
+from fencepost.process_interfaces import Process, Spawn
+from fencepost.processes import send, wait_ended
 
 # C1 only and the serial collector: the shortest start and the smallest footprint for a short-lived broker.
 FLAGS = ("-Xms64M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
@@ -48,9 +47,8 @@ class JvmNode:
     name: str
     home: Path
     argv: Sequence[str]
-    owner: Owner
-    keep_open: Sequence[int] = ()
-    _process: psutil.Popen | None = field(default=None, repr=False)
+    spawn: Spawn
+    _process: Process | None = field(default=None, repr=False)
     _life_begins: int = 0
 
     @property
@@ -68,7 +66,7 @@ class JvmNode:
         """Begin a new life and return at once. No-op when alive."""
         if self.pid is None:
             self._life_begins = self.log.stat().st_size if self.log.exists() else 0
-            self._process = self.owner.spawn(self.argv, log=self.log, cwd=self.home, keep_open=self.keep_open)
+            self._process = self.spawn(self.argv, log=self.log, cwd=self.home)
 
     def start(self) -> None:
         """Begin a new life and return once it serves. No-op when alive.

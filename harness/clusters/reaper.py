@@ -15,6 +15,7 @@ import contextlib
 import os
 import shutil
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +26,13 @@ TOKEN_VARIABLE = "FENCEPOST_OWNER"
 # Two scans in a row must find nothing: a process may fork while it is being looked for.
 QUIET_SCANS = 2
 SCANS = 200
+# A file in the owner's directory: the packet filter has a chain of this owner, or soon will have.
+FILTERS = "packets"
+# Likewise: the Docker engine has containers or networks of this owner.
+CONTAINERS = "containers"
+REMOVAL_S = 60.0
+LOCK_S = 5  # how long iptables waits while others change the packet filter
+IPTABLES_S = 10.0
 
 
 def owned(token: str) -> Iterator[psutil.Process]:
@@ -57,10 +65,50 @@ def kill_all(token: str) -> list[int]:
     return [process.pid for process in left]
 
 
+def chain_of(token: str) -> str:
+    """The chain of the packet filter that holds the rules of ``token``; a name may have 28 characters."""
+    return f"FENCEPOST-{token}"
+
+
+def hook_of(token: str) -> list[str]:
+    """The rule of OUTPUT that leads into it: everything that goes from this machine to itself."""
+    return ["-o", "lo", "-j", chain_of(token)]
+
+
+def unhook(token: str) -> bool:
+    """Remove the chain of ``token`` with its hook and all its rules; whether it is gone, or was not there."""
+    chain, code = chain_of(token), 0
+    for step in (["-D", "OUTPUT", *hook_of(token)], ["-F", chain], ["-X", chain], ["-S", chain]):
+        argv = ["iptables", "-w", str(LOCK_S), *step]
+        try:
+            code = subprocess.run(argv, capture_output=True, timeout=IPTABLES_S, check=False).returncode
+        except (OSError, subprocess.SubprocessError):
+            return False
+    return code == 1  # no such chain; every other trouble has another code
+
+
+def remove_containers(token: str) -> bool:
+    """Remove the containers and networks of ``token``; whether they are gone. Its library is no script's to know."""
+    argv = [sys.executable, "-P", "-m", "fencepost.clusters.docker_removal", token]
+    try:
+        return subprocess.run(argv, capture_output=True, timeout=REMOVAL_S, check=False).returncode == 0
+    except (OSError, subprocess.SubprocessError):
+        return False
+
+
 def clean_up(token: str, directory: Path) -> list[int]:
-    """Kill the processes of ``token`` and remove their ``directory``; returns the ids that would not die."""
+    """Remove the containers of ``token``, kill its processes, remove its chain of the packet filter and ``directory``.
+
+    A directory whose chain or containers cannot be removed stays, so that whoever cleans up next tries it again.
+
+    Returns:
+        The ids of those that would not die.
+    """
+    # First: what the engine has frozen dies by the engine alone.
+    gone = not (directory / CONTAINERS).exists() or remove_containers(token)
     left = kill_all(token)
-    shutil.rmtree(directory, ignore_errors=True)
+    if (not (directory / FILTERS).exists() or unhook(token)) and gone:
+        shutil.rmtree(directory, ignore_errors=True)
     return left
 
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import shutil
 import signal
 import tempfile
 import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from fencepost.clusters import addresses, cache, nodes
@@ -68,10 +70,10 @@ def _make(owner: Owner, java: Java, jars: Sequence[Path], into: Path, progress: 
     home = Path(tempfile.mkdtemp(prefix="template-", dir=owner.directory))
     try:
         jvm = Jvm(java.path, tuple(jars))
-        (home / "server.properties").write_text(nodes.render(_standalone(spec, place, home / "data")))
+        (home / "server.properties").write_text(nodes.render(standalone(spec, place, home / "data")))
         _format(owner, jvm, home)
         flags = [f"-XX:ArchiveClassesAtExit={into / ARCHIVE}"]
-        node = JvmNode("template", home, jvm.node(home, flags=flags), owner, (place.lock,))
+        node = JvmNode("template", home, jvm.node(home, flags=flags), partial(owner.spawn, keep_open=(place.lock,)))
         node.start()
         node.signal(signal.SIGTERM)
         node.wait_ended(STEP_S)
@@ -81,7 +83,7 @@ def _make(owner: Owner, java: Java, jars: Sequence[Path], into: Path, progress: 
     except (ClusterError, WaitTimeout) as error:
         raise ProvisionError(f"the template of a Kafka node could not be made. {error}") from error
     finally:
-        place.close()
+        os.close(place.lock)
         shutil.rmtree(home, ignore_errors=True)
 
 
@@ -93,7 +95,7 @@ def _format(owner: Owner, jvm: Jvm, home: Path) -> None:
         raise ProvisionError(f"StorageTool ended with exit code {code}: {log.read_text()[-500:]}")
 
 
-def _standalone(spec: ClusterSpec, place: addresses.Addresses, data: Path) -> dict[str, object]:
+def standalone(spec: ClusterSpec, place: addresses.Addresses, data: Path) -> dict[str, object]:
     """A node that is controller and broker in one, so that the archive has the classes of both."""
     listeners = place.listeners(1, spec.slots)
     both = nodes.broker_properties(spec, 1, listeners, place.controller, str(data))

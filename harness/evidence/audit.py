@@ -15,7 +15,7 @@ from typing import Any
 import confluent_kafka as ck
 import numpy as np
 
-from fencepost.clock import NS, now_ns
+from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError, WaitTimeout
 from fencepost.evidence import columns
 from fencepost.history import LOG_COLUMNS
@@ -23,7 +23,10 @@ from fencepost.model import TopicPartition
 from fencepost_member import payload
 
 FILE = "log/audit.parquet"
+ANSWER_S = 5.0
 SILENCE_S = 15.0  # no record and no end of a partition for so long: the audit gives up
+# What a broker says that leads a partition no more; the client then learns who does.
+MOVED = (ck.KafkaError.NOT_LEADER_FOR_PARTITION, ck.KafkaError.LEADER_NOT_AVAILABLE)
 _BATCH = 10_000
 _LAYOUT = np.dtype([("magic", "S4"), ("writer", "<u4"), ("seq", "<u8"), ("key", "<u8")])
 # Large fetches, and no answer held back for more: the log is already there.
@@ -49,6 +52,7 @@ def read(
     partitions: Mapping[TopicPartition, int],
     into: Path,
     committed: Mapping[TopicPartition, int] | None = None,
+    access: Mapping[str, str] | None = None,
 ) -> list[dict[str, Any]]:
     """Write ``log/audit.parquet`` and return the entries of ``partitions.json``, in the order of their numbers.
 
@@ -57,12 +61,13 @@ def read(
         partitions: what to read, with the number ``tp`` of each.
         into: the ``history`` folder of the run.
         committed: the group's committed offsets, put into the entries (-1: none).
+        access: client settings of SASL and TLS.
 
     Raises:
         ClusterError: a partition cannot be read.
         WaitTimeout: the brokers fell silent before the end.
     """
-    consumer = ck.Consumer({**_CONFIG, "bootstrap.servers": bootstrap})
+    consumer = ck.Consumer({**_CONFIG, **(access or {}), "bootstrap.servers": bootstrap})
     try:
         bounds = {tp: _bounds(consumer, tp) for tp in partitions}
         columns.write(into / FILE, LOG_COLUMNS, _read_all(consumer, partitions, bounds))
@@ -84,10 +89,27 @@ def read(
 
 
 def _bounds(consumer: ck.Consumer, tp: TopicPartition) -> tuple[int, int]:
-    bounds = consumer.get_watermark_offsets(ck.TopicPartition(tp.topic, tp.partition), timeout=SILENCE_S)
-    if bounds is None:
-        raise WaitTimeout(f"waited {SILENCE_S:g} s for the bounds of {tp}, which did not come: is its leader up?")
-    return bounds[0], bounds[1]
+    """First offset and end of a partition. One whose leader has just moved is asked for again.
+
+    Raises:
+        WaitTimeout: nobody told them.
+        KafkaException: asking again is of no use.
+    """
+    said = ""
+
+    def ask() -> tuple[int, int] | None:
+        nonlocal said
+        place = ck.TopicPartition(tp.topic, tp.partition)
+        try:
+            found: tuple[int, int] | None = consumer.get_watermark_offsets(place, timeout=ANSWER_S)
+        except ck.KafkaException as error:
+            if error.args[0].code() not in MOVED:
+                raise
+            said = error.args[0].name()
+            return None
+        return found
+
+    return eventually(ask, SILENCE_S, f"the bounds of {tp}", state=lambda: said, hint="Is its leader up?", every_s=0.2)
 
 
 def _read_all(

@@ -34,7 +34,8 @@ def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns]) -> 
         groups: the rows, in pieces that do not mix topic-partitions.
     """
     metadata = {"format_version": str(FORMAT_VERSION)}
-    schema = pa.schema([(name, getattr(pa, kind)()) for name, kind in columns.items()], metadata=metadata)
+    fields = [pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind in columns.items()]
+    schema = pa.schema(fields, metadata=metadata)
     encodings = {name: "DELTA_BINARY_PACKED" for name, kind in columns.items() if kind == "int64"}
     path.parent.mkdir(parents=True, exist_ok=True)
     draft = path.with_name(f".{path.name}.new")

@@ -6,31 +6,41 @@ import contextlib
 import socket
 
 from fencepost.clock import NS, now_ns
-from fencepost.evidence.wire import PROBE
+from fencepost.evidence.wire import answers_in, probe
 
 CONNECT_S = 1.0
 
 
 class Probe:
-    """One ApiVersions request on a new TCP connection, sent when the probe is made.
+    """A request on a new TCP connection, sent when the probe is made.
 
     Attributes:
         broken: why the connection failed or ended; empty while it is up.
+        refused: it failed as nobody listens.
         received: bytes of the answer so far.
+        silent_s: how old the request certainly was before all of the answer had come.
+        took_s: how old it was when that was seen; 0 while it was not.
     """
 
-    def __init__(self, endpoint: tuple[str, int]) -> None:
-        """Connect and send. What fails is told by ``broken``."""
-        self.endpoint, self.broken, self.received = endpoint, "", 0
+    def __init__(self, endpoint: tuple[str, int], request: bytes = b"") -> None:
+        """Connect and send ``request``, by default ApiVersions. What fails is told by ``broken``."""
+        self.endpoint, self.broken, self.refused, self.received = endpoint, "", False, 0
+        self.silent_s = self.took_s = 0.0
+        self._answer = b""
+        self._unsent = memoryview(request or probe())
         self._asked_ns = now_ns()
         self._socket: socket.socket | None = None
         try:
             self._socket = socket.create_connection(endpoint, timeout=CONNECT_S)
-            self._socket.sendall(PROBE)
             self._socket.setblocking(False)
         except OSError as error:
-            self.broken = str(error)
-            self.close()
+            self.refused = isinstance(error, ConnectionRefusedError)
+            self._fail(str(error))
+        self._go_on()
+
+    def __str__(self) -> str:
+        host, port = self.endpoint
+        return f"{host}:{port}"
 
     @property
     def age_s(self) -> float:
@@ -38,18 +48,19 @@ class Probe:
         return (now_ns() - self._asked_ns) / NS
 
     def answered(self) -> bool:
-        """Whether any byte of an answer has come; does not wait."""
-        if self._socket is not None and not self.broken:
-            try:
-                part = self._socket.recv(65536)
-            except BlockingIOError:
-                pass
-            except OSError as error:
-                self.broken = str(error)
-            else:
-                self.received += len(part)
-                self.broken = "" if part else "closed by the proxy"
+        """Whether any byte of the answer has come; does not wait."""
+        self._go_on()
         return self.received > 0
+
+    def complete(self) -> bool:
+        """Whether the whole answer has come; does not wait."""
+        self._go_on()
+        return self.took_s > 0
+
+    def ended(self) -> bool:
+        """Whether the connection failed or was ended; does not wait."""
+        self._go_on()
+        return bool(self.broken)
 
     def close(self) -> None:
         """End the connection. May be called twice."""
@@ -57,3 +68,31 @@ class Probe:
             with contextlib.suppress(OSError):
                 self._socket.close()
             self._socket = None
+
+    def _go_on(self) -> None:
+        """Send and take what can be sent and taken now."""
+        before_s = self.age_s
+        while self._socket is not None:
+            try:
+                if self._unsent:
+                    self._unsent = self._unsent[self._socket.send(self._unsent) :]
+                    continue
+                part = self._socket.recv(1 << 16)
+            except BlockingIOError:
+                break
+            except OSError as error:
+                self._fail(str(error))
+                break
+            if not part:
+                self._fail("closed by the proxy")
+                break
+            self.received += len(part)
+            self._answer += part
+            if not self.took_s and answers_in(self._answer):
+                self.took_s = self.age_s
+        if not self.took_s:
+            self.silent_s = before_s
+
+    def _fail(self, why: str) -> None:
+        self.broken = why
+        self.close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
 
 import psutil
 
@@ -53,9 +55,23 @@ class Life:
             status = str(process.status())
             if status in _ENDED or process.create_time() != self.born:
                 return GONE
-            return status
+            return STOPPED if frozen(self.pid) else status
         except psutil.NoSuchProcess:
             return GONE
+
+
+def frozen(pid: int) -> bool:
+    """Whether the kernel has frozen the control group of a process, as ``docker pause`` makes it."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "freezer":
+                return Path(f"/sys/fs/cgroup/freezer{path}/freezer.state").read_text().strip() == "FROZEN"
+            if not controllers:
+                events = Path(f"/sys/fs/cgroup{path}/cgroup.events")
+                if path != "/" and events.exists() and "frozen 1" in events.read_text():
+                    return True
+    return False
 
 
 def nodes_of(world: World, target: Target) -> list[Node]:

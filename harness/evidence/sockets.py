@@ -13,17 +13,20 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from fencepost.errors import FaultError
+from fencepost.interfaces import Cluster
 
 Address = tuple[str, int]
 _COUNTER = re.compile(r"\b(bytes_sent|bytes_received):(\d+)")
 SS_S = 5.0
+COMMAND = ("ss", "-tinHO")
 
 
 class Counted(NamedTuple):
-    """Bytes of one connection, seen from its local end."""
+    """Bytes of one connection, seen from its local end; ``up``: neither end has ended it."""
 
     received: int
     sent: int
+    up: bool = True
 
 
 # (local address, peer address) of a connection -> its counters.
@@ -43,19 +46,28 @@ class Passed:
     down_out: int = 0
 
 
-def snapshot() -> Snapshot:
-    """The counters of all TCP connections of this host, now.
+def snapshot(cluster: Cluster) -> Snapshot:
+    """The counters of all TCP connections where the cluster's proxies are, now.
+
+    Raises:
+        FaultError: ``ss`` is missing or fails.
+    """
+    return dict(parse(cluster.sockets().splitlines()))
+
+
+def shown() -> str:
+    """What ``ss -tinHO`` shows on this host.
 
     Raises:
         FaultError: ``ss`` is missing or fails.
     """
     try:
-        shown = subprocess.run(["ss", "-tinHO"], capture_output=True, text=True, timeout=SS_S, check=True)
+        shown = subprocess.run(COMMAND, capture_output=True, text=True, timeout=SS_S, check=True)
     except FileNotFoundError as error:
-        raise FaultError("black holes are proven with ss, which is missing here: install iproute2") from error
+        raise FaultError("what passes a proxy is seen with ss, which is missing here: install iproute2") from error
     except (OSError, subprocess.SubprocessError) as error:
-        raise FaultError(f"ss, which proves black holes, failed: {error}") from error
-    return dict(parse(shown.stdout.splitlines()))
+        raise FaultError(f"ss, which shows what passes a proxy, failed: {error}") from error
+    return shown.stdout
 
 
 def parse(lines: Iterable[str]) -> Iterator[tuple[tuple[Address, Address], Counted]]:
@@ -67,7 +79,8 @@ def parse(lines: Iterable[str]) -> Iterator[tuple[tuple[Address, Address], Count
         local, peer = _address(fields[3]), _address(fields[4])
         if local and peer:
             counts = dict(_COUNTER.findall(line))
-            yield (local, peer), Counted(int(counts.get("bytes_received", 0)), int(counts.get("bytes_sent", 0)))
+            received, sent = (int(counts.get(name, 0)) for name in ("bytes_received", "bytes_sent"))
+            yield (local, peer), Counted(received, sent, fields[0] == "ESTAB")
 
 
 def passed(before: Snapshot, after: Snapshot, endpoint: Address, upstream: Address) -> Passed:

@@ -52,9 +52,35 @@ ERROR_NAMES = {
     112: "UNSUPPORTED_ASSIGNOR",
     113: "STALE_MEMBER_EPOCH",
 }
+TOPIC_NAME_MAX = 249
 
-# ApiVersions version 0, correlation 77, client id "probe": answered by any broker, changes nothing.
-PROBE = struct.pack(">ihhih5s", 15, 18, 0, 77, 5, b"probe")
+
+def probe(padding: int = 0) -> bytes:
+    """ApiVersions version 0, correlation 77, client id "probe": answered by any broker, changes nothing.
+
+    Version 0 has an empty body, and no broker reads what follows it: ``padding`` bytes.
+    """
+    return struct.pack(">ihhih5s", 15 + padding, 18, 0, 77, 5, b"probe") + bytes(padding)
+
+
+def ask_unknown(size: int) -> bytes:
+    """Metadata version 4, correlation 78, of topics that nobody has: costs a broker little, and changes nothing.
+
+    The answer names each of them again, and so has ``size`` bytes or more.
+    """
+    names = [f"probe-{n:06}-".encode().ljust(TOPIC_NAME_MAX, b"x") for n in range(-(-size // TOPIC_NAME_MAX))]
+    body = struct.pack(">i", len(names)) + b"".join(struct.pack(">h", len(name)) + name for name in names) + bytes(1)
+    head = struct.pack(">hhih5s", 3, 4, 78, 5, b"probe")
+    return struct.pack(">i", len(head) + len(body)) + head + body
+
+
+def answers_in(received: bytes) -> int:
+    """How many whole answers some bytes hold: each begins with its length."""
+    count = at = 0
+    while at + 4 <= len(received):
+        at += 4 + int.from_bytes(received[at : at + 4], "big")
+        count += at <= len(received)
+    return count
 
 
 def error_name(code: int) -> str | None:

@@ -26,6 +26,14 @@ class Sight:
     data: Mapping[str, Any] = field(default_factory=dict)
 
 
+def all_of(sights: Mapping[str, Sight]) -> Sight:
+    """One look at several things, by name: nothing is missing when it is of none of them."""
+    missing = "; ".join(sight.missing for sight in sights.values() if sight.missing)
+    what = "; ".join(sight.what for sight in sights.values())
+    data = {name: sight.data for name, sight in sights.items() if sight.data}
+    return Sight(missing or ("" if sights else "nothing was hit"), what, data)
+
+
 def witness(look: Callable[[], Sight], within_s: float, every_s: float = 0.01) -> Evidence:
     """Look until nothing is missing, at most for ``within_s``. A look that fails is a missing proof, never an error."""
     last = Sight("nothing was looked at")
@@ -45,11 +53,21 @@ def witness(look: Callable[[], Sight], within_s: float, every_s: float = 0.01) -
     return Evidence(True, now_ns(), last.what, last.data)
 
 
+def _nothing_to_heal() -> Evidence:
+    return Evidence(True, now_ns(), "there is nothing to heal")
+
+
 class Injected:
-    """One fault in effect, made of three actions (``interfaces.Injection``); a second undo does nothing."""
+    """One fault in effect, made of three actions (``interfaces.Injection``); a second undo does nothing.
+
+    What has nothing to take back needs the first one only.
+    """
 
     def __init__(
-        self, proven: Callable[[], Evidence], undo: Callable[[], None], healed: Callable[[], Evidence]
+        self,
+        proven: Callable[[], Evidence],
+        undo: Callable[[], None] = lambda: None,
+        healed: Callable[[], Evidence] = _nothing_to_heal,
     ) -> None:
         """Nothing is called yet."""
         self._proven, self._undo, self._healed = proven, undo, healed

@@ -10,15 +10,16 @@ from typing import Sequence
 
 from fencepost_member.config import read_member
 from fencepost_member.loop import Member
-from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
+from fencepost_member.process import GAVE_UP, Stall, open_history, run, stop_on_signals
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one member to its end; its exit code."""
     config = read_member(argv[0])
-    stop = stop_on_signals()
+    stop, stall = stop_on_signals(), Stall()
+    stall.listen()
     events, recorder = open_history(config.run, config.actor)
-    fatal = Member(config, recorder.lane(), events, stop).run()
+    fatal = Member(config, recorder.lane(), events, stop, stall).run()
     recorder.close()
     if fatal:
         print("the client gave up for good: %s" % fatal, file=sys.stderr)

@@ -33,6 +33,9 @@ class Correct:
     def assigned(self, partitions: Iterable[Tp]) -> None:
         """In the assigned callback, before the client takes the partitions."""
 
+    def lost(self) -> None:
+        """In the lost callback."""
+
     def handler(self, handler_s: float) -> Optional[Callable[[], object]]:
         """What handles each record of a poll; None: nothing does, and nothing costs any time."""
         return partial(self._never.wait, handler_s) if handler_s else None

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 import threading
-from typing import Any, Callable, Dict, List
+from typing import Any, Callable, Dict, List, Optional
 
 from fencepost_member import adapters, outcomes
 from fencepost_member.adapters import Record
@@ -21,9 +21,10 @@ from fencepost_member.commits import POLICIES, Commits, Work, by_answer
 from fencepost_member.config import ConfigError, MemberConfig, Numbers
 from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
-from fencepost_member.ownership import Ownership, Tp, names, places
+from fencepost_member.ownership import Ownership, Tp, names, places, rows
 from fencepost_member.payload import unpack
 from fencepost_member.planted import BUGS, CLIENTS, NAMES
+from fencepost_member.process import Stall
 from fencepost_member.recorder import MemberLane
 
 POLL_S = 0.1
@@ -34,9 +35,17 @@ SECRET_WORDS = ("password", "secret", "key.pem", "key.location", "jaas", "oauthb
 class Member:
     """One life of a member. Satisfies ``adapters.Listener``."""
 
-    def __init__(self, config: MemberConfig, lane: MemberLane, events: EventLog, stop: threading.Event) -> None:
+    def __init__(
+        self,
+        config: MemberConfig,
+        lane: MemberLane,
+        events: EventLog,
+        stop: threading.Event,
+        stall: Optional[Stall] = None,
+    ) -> None:
         """Connects the client. Raises ConfigError when it refuses its settings, or nobody knows the planted bug."""
         self._config, self._lane, self._events, self._stop = config, lane, events, stop
+        self._stall = stall or Stall()
         self._numbers = Numbers(config.topics)
         self._ownership = Ownership()
         bug = config.loop.planted_bug
@@ -88,10 +97,12 @@ class Member:
         return work
 
     def _process(self, work: Work) -> None:
-        begin, done, finished = self._lane.begin, self._lane.done, self._policy.finished
+        begin, done, finished, stall = self._lane.begin, self._lane.done, self._policy.finished, self._stall
         handle = self._bug.handler(self._config.loop.handler_ms / 1000)
         for index, tp, next_offset in work:
             begin(index)
+            if stall.asked:
+                self._wait_in_hand(tp, next_offset - 1)
             if handle:
                 handle()
             done(index)
@@ -101,6 +112,12 @@ class Member:
                 if self._stop.is_set():
                     return
                 self._policy.between()
+
+    def _wait_in_hand(self, tp: Tp, offset: int) -> None:
+        """A slow handler, while a fault asks for it; the client's own threads go on."""
+        event = self._events.begin("stall", partitions=rows({tp: offset}))
+        self._stall.wait()
+        self._events.end(event)
 
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
@@ -121,6 +138,7 @@ class Member:
         """See ``Listener``."""
         event = self._begin("lost", partitions, self._ownership.of(partitions))
         self._policy.giving_up(partitions, lost=True)
+        self._bug.lost()
         apply()
         self._ownership.give_up(partitions)
         self._events.end(event)

@@ -28,6 +28,34 @@ def stop_on_signals() -> threading.Event:
     return stop
 
 
+class Stall:
+    """Whether handlers are to be slow: from SIGUSR1 to SIGUSR2, which nothing else of a member listens to.
+
+    Attributes:
+        asked: looked at for every record, so it is a plain field.
+    """
+
+    CHECK_S = 0.01
+
+    def __init__(self) -> None:
+        """Nobody has asked yet."""
+        self.asked = False
+        self._never = threading.Event()
+
+    def listen(self) -> None:
+        """From now on signals are heard."""
+        signal.signal(signal.SIGUSR1, lambda *_: self._set(True))
+        signal.signal(signal.SIGUSR2, lambda *_: self._set(False))
+
+    def wait(self) -> None:
+        """Return when nobody asks for it any more."""
+        while self.asked:
+            self._never.wait(self.CHECK_S)
+
+    def _set(self, asked: bool) -> None:
+        self.asked = asked
+
+
 def open_history(run: str, actor: str) -> Tuple[EventLog, Recorder]:
     """The files in which ``actor`` records, below the history folder ``run``."""
     history = Path(run)

@@ -81,19 +81,28 @@ class Proxies:
         """
         self._call("delete", f"/proxies/{self._name(slot, broker)}/toxics/{name}", missing_is_fine=True)
 
+    def set_enabled(self, slot: int, broker: int, enabled: bool) -> None:
+        """Close the proxy of one link, which cuts its connections and refuses new ones, or open it again.
+
+        Raises:
+            ClusterError: the proxy did not do it.
+        """
+        self._call("post", f"/proxies/{self._name(slot, broker)}", json={"enabled": enabled})
+
     def toxics(self, slot: int, broker: int) -> tuple[str, ...]:
         """The names of the toxics on one link, as the server tells them."""
         answer = self._call("get", f"/proxies/{self._name(slot, broker)}/toxics").json()
         return tuple(toxic["name"] for toxic in answer)
 
     def reset(self) -> None:
-        """Remove every toxic, and see that it is so.
+        """Open every proxy and remove every toxic, and see that it is so.
 
         Raises:
             ClusterError: the server did not do it.
         """
         self._call("post", "/reset")
-        left = [name for name, proxy in self._call("get", "/proxies").json().items() if proxy["toxics"]]
+        proxies = self._call("get", "/proxies").json().items()
+        left = [name for name, proxy in proxies if proxy["toxics"] or not proxy["enabled"]]
         if left:
             raise ClusterError(f"Toxiproxy was reset, but these links are still disturbed: {', '.join(left)}")
 

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from fencepost.errors import ScenarioError
 from fencepost.model import Verdict
+from fencepost.plan import plan_from_json
 from fencepost.reports.words import shown
 from fencepost.scenario import Scenario
 
@@ -90,10 +91,10 @@ class Folder:
     def command(self) -> str:
         """The command that repeats the run, or a comment that says why there is none."""
         try:
-            Scenario.from_json(self.asked)
+            Scenario.from_json(self.asked).checked(plan_from_json(self.plan))
         except ScenarioError as error:
             return f"# only what made this run can repeat it, with the seed {self.seed}: {error}"
-        return shlex.join(["fencepost", "run", shown(self.path / "scenario.json"), "--seed", str(self.seed)])
+        return shlex.join(["fencepost", "replay", self.place])
 
     def rows(self, kind: str) -> int | None:
         """How many rows the Parquet files of ``history/<kind>`` hold (their footers only); None without files."""

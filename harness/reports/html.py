@@ -21,8 +21,9 @@ from fencepost.model import Severity
 from fencepost.reports import folder as folders
 from fencepost.reports import headline, view, words
 from fencepost.reports.drawing import draw
-from fencepost.reports.folder import Folder
+from fencepost.reports.folder import Folder, mapping
 from fencepost.reports.glossary import GLOSSARY, meaning
+from fencepost.reports.grid import grid
 from fencepost.reports.palette import Palette
 from fencepost.reports.story import tell
 
@@ -73,6 +74,7 @@ def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
         "key_numbers": view.key_numbers(folder, story),
         "checks": view.checks(folder),
         "fault_count": headline.count_faults(story.faults),
+        "grid": grid(story.faults, str(mapping(folder.asked.get("group")).get("protocol"))),
         "findings": found,
         "owned": view.owned(folder, story, palette),
         "legend": view.legend(palette),

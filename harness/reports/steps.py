@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost.reports.folder import Fact, mapping
+from fencepost.reports.words import span
 
 
 @dataclass(frozen=True)
@@ -14,7 +15,8 @@ class Fault:
     """One step that fired (or did not: ``begin_ns`` 0). Times of 0 did not happen.
 
     ``expected`` is the consequence that it was meant to reach, ``reached`` whether it was seen
-    (None: not judged); ``skipped``: it found nothing to hit, and need not.
+    (None: not judged); ``skipped``: it found nothing to hit, and need not; ``trigger``: the state that it waited for,
+    in words; ``states``: by name, whether somebody was in that state when it was there (None: nobody could tell).
     """
 
     step: int
@@ -31,6 +33,8 @@ class Fault:
     expected: str = ""
     reached: bool | None = None
     skipped: bool = False
+    trigger: str = ""
+    states: Mapping[str, bool | None] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -67,13 +71,15 @@ def faults(facts: Sequence[Fact], plan: Mapping[str, Any]) -> list[Fault]:
                 took_effect=proven,
                 evidence=sentence,
                 expected=str(fact.detail.get("expect") or ""),
+                trigger=_trigger(mapping(fact.detail.get("when")), fact.begin_ns),
+                states=mapping(fact.detail.get("states")),
             )
         elif fact.kind == "healed" and (step, target) in found:
             found[step, target] = replace(
                 found[step, target],
                 healed_ns=fact.end_ns or fact.begin_ns,
                 heal_proven=fact.outcome == "ok",
-                healing=sentence,
+                healing=sentence + _until(mapping(fact.detail.get("until"))),
             )
         elif fact.kind == "skipped":
             reason = str(fact.detail.get("reason") or "the step found nothing to hit")
@@ -114,6 +120,20 @@ def told_fault(told: Mapping[str, Any], number: int, origin_ns: int) -> Fault:
         expected=str(told.get("expect") or ""),
         reached=told.get("reached"),
     )
+
+
+def _trigger(when: Mapping[str, Any], begin_ns: int) -> str:
+    since_ns = when.get("since_ns")
+    if not isinstance(since_ns, int):
+        return ""
+    met = "still so when the fault was there" if when.get("met") is True else "over when the fault was there"
+    return f"{when.get('state')}, {span(max(0, begin_ns - since_ns))} after it had begun; {met}"
+
+
+def _until(until: Mapping[str, Any]) -> str:
+    if not until:
+        return ""
+    return f", as {until.get('state')} had come" if until.get("since_ns") else f"; {until.get('state')} had not come"
 
 
 def _never(step: int, fault: str, target: str, reason: str, skipped: bool = False) -> Fault:

@@ -103,13 +103,15 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
         if stalled
         else "none"
     )
+    told_by = folder.scenario.get("backend")
+    backend = [("back-end", str(told_by))] if told_by else []
     host = [("stalls of the host", told if (folder.path / "history" / "host.jsonl").exists() else "not recorded")]
     known = {"name", "schedule", "promises"}
     return [
         ("Versions", flat(dict(mapping(versions)))),
         ("Host", host),
         ("Scenario", flat({k: v for k, v in folder.asked.items() if k not in known})),
-        ("Cluster", flat(dict(mapping(folder.scenario.get("cluster"))))),
+        ("Cluster", backend + flat(dict(mapping(folder.scenario.get("cluster"))))),
     ]
 
 

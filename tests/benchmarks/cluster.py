@@ -18,7 +18,7 @@ import psutil
 from fencepost.clock import eventually
 from fencepost.clusters import cache, local, provision, toxiproxy
 from fencepost.clusters.admin import OFFSETS_TOPIC
-from fencepost.clusters.local import LocalCluster
+from fencepost.clusters.own import OwnCluster
 from fencepost.evidence.wire import group_partition
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition
@@ -30,7 +30,7 @@ GROUP = "movers"
 
 
 @contextmanager
-def running(owner: Owner) -> Iterator[tuple[LocalCluster, float]]:
+def running(owner: Owner) -> Iterator[tuple[OwnCluster, float]]:
     """A cluster and the seconds that its start took."""
     began = time.perf_counter()
     cluster = local.start(SPEC, owner)
@@ -70,13 +70,13 @@ def cold_start() -> float:
         return start_once()
 
 
-def memory_mb(cluster: LocalCluster) -> dict[str, float]:
+def memory_mb(cluster: OwnCluster) -> dict[str, float]:
     """What all processes of a cluster hold: resident each (shared pages counted by each), and their share of it."""
     infos = [psutil.Process(pid).memory_full_info() for pid in cluster.processes]
     return {"rss": sum(i.rss for i in infos) / 1e6, "pss": sum(i.pss for i in infos) / 1e6}
 
 
-def move(cluster: LocalCluster) -> float:
+def move(cluster: OwnCluster) -> float:
     """Seconds from the call until metadata and FindCoordinator both name the new coordinator."""
     admin = cluster.admin
     leaders = admin.leaders(OFFSETS_TOPIC)

@@ -22,6 +22,7 @@ from typing import Any
 from fencepost import group, scenario
 from fencepost.clock import eventually
 from fencepost.clusters import local
+from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import audit
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition
@@ -94,7 +95,7 @@ def child(loop: str, path: str) -> None:
     print(json.dumps((told[-1]["detail"]["records"], (left - assigned) / 1e9, cpu)))
 
 
-def write(cluster: local.LocalCluster, owner: Owner, folder: Path) -> float:
+def write(cluster: OwnCluster, owner: Owner, folder: Path) -> float:
     """Write as fast as one producer can for a while; records per second."""
     log = EventLog(folder / "history" / "events" / "harness.jsonl", "harness")
     home = group.Home(owner, log, folder / "history", folder / "logs")
@@ -111,7 +112,7 @@ def write(cluster: local.LocalCluster, owner: Owner, folder: Path) -> float:
     return float(count / seconds)
 
 
-def audit_once(cluster: local.LocalCluster, folder: Path) -> float:
+def audit_once(cluster: OwnCluster, folder: Path) -> float:
     """Read the whole topic; records per second."""
     began = time.monotonic()
     numbers = {TopicPartition("bench", partition): partition for partition in range(PARTITIONS)}
@@ -124,7 +125,7 @@ def shown(name: str, rates: list[float]) -> str:
     return f"{name}: median {statistics.median(rates):,.0f} records/s ({', '.join(f'{r:,.0f}' for r in rates)})"
 
 
-def measure(cluster: local.LocalCluster, folder: Path, batch: int) -> None:
+def measure(cluster: OwnCluster, folder: Path, batch: int) -> None:
     """Rates and CPU times of the three loops."""
     best: dict[str, tuple[float, float]] = {}
     base = MemberConfig(

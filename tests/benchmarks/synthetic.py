@@ -33,8 +33,8 @@ from numpy.typing import NDArray
 from fencepost.evidence import columns
 from fencepost.evidence.seal import seal
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, State
+from fencepost.plan import plan_to_json
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import plan_to_json
 from fencepost.store import RunFolder
 from fencepost.workloads import PollLoop
 

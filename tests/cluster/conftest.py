@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import signal
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 
 import pytest
 
+from cluster.worlds import LONG_S, Inject, World, bounded
+from fencepost import group as groups
+from fencepost import scenario
 from fencepost.clock import eventually
 from fencepost.clusters import local
-from fencepost.clusters.local import LocalCluster
-from fencepost.interfaces import ClusterSpec
+from fencepost.clusters.own import OwnCluster
+from fencepost.interfaces import ClusterSpec, Fault, Injection, Target
+from fencepost.network import packets
 from fencepost.processes import Owner
+from fencepost.workloads import PollLoop
+from fencepost_member.events import EventLog
 
 SLOTS = 4
-LONG_S = 60  # for what comes at once on a machine that has nothing else to do
 
 
 @pytest.fixture(scope="session")
@@ -24,14 +31,14 @@ def session_owner() -> Iterator[Owner]:
 
 
 @pytest.fixture(scope="session")
-def session_cluster(session_owner: Owner) -> Iterator[LocalCluster]:
+def session_cluster(session_owner: Owner) -> Iterator[OwnCluster]:
     running = local.start(ClusterSpec(slots=SLOTS), session_owner)
     yield running
     running.stop()
 
 
 @pytest.fixture
-def cluster(session_cluster: LocalCluster) -> Iterator[LocalCluster]:
+def cluster(session_cluster: OwnCluster) -> Iterator[OwnCluster]:
     """Three brokers and four slots, shared by all tests of the session; use topics and groups of your own."""
     yield session_cluster
     session_cluster.links.reset()
@@ -45,3 +52,82 @@ def cluster(session_cluster: LocalCluster) -> Iterator[LocalCluster]:
         return all(set(isr) == everybody for isr in admin.in_sync_replicas("__consumer_offsets").values())
 
     eventually(in_sync, LONG_S, "all replicas of the offsets topic to be in sync again")
+
+
+@contextmanager
+def consuming(
+    cluster: OwnCluster, owner: Owner, history: Path, name: str, protocol: str, static: bool = False
+) -> Iterator[World]:
+    """Two members, which both own partitions, two spare ones and a producer."""
+    cluster.admin.create_topics([scenario.Topic(name, partitions=4)])
+    home = groups.Home(owner, EventLog(history / "events" / "harness.jsonl", "harness"), history, history / "logs")
+    config = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
+    spec = scenario.Group(members=2, spare=2, static=static, protocol=protocol, config=config)
+    topics = {name: {p: p for p in range(4)}}
+    group = groups.make(home, cluster, spec, PollLoop(rate_hz=200), name=name, topics=topics, seed=1)
+    try:
+        group.start()
+
+        def owning() -> bool:
+            group.refresh()
+            return all(member.owned for member in group.members[:2])
+
+        eventually(owning, LONG_S, "both members to own partitions")
+        yield World(cluster, group.members, name)
+    finally:
+        group.kill()
+
+
+@pytest.fixture(scope="module")
+def world_of_module(
+    session_cluster: OwnCluster,
+    session_owner: Owner,
+    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest,
+) -> Iterator[World]:
+    """Such a group (of static members where the module says so), as long as its tests need it."""
+    name = request.module.__name__.rpartition(".")[2].replace("_", "-")
+    history = tmp_path_factory.mktemp("history")
+    static = getattr(request.module, "STATIC", False)
+    with consuming(session_cluster, session_owner, history, name, "cooperative", static) as world:
+        yield world
+
+
+@pytest.fixture
+def world_of_consumers(cluster: OwnCluster, session_owner: Owner, tmp_path: Path) -> Iterator[World]:
+    """A group of the consumer protocol, for one test."""
+    with consuming(cluster, session_owner, tmp_path, f"consumers-{tmp_path.name}", "consumer") as world:
+        yield world
+
+
+@pytest.fixture(scope="session")
+def lacking_packets() -> str:
+    """What keeps packets from being lost on this machine."""
+    return packets.lacking()
+
+
+@pytest.fixture
+def packets_work(lacking_packets: str) -> None:
+    """Skips where they cannot be lost."""
+    if lacking_packets:
+        pytest.skip(f"packets cannot be lost here: {lacking_packets}")
+
+
+@pytest.fixture
+def world(cluster: OwnCluster, world_of_module: World, monkeypatch: pytest.MonkeyPatch) -> World:
+    """What faults are tried on. What there is to see may come late on a busy machine."""
+    bounded(monkeypatch, LONG_S)
+    return world_of_module
+
+
+@pytest.fixture
+def inject() -> Iterator[Inject]:
+    """Injects a fault and undoes it after the test, however that ends."""
+    with ExitStack() as undone:
+
+        def injected(fault: Fault, world: World, target: Target) -> Injection:
+            injection = fault.inject(world, target)
+            undone.callback(injection.undo)
+            return injection
+
+        yield injected

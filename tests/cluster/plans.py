@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import date
+
+import pytest
 
 from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 from fencepost.faults import Bounce, Kill, Pause
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import at, past_session
+from fencepost.scenario import PROTOCOLS, Group, Scenario, Topic
+from fencepost.single import at, past_session
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 
@@ -32,11 +35,12 @@ MOVES = Scenario(
     chaos_s=90,  # a ceiling that only a slow machine comes near
 )
 
-# Slow handlers keep the victim in the middle of a poll's records nearly all the time.
+# Handlers as slow as they may be keep the victim in the middle of a poll's records nearly all the time, and seldom in
+# the middle of a commit, of which nothing would be left to do again.
 DEATH = replace(
     MOVES,
     name="a member dies at work",
-    workload=PollLoop(rate_hz=600, batch=100, handler_ms=4),
+    workload=PollLoop(rate_hz=600, batch=100, handler_ms=4.8, commit_every_ms=1000),
     schedule=[at(3, Kill(), member(SUSPECT), heal_after=1)],
     min_records=3_000,
 )
@@ -80,16 +84,50 @@ BOUNDED = replace(
     min_records=11_000,
 )
 
-# A member is put out of the group while it cannot hear of it; with work in hand, so that it commits first.
+# A member is put out of the group while it cannot hear of it, and commits what it has in hand as it wakes, before it
+# hears. It has work in hand nearly always, and commits each record: it may be put to sleep in the middle of a commit,
+# and that one is answered as if nothing were.
 ZOMBIE = replace(
     DEATH,
     name="a member wakes late",
     group=Group(members=3, config={**SESSION, "session.timeout.ms": 3000}),
+    workload=PollLoop(rate_hz=42, batch=20, handler_ms=70, commit_every_ms=1),
     schedule=[at(1, Pause(), member(SUSPECT), heal_after=past_session(1.5), expect="fenced")],
     promises=(*PROMISES[:2], Ownership(of="assignment"), *PROMISES[3:]),
+    min_records=300,
+)
+
+# A member is put out of the group and comes back; then another one makes room, and takes partitions from it again.
+RETURNS = replace(
+    MOVES,
+    name="a member is put out, then partitions move",
+    schedule=[
+        at(1, Pause(), member(SUSPECT), heal_after=past_session(1.5), expect="fenced"),
+        at(15, Bounce(), member(0), heal_after=1),
+    ],
+    promises=(*PROMISES[:2], Ownership(of="assignment"), *PROMISES[3:]),
+    min_records=26_000,
 )
 
 
 def under(protocol: str, scenario: Scenario) -> Scenario:
     """A scenario with another protocol of the group."""
     return replace(scenario, group=replace(scenario.group, protocol=protocol))
+
+
+def one_a_day(protocols=PROTOCOLS, turn=0):
+    """Protocols, of which all but the one of this day are slow; ``turn`` is for those that have another one today."""
+    today = (date.today().toordinal() + turn) % len(protocols)
+    return [
+        pytest.param(protocol, marks=() if number == today else pytest.mark.slow)
+        for number, protocol in enumerate(protocols)
+    ]
+
+
+def each(subjects, protocols=lambda subject: PROTOCOLS):
+    """Every subject with every protocol; all but the one of this day are slow."""
+    return [
+        pytest.param(subject, *one.values, marks=one.marks)
+        for turn, subject in enumerate(subjects)
+        for one in one_a_day(protocols(subject), turn)
+    ]

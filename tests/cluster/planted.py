@@ -23,6 +23,7 @@ from cluster.plans import (
     NOBODY,
     PROMISES,
     RECOVERS,
+    RETURNS,
     STRICT,
     SUSPECT,
     ZOMBIE,
@@ -91,8 +92,11 @@ BUGS: Mapping[str, Bug] = {
     ),
     "off-by-one": Bug(MOVES, {"off-by-one"}, of_member("off-by-one"), drain_s=GIVES_UP_S, planted_in=ALL),
     "commit-ahead": Bug(MOVES, {"commit-ahead"}, of_member("commit-ahead")),
-    # Offsets that are old as well as another's: the group goes back, until the owner commits again.
-    "foreign-commit": Bug(MOVES, {"foreign-commit", "commit-regression"}, of_member("foreign-commit")),
+    # Offsets that are old as well as another's: the group goes back, until the owner commits again. Who joins first may
+    # own everything at first, and then nothing is foreign to it: only one of two can be that one.
+    "foreign-commit": Bug(
+        MOVES, {"foreign-commit", "commit-regression"}, of_member("foreign-commit"), planted_in=(SUSPECT, 2)
+    ),
     "late-commit": Bug(MOVES, {"zombie-commit", "commit-regression"}, of_member("late-commit")),
     # A little below the committed offset: what was done is done again. Who begins too low commits what it did again;
     # whether in time to take the group back depends on when it commits.
@@ -120,6 +124,7 @@ BUGS: Mapping[str, Bug] = {
         {**of_member("no-final-commit"), "commit_every_ms": 3000},
         promises=(STRICT, *PROMISES[1:]),
     ),
+    "once-lost": Bug(RETURNS, {"commit-regression"}, of_member("once-lost")),
     "commit-after-processing": Bug(
         DEATH,
         {"redelivery"},
@@ -154,11 +159,15 @@ BUGS: Mapping[str, Bug] = {
     # Who does again what was in hand gets the right content, and is named first: it came second.
     "torn-value": Bug(DEATH, {"phantom", "inconsistent-offsets"}, of_member("torn-value"), blamed=EVERYBODY),
     "late-record": Bug(MOVES, {"delivery-outside-assignment", "redelivery-below-commit"}, of_member("late-record")),
-    "paused-for-ever": Bug(CALM, {"stuck-partition", "unconsumed"}, of_member("paused-for-ever"), drain_s=GIVES_UP_S),
+    # In the end members leave one after the other: who has the partition for that moment is its last owner.
+    "paused-for-ever": Bug(
+        CALM, {"stuck-partition", "unconsumed"}, of_member("paused-for-ever"), drain_s=GIVES_UP_S, blamed=EVERYBODY
+    ),
     "unsent-commit": Bug(CALM, {"acknowledged-commit-missing"}, of_member("unsent-commit")),
     "swallowed-refusal": Bug(CALM, {"silent-commit-failure"}, of_member("swallowed-refusal")),
     "ignored-fence": Bug(CALM, {"fenced-and-carried-on"}, of_member("ignored-fence")),
-    "still-owner": Bug(MOVES, {"assignment-overlap"}, of_member("still-owner")),
+    # What it tells of the generation before, it still tells while others are assigned partitions of the next one.
+    "still-owner": Bug(MOVES, {"assignment-overlap"}, of_member("still-owner"), may_follow={"early-assignment"}),
     # Only an eager client of this library goes on while its program is in a callback.
     "slow-revocation": Bug(MOVES, {"early-assignment"}, of_member("slow-revocation"), protocols=("eager",)),
     "told-twice": Bug(MOVES, {"callback-ledger"}, of_member("told-twice")),
@@ -170,7 +179,7 @@ BUGS: Mapping[str, Bug] = {
         {"assignment-mismatch", "stuck-partition", "unconsumed"},
         of_member("taken-for-good"),
         drain_s=GIVES_UP_S,
-        blamed=("member-1", *NOBODY),
+        blamed=(*EVERYBODY, *NOBODY),
     ),
     "lost-as-revoked": Bug(
         ZOMBIE, {"lost-told-as-revoked"}, of_member("lost-as-revoked"), notes={"lost-told-as-revoked"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,8 @@ from confluent_kafka.admin import AdminClient, NewPartitions
 
 from fencepost import runner
 from fencepost.clock import eventually
-from fencepost.clusters import local
+from fencepost.clusters import backends, local
+from fencepost.clusters.own import OwnCluster
 from fencepost.phases import Progress
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.workloads import PollLoop
@@ -40,11 +42,11 @@ def write(bootstrap: str) -> None:
     assert answers == [None] * RECORDS
 
 
-def test_the_members_record_it_and_the_run_knows_its_number(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    clusters: list[local.LocalCluster] = []
+def test_the_members_record_it_and_the_run_knows_its_number(tmp_path: Path) -> None:
+    clusters: list[OwnCluster] = []
     added: list[str] = []
 
-    def start(*arguments: Any) -> local.LocalCluster:
+    def start(*arguments: Any) -> OwnCluster:
         clusters.append(local.start(*arguments))
         return clusters[0]
 
@@ -56,7 +58,7 @@ def test_the_members_record_it_and_the_run_knows_its_number(tmp_path: Path, monk
         admin.create_partitions([NewPartitions("orders", 3)])["orders"].result(20)
         write(clusters[0].bootstrap())
 
-    monkeypatch.setitem(runner.BACKENDS, "local", (start, local.ABILITIES))
+    watched = replace(backends.local(), provide=start)
     scenario = Scenario(
         name="a partition comes",
         topics=[Topic("orders", partitions=2)],
@@ -64,7 +66,7 @@ def test_the_members_record_it_and_the_run_knows_its_number(tmp_path: Path, monk
         workload=PollLoop(rate_hz=200),
         min_records=100,
     )
-    run = runner.run(scenario, seed=1, runs=tmp_path, observe=add_one)
+    run = runner.run(scenario, plan=scenario.plan(1), runs=tmp_path, observe=add_one, backend=watched)
     partitions = json.loads((run / "history/partitions.json").read_text())["partitions"]
     assert [(p["tp"], p["partition"]) for p in partitions] == [(0, 0), (1, 1), (2, 2)]
     assert partitions[2]["log_end"] == RECORDS == partitions[2]["committed"]

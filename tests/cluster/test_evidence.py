@@ -14,7 +14,7 @@ import pytest
 from fencepost import group as groups
 from fencepost import scenario
 from fencepost.clock import clock_pair, eventually, now_ns
-from fencepost.clusters.local import LocalCluster
+from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError
 from fencepost.evidence import audit, metadata, offsets, requests, wire
 from fencepost.history import LOG_COLUMNS
@@ -47,7 +47,7 @@ class Ran:
 @pytest.fixture(scope="module", params=["cooperative", "consumer"])
 def ran(
     request: pytest.FixtureRequest,
-    session_cluster: LocalCluster,
+    session_cluster: OwnCluster,
     session_owner: Owner,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Ran:
@@ -149,7 +149,7 @@ def test_a_clean_end_leaves_a_trace(ran: Ran) -> None:
     assert len(left) == 2
 
 
-def test_the_audit_reads_what_the_producer_wrote_and_leaves_the_group_alone(ran: Ran, cluster: LocalCluster) -> None:
+def test_the_audit_reads_what_the_producer_wrote_and_leaves_the_group_alone(ran: Ran, cluster: OwnCluster) -> None:
     partitions = {TopicPartition(ran.topic, p): 10 + p for p in range(4)}
     entries = audit.read(cluster.bootstrap(), partitions, ran.history, ran.committed)
     assert [e["tp"] for e in entries] == [10, 11, 12, 13]
@@ -167,14 +167,14 @@ def test_the_audit_reads_what_the_producer_wrote_and_leaves_the_group_alone(ran:
     assert cluster.admin.committed(ran.group) == ran.committed
 
 
-def test_row_groups_of_the_audit_never_mix_partitions(ran: Ran, cluster: LocalCluster, tmp_path: Path) -> None:
+def test_row_groups_of_the_audit_never_mix_partitions(ran: Ran, cluster: OwnCluster, tmp_path: Path) -> None:
     audit.read(cluster.bootstrap(), {TopicPartition(ran.topic, p): p for p in range(4)}, tmp_path)
     file = pq.ParquetFile(tmp_path / audit.FILE)
     groups_of = [set(file.read_row_group(n, columns=["tp"])["tp"].to_pylist()) for n in range(file.num_row_groups)]
     assert all(len(tps) == 1 for tps in groups_of)
 
 
-def test_foreign_records_and_empty_partitions_are_audited_too(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_foreign_records_and_empty_partitions_are_audited_too(cluster: OwnCluster, tmp_path: Path) -> None:
     cluster.admin.create_topics([scenario.Topic("foreign", partitions=2)])
     producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"})
     for key, value in ((b"k", b"short"), (None, None), (b"5", payload.pack(3, 9, 5, 100))):
@@ -192,6 +192,6 @@ def test_foreign_records_and_empty_partitions_are_audited_too(cluster: LocalClus
     assert all(abs(r["appended_ms"] - clock_pair()[1] / 1e6) < 60_000 for r in rows)
 
 
-def test_an_audit_of_a_topic_that_is_not_there_fails_with_its_name(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_an_audit_of_a_topic_that_is_not_there_fails_with_its_name(cluster: OwnCluster, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="the audit cannot read"):
         audit.read(cluster.bootstrap(), {TopicPartition("nowhere", 0): 0}, tmp_path)

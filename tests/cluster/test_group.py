@@ -15,7 +15,7 @@ import pytest
 from fencepost import group as groups
 from fencepost import scenario
 from fencepost.clock import eventually
-from fencepost.clusters.local import LocalCluster
+from fencepost.clusters.own import OwnCluster
 from fencepost.errors import MemberError
 from fencepost.evidence.segment_reader import read_segments
 from fencepost.model import TopicPartition
@@ -43,7 +43,7 @@ def group_spec(protocol: str, members: int = 4, **more: Any) -> scenario.Group:
 class Run:
     """A group on a topic of its own, and everything that it left in its run folder."""
 
-    def __init__(self, cluster: LocalCluster, owner: Owner, folder: Path, name: str) -> None:
+    def __init__(self, cluster: OwnCluster, owner: Owner, folder: Path, name: str) -> None:
         self.cluster, self.name, self.topic = cluster, name, f"orders-{name}"
         self.history = folder / "history"
         events = EventLog(self.history / "events" / "harness.jsonl", "harness")
@@ -141,7 +141,7 @@ def offsets_by_partition(records: np.ndarray) -> dict[int, set[int]]:
 
 
 @pytest.fixture
-def run(cluster: LocalCluster, session_owner: Owner, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
+def run(cluster: OwnCluster, session_owner: Owner, tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Run]:
     name = (
         "".join(c if c.isalnum() else "-" for c in request.node.name.removeprefix("test_"))[:30] + f"-{next(_NUMBERS)}"
     )

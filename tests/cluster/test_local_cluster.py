@@ -17,7 +17,7 @@ import pytest
 from fencepost.clock import eventually
 from fencepost.clusters import local
 from fencepost.clusters.admin import OFFSETS_TOPIC
-from fencepost.clusters.local import LocalCluster
+from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError
 from fencepost.evidence import offsets
 from fencepost.evidence.wire import group_partition
@@ -33,7 +33,7 @@ LONG_S = 60  # for what comes at once on a machine that has nothing else to do
 
 
 @pytest.fixture
-def topic(cluster: LocalCluster) -> str:
+def topic(cluster: OwnCluster) -> str:
     """A topic of the test's own with three partitions and thirty records."""
     name = f"t-{uuid.uuid4().hex[:8]}"
     cluster.admin.create_topics([Topic(name, partitions=3)])
@@ -49,7 +49,7 @@ def group() -> str:
     return f"g-{uuid.uuid4().hex[:8]}"
 
 
-def consume(cluster: LocalCluster, slot: int, group: str, topic: str, records: int) -> None:
+def consume(cluster: OwnCluster, slot: int, group: str, topic: str, records: int) -> None:
     """Read so many records in this slot as a member of the group, commit, and leave."""
     settings = {
         "bootstrap.servers": cluster.bootstrap(slot),
@@ -72,11 +72,11 @@ def consume(cluster: LocalCluster, slot: int, group: str, topic: str, records: i
         member.close()
 
 
-def in_sync(cluster: LocalCluster, topic: str) -> bool:
+def in_sync(cluster: OwnCluster, topic: str) -> bool:
     return all(set(replicas) == EVERYBODY for replicas in cluster.admin.in_sync_replicas(topic).values())
 
 
-def test_the_handles_satisfy_the_contract(cluster: LocalCluster) -> None:
+def test_the_handles_satisfy_the_contract(cluster: OwnCluster) -> None:
     everything: Cluster = cluster
     node: Node = everything.brokers[1]
     links: Links = everything.links
@@ -86,7 +86,7 @@ def test_the_handles_satisfy_the_contract(cluster: LocalCluster) -> None:
     assert evidence is cluster.evidence
 
 
-def test_a_member_learns_only_its_own_proxies(cluster: LocalCluster) -> None:
+def test_a_member_learns_only_its_own_proxies(cluster: OwnCluster) -> None:
     for slot in (0, 3):
         client = ck.Consumer({"bootstrap.servers": cluster.bootstrap(slot), "group.id": "looks-only"})
         brokers = client.list_topics(timeout=LONG_S).brokers
@@ -95,21 +95,21 @@ def test_a_member_learns_only_its_own_proxies(cluster: LocalCluster) -> None:
         assert learned == {number: cluster.links.endpoint(slot, number) for number in EVERYBODY}
 
 
-def test_what_a_group_commits_is_seen_by_the_administrator(cluster: LocalCluster, topic: str, group: str) -> None:
+def test_what_a_group_commits_is_seen_by_the_administrator(cluster: OwnCluster, topic: str, group: str) -> None:
     assert cluster.admin.committed(group) == {}
     consume(cluster, 0, group, topic, 30)
     assert cluster.admin.end_offsets(topic) == {0: 10, 1: 10, 2: 10}
     assert cluster.admin.committed(group) == {TopicPartition(topic, p): 10 for p in range(3)}
 
 
-def test_the_name_of_a_group_tells_its_coordinator(cluster: LocalCluster) -> None:
+def test_the_name_of_a_group_tells_its_coordinator(cluster: OwnCluster) -> None:
     leaders = cluster.admin.leaders(OFFSETS_TOPIC)
     for name in ("orders", "a", "b", "\N{SNOWMAN}"):
         assert cluster.admin.coordinator(name) == leaders[group_partition(name, len(leaders))]
 
 
 def test_a_moved_coordinator_is_seen_in_the_metadata_and_by_find_coordinator(
-    cluster: LocalCluster, topic: str, group: str
+    cluster: OwnCluster, topic: str, group: str
 ) -> None:
     consume(cluster, 0, group, topic, 30)
     place = TopicPartition(OFFSETS_TOPIC, group_partition(group, 3))
@@ -123,18 +123,18 @@ def test_a_moved_coordinator_is_seen_in_the_metadata_and_by_find_coordinator(
     assert cluster.admin.committed(group) == {TopicPartition(topic, p): 10 for p in range(3)}
 
 
-def test_a_broker_without_a_replica_cannot_be_made_leader(cluster: LocalCluster) -> None:
+def test_a_broker_without_a_replica_cannot_be_made_leader(cluster: OwnCluster) -> None:
     with pytest.raises(ClusterError, match=r"broker 9 holds no replica of __consumer_offsets-0 \(they are on"):
         cluster.admin.move_leader(TopicPartition(OFFSETS_TOPIC, 0), 9)
 
 
-def test_a_topic_that_is_there_is_refused_with_its_name(cluster: LocalCluster, topic: str) -> None:
+def test_a_topic_that_is_there_is_refused_with_its_name(cluster: OwnCluster, topic: str) -> None:
     with pytest.raises(ClusterError, match=f"topic {topic} was refused: TopicAlreadyExistsError"):
         cluster.admin.create_topics([Topic(topic, partitions=3)])
 
 
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)])
-def test_a_broker_that_ended_comes_back_with_its_data(cluster: LocalCluster, topic: str, how: int, code: int) -> None:
+def test_a_broker_that_ended_comes_back_with_its_data(cluster: OwnCluster, topic: str, how: int, code: int) -> None:
     broker = cluster.brokers[2]
     before = broker.pid
     broker.signal(how)
@@ -150,7 +150,7 @@ def test_a_broker_that_ended_comes_back_with_its_data(cluster: LocalCluster, top
     assert cluster.admin.end_offsets(topic) == {0: 10, 1: 10, 2: 10}
 
 
-def test_a_paused_broker_is_fenced_and_does_not_hold_up_the_administrator(cluster: LocalCluster, topic: str) -> None:
+def test_a_paused_broker_is_fenced_and_does_not_hold_up_the_administrator(cluster: OwnCluster, topic: str) -> None:
     broker = cluster.brokers[1]
     pid = broker.pid
     broker.signal(signal.SIGSTOP)
@@ -162,7 +162,7 @@ def test_a_paused_broker_is_fenced_and_does_not_hold_up_the_administrator(cluste
     assert broker.pid == pid
 
 
-def connection(cluster: LocalCluster, slot: int, broker: int) -> socket.socket:
+def connection(cluster: OwnCluster, slot: int, broker: int) -> socket.socket:
     return socket.create_connection(cluster.links.endpoint(slot, broker), timeout=LONG_S)
 
 
@@ -170,7 +170,7 @@ def connection(cluster: LocalCluster, slot: int, broker: int) -> socket.socket:
 ASK = bytes.fromhex("0000000a00120000 00000007ffff")
 
 
-def answers(cluster: LocalCluster, slot: int, broker: int, within_s: float = LONG_S) -> bool:
+def answers(cluster: OwnCluster, slot: int, broker: int, within_s: float = LONG_S) -> bool:
     try:
         with connection(cluster, slot, broker) as link:
             link.settimeout(within_s)
@@ -180,7 +180,7 @@ def answers(cluster: LocalCluster, slot: int, broker: int, within_s: float = LON
         return False
 
 
-def test_a_black_hole_swallows_one_link_until_it_is_removed(cluster: LocalCluster) -> None:
+def test_a_black_hole_swallows_one_link_until_it_is_removed(cluster: OwnCluster) -> None:
     assert answers(cluster, 1, 2)
     name = cluster.links.add_toxic(1, 2, "timeout", "upstream", {"timeout": 0})
     assert cluster.links.toxics(1, 2) == (name,)
@@ -192,7 +192,7 @@ def test_a_black_hole_swallows_one_link_until_it_is_removed(cluster: LocalCluste
     assert answers(cluster, 1, 2)
 
 
-def test_a_reset_takes_everything_away(cluster: LocalCluster) -> None:
+def test_a_reset_takes_everything_away(cluster: OwnCluster) -> None:
     cluster.links.add_toxic(0, 1, "timeout", "upstream", {"timeout": 0})
     cluster.links.add_toxic(2, 3, "timeout", "downstream", {"timeout": 0})
     cluster.links.reset()
@@ -200,14 +200,14 @@ def test_a_reset_takes_everything_away(cluster: LocalCluster) -> None:
     assert answers(cluster, 2, 3)
 
 
-def test_a_toxic_that_does_not_exist_is_refused_with_a_sentence(cluster: LocalCluster) -> None:
+def test_a_toxic_that_does_not_exist_is_refused_with_a_sentence(cluster: OwnCluster) -> None:
     with pytest.raises(ClusterError, match=r"Toxiproxy refused post .*invalid toxic type"):
         cluster.links.add_toxic(0, 1, "poison", "upstream", {})
     with pytest.raises(ClusterError, match="no link between slot 99 and broker 1"):
         cluster.links.add_toxic(99, 1, "timeout", "upstream", {})
 
 
-def test_the_request_log_names_the_slot_and_begins_with_the_time(cluster: LocalCluster, topic: str, group: str) -> None:
+def test_the_request_log_names_the_slot_and_begins_with_the_time(cluster: OwnCluster, topic: str, group: str) -> None:
     consume(cluster, 3, group, topic, 30)
 
     def joins() -> list[str]:
@@ -219,7 +219,7 @@ def test_the_request_log_names_the_slot_and_begins_with_the_time(cluster: LocalC
     assert all(line.split(" ", 1)[0].isdecimal() and "Completed request:{" in line for line in found)
 
 
-def test_the_dump_holds_commits_and_leader_changes(cluster: LocalCluster, topic: str, group: str) -> None:
+def test_the_dump_holds_commits_and_leader_changes(cluster: OwnCluster, topic: str, group: str) -> None:
     consume(cluster, 0, group, topic, 30)
     commits = [line for line in cluster.evidence.dump(OFFSETS_TOPIC, group_partition(group, 3)) if f'"{group}"' in line]
     assert any('"topic":"' + topic in line and '"offset":10' in line for line in commits)
@@ -228,7 +228,7 @@ def test_the_dump_holds_commits_and_leader_changes(cluster: LocalCluster, topic:
         list(cluster.evidence.dump("orders", 0))
 
 
-def test_the_dump_holds_the_ends_of_transactions(cluster: LocalCluster, topic: str, group: str, tmp_path: Path) -> None:
+def test_the_dump_holds_the_ends_of_transactions(cluster: OwnCluster, topic: str, group: str, tmp_path: Path) -> None:
     producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "transactional.id": group})
     consumer = ck.Consumer({"bootstrap.servers": cluster.bootstrap(), "group.id": group})
     producer.init_transactions(30)
@@ -245,7 +245,7 @@ def test_the_dump_holds_the_ends_of_transactions(cluster: LocalCluster, topic: s
     assert told == [("commit", 3), ("transaction-end", True), ("commit", 7), ("transaction-end", False)]
 
 
-def test_the_logs_of_every_process_are_collected(cluster: LocalCluster, tmp_path: Path) -> None:
+def test_the_logs_of_every_process_are_collected(cluster: OwnCluster, tmp_path: Path) -> None:
     cluster.evidence.collect_logs(tmp_path / "logs")
     names = {path.name for path in (tmp_path / "logs").iterdir()}
     wanted = {"controller.log", "toxiproxy.log", *(f"broker-{broker}.log" for broker in EVERYBODY)}
@@ -259,7 +259,7 @@ def owner() -> Iterator[Owner]:
         yield owner
 
 
-def test_two_clusters_live_side_by_side_and_stopping_frees_the_addresses(cluster: LocalCluster, owner: Owner) -> None:
+def test_two_clusters_live_side_by_side_and_stopping_frees_the_addresses(cluster: OwnCluster, owner: Owner) -> None:
     second = local.start(ClusterSpec(brokers=1, slots=1), owner)
     address = second.links.endpoint(0, 1)
     try:

@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,10 @@ import pytest
 
 from fencepost.clock import eventually
 from fencepost.clusters import cache, reaper
+from fencepost.errors import ClusterError
+from fencepost.network import packets
+from fencepost.network.packets import PacketFilter
+from fencepost.network_interfaces import Loss
 from fencepost.processes import Owner, sweep
 
 pytestmark = pytest.mark.cluster
@@ -28,6 +33,8 @@ import signal, sys, threading
 from pathlib import Path
 from fencepost.clusters import local
 from fencepost.interfaces import ClusterSpec
+from fencepost.network.packets import TRIAL, PacketFilter
+from fencepost.network_interfaces import Loss
 from fencepost.processes import Owner
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
@@ -37,9 +44,15 @@ def say(*words):
 
 with Owner.open(Path(sys.argv[1])) as owner:
     say("owner", owner.token, owner.directory)
+    if sys.argv[2] == "changes rules":
+        packets = PacketFilter(owner, lambda slot, broker: TRIAL)
+        while True:
+            packets.restore(packets.lose([Loss(0, 1, "upstream"), Loss(0, 1, "downstream")]))
     cluster = local.start(ClusterSpec(brokers=1, slots=1), owner)
     if sys.argv[2] == "paused":
         cluster.brokers[1].signal(signal.SIGSTOP)
+    if sys.argv[2] == "loses packets":
+        cluster.packets.lose([Loss(0, 1, "upstream")])
     say("serving", cluster.links.endpoint(0, 1)[0])
     threading.Event().wait()
 """
@@ -60,8 +73,28 @@ class Harness:
         assert self.process.stdout is not None
         return self.process.stdout.readline().split()
 
+    def die_with_reaper(self) -> None:
+        for child in psutil.Process(self.process.pid).children():
+            with suppress(psutil.NoSuchProcess):  # what changes rules lives for a moment
+                if "reaper.py" in " ".join(child.cmdline()):
+                    child.kill()
+        self.process.kill()
+        self.process.wait()
+
     def nothing_is_left(self) -> bool:
-        return not self.directory.exists() and not self.carriers()
+        return not self.directory.exists() and not self.carriers() and not self.rules()
+
+    def rules(self) -> list[str]:
+        """What the packet filter has of its own: hook, chain, rules."""
+        return [line for line in iptables("-S").splitlines() if self.token in line]
+
+
+def iptables(*change: str) -> str:
+    """What it says; nothing where there is none, or where it is not for us to use."""
+    try:
+        return subprocess.run(["iptables", "-w", "5", *change], capture_output=True, text=True, check=False).stdout
+    except FileNotFoundError:
+        return ""
 
 
 @pytest.fixture
@@ -126,15 +159,59 @@ def test_a_harness_ended_while_its_cluster_serves_leaves_nothing(
     eventually(lambda: address_is_free(host), LONG_S, f"the address {host} to be free")
 
 
+@pytest.mark.usefixtures("packets_work")
+def test_a_harness_killed_while_packets_are_lost_leaves_no_rule(start: Callable[[str], Harness]) -> None:
+    harness = start("loses packets")
+    harness.line()
+    assert len(harness.rules()) == 3  # the chain, its hook, one rule
+    harness.process.kill()
+    eventually(harness.nothing_is_left, LONG_S, "the reaper to remove everything", state=lambda: str(harness.rules()))
+
+
+@pytest.mark.usefixtures("packets_work")
+@pytest.mark.parametrize("lines", [0, 2, 4])
+def test_a_harness_killed_while_it_changes_rules_leaves_none(start: Callable[[str], Harness], lines: int) -> None:
+    harness = start("changes rules")
+    eventually(lambda: len(harness.rules()) >= lines, LONG_S, f"{lines} lines of rules", every_s=0.001)
+    harness.process.kill()
+    eventually(harness.nothing_is_left, LONG_S, "the reaper to remove everything", state=lambda: str(harness.rules()))
+
+
+@pytest.mark.usefixtures("packets_work")
+def test_rules_that_an_owner_and_its_reaper_left_are_swept(start: Callable[[str], Harness], tmp_path: Path) -> None:
+    harness = start("changes rules")
+    eventually(harness.rules, LONG_S, "rules")
+    harness.die_with_reaper()
+    assert harness.rules()
+    assert sweep(tmp_path) == [harness.directory]
+    assert harness.nothing_is_left()
+
+
+@pytest.mark.usefixtures("packets_work")
+def test_a_chain_that_stays_is_told_and_removed_by_the_next_owner(tmp_path: Path) -> None:
+    owner = Owner.open(tmp_path)
+    PacketFilter(owner, lambda slot, broker: packets.TRIAL).lose([Loss(0, 1, "upstream")])
+    chain, other = reaper.chain_of(owner.token), f"OTHER-{owner.token}"
+    iptables("-N", other)
+    try:
+        iptables("-A", other, "-j", chain)  # a chain that somebody leads into cannot be removed
+        with pytest.raises(ClusterError, match=f"iptables keeps the chain {chain}"):
+            owner.close()
+    finally:
+        iptables("-F", other)
+        iptables("-X", other)
+    assert chain in iptables("-S")
+    assert sweep(tmp_path) == [owner.directory]
+    assert chain not in iptables("-S")
+    assert not owner.directory.exists()
+
+
 def test_what_an_owner_and_its_reaper_left_when_both_died_is_swept_by_the_next_one(
     start: Callable[[str], Harness], tmp_path: Path
 ) -> None:
     harness = start("paused")
     _, host = harness.line()
-    (watcher,) = (c for c in psutil.Process(harness.process.pid).children() if "reaper.py" in " ".join(c.cmdline()))
-    watcher.kill()
-    harness.process.kill()
-    harness.process.wait()
+    harness.die_with_reaper()
     assert len(harness.carriers()) == 3
     with Owner.open(tmp_path) as owner:
         assert owner.directory.is_dir()

@@ -10,7 +10,7 @@ from fencepost.group import MemberProcess
 from fencepost.model import Validity
 from fencepost.network.proxies import Proxies
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import at
+from fencepost.single import at
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 

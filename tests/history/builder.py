@@ -205,6 +205,10 @@ class MemberTeller:
         """Its client meets a fatal error."""
         self.events.note("error", error=error, detail={"fatal": True}, begin_ns=ns(at), end_ns=ns(at))
 
+    def miscounts(self, by: int, tp: int = 0) -> None:
+        """The numbers of its records of a partition go on ``by`` too high."""
+        self.ords[tp] += by
+
     def seek(self, offset: int, at: float, tp: int = 0) -> None:
         """The program moves its position."""
         self._event("seek", at, at + STEP_S, tp=tp, offset=offset)
@@ -309,6 +313,18 @@ class HistoryBuilder:
         self.content |= {(tp, cross[o]): self.content[tp, o] for o in cross}
         for rows in (self.produced, self.log):
             rows[:] = [r._replace(offset=cross.get(r.offset, r.offset)) if r.tp == tp else r for r in rows]
+
+    def loses(self, offset: int, tp: int = 0) -> None:
+        """The record at an offset is not in the log."""
+        self.log = [r for r in self.log if (r.tp, r.offset) != (tp, offset)]
+
+    def holds(self, offset: int, tp: int = 0, *, writer: int, seq: int) -> None:
+        """The record at an offset of the log is another one."""
+        self.log = [r._replace(writer=writer, seq=seq) if (r.tp, r.offset) == (tp, offset) else r for r in self.log]
+
+    def forgets(self, seq: int) -> None:
+        """The producer's own row of a send is not there."""
+        self.produced = [p for p in self.produced if p.seq != seq]
 
     def producer(self, *, idempotent: object, writer: int = 0) -> None:
         """A producer tells, as it starts, of its client's setting."""
@@ -420,7 +436,7 @@ class HistoryBuilder:
         expect: str | None = None,
     ) -> None:
         """A step as it went; ``until`` None: there is nothing to heal."""
-        heal_after = None if until is None else until - at
+        heal_after = None if until is None else (ns(until) - ns(at)) / 1e9
         self.plan_step(fault, at, step=step, heal_after_s=heal_after, required=required, expect=expect)
         named = {"step": step, "fault": fault, "target": ", ".join(m.rpartition(".")[0] for m in members)}
         detail = {**named, "members": members, "brokers": brokers, "expect": expect, "required": required}
@@ -430,7 +446,13 @@ class HistoryBuilder:
 
     def plan_step(self, fault: str, at: float, *, step: int = 0, **options: Any) -> None:
         """A step of the plan, whatever becomes of it."""
-        entry = {"step": step, "at_s": at, "fault": {"type": fault}, "pick": 0.5, "target": None}
+        entry = {
+            "step": step,
+            "at_s": (ns(at) - ORIGIN_NS) / 1e9,
+            "fault": {"type": fault},
+            "pick": 0.5,
+            "target": None,
+        }
         self.steps.append({**entry, "heal_after_s": None, "required": True, "expect": None, **options})
 
     def skipped(self, step: int, at: float) -> None:
@@ -465,7 +487,8 @@ class HistoryBuilder:
             log.close()
         group = {"config": self.config, "protocol": self.protocol}
         scenario = {"name": self.name, "group": group, "workload": self.workload, "promises": self.promises}
-        self.run.write_json("scenario.json", {"scenario": {**scenario, "min_records": self.min_records}, "seed": 1})
+        scenario["min_records"] = self.min_records
+        self.run.write_json("scenario.json", {"scenario": scenario, "seed": 1, "versions": {"kafka": "4.3.1"}})
         self.run.write_json("plan.json", {"seed": 1, "steps": self.steps})
         self.run.write_json("history/clock.json", {"pairs": [[ORIGIN_NS, ORIGIN_NS + WALL_AHEAD_NS]]})
         entries = [

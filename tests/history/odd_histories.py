@@ -24,14 +24,16 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     h = HistoryBuilder(folder, partitions, keys=rng.choice([1, 2, 5]), classic=rng.random() < 0.3, config=config)
     h.protocol = rng.choice(["", "eager", "cooperative", "cooperative"])
     if rng.random() < 0.3:
-        h.phases["drain"] = (20.1, rng.choice([21.0, 60.0, 120.0]))
-    members = [h.member(index) for index in (0, 1, 2)] + [h.member(1)]
+        h.phases = {**h.phases, "drain": (20.1, rng.choice([21.0, 60.0, 120.0]))}
+    static, starts = rng.choice([(None,), (None, "one")]), [0.9, 0.9, 3.0, 12.0]
+    members = [h.member(n, instance_id=rng.choice(static), at=rng.choice(starts)) for n in (0, 1, 2, 1)]
     for tp in range(partitions):
         _write(h, rng, tp)
         _story(h, rng, tp, members)
     for member in members:
         _end(rng, member)
     _surroundings(h, rng, members)
+    _rounds(h, rng, members, partitions)
     for member in members:
         for row in member.rows:
             _tamper(h, rng, row)
@@ -52,9 +54,10 @@ def _moment(rng: random.Random) -> int:
 
 
 def _write(h: HistoryBuilder, rng: random.Random, tp: int) -> None:
-    h._next[tp] = rng.choice([0, 0, 7, HUGE])
-    for _ in range(rng.randrange(1, 5)):
+    first = rng.choice([0, 0, 7, HUGE])
+    for number in range(rng.randrange(1, 5)):
         hole = rng.choice([0, 0, 1, 2, 40, 1_000_000]) if rng.random() < 0.5 else 0
+        hole += 0 if number else first
         acked = rng.random() < 0.9
         h.write(rng.randrange(1, 9), tp, at=rng.choice([0.5, 5.0, 25.0]), hole=hole, acked=acked)
 
@@ -66,7 +69,8 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
     for _ in range(rng.randrange(0, 5)):
         member = rng.choice(members)
         if rng.random() < 0.9:
-            member.assigned(at, tp, took=rng.choice([0.0, 0.25, 1.0]), told=rng.random() < 0.8)
+            took, generation = rng.choice([0.0, 0.25, 1.0]), rng.choice([1, 1, 1, 2])
+            member.assigned(at, tp, took=took, told=rng.random() < 0.8, generation=generation)
         for _ in range(rng.choice([0, 0, 1, 2])):
             member.fetches(rng.choice([None, 3]), at + rng.choice([0.0, 0.25, 1.0]), tp)
         position = max(0, position - rng.choice([0, 0, 0, 2, 5]))
@@ -91,7 +95,7 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
                 who.commit(position_told, at, tp, outcome=outcome, accepted=accepted, **told)
         how = rng.random()
         if how < 0.35:
-            member.revoked(at, tp, took=rng.choice([0.0, 0.5]), told=rng.random() < 0.8)
+            member.revoked(at, tp, took=rng.choice([0.0, 0.5, 0.5, 2.5]), told=rng.random() < 0.8)
         elif how < 0.55:
             member.lost(at, tp, took=rng.choice([0.0, 0.5]))
         elif how < 0.65:
@@ -126,6 +130,20 @@ def _surroundings(h: HistoryBuilder, rng: random.Random, members: list[MemberTel
     if rng.random() < 0.3:
         h.leader(-1, _time(rng, 10, 100), 0)
         h.leader(2, _time(rng, 10, 100), 0)
+
+
+def _rounds(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller], partitions: int) -> None:
+    """A few rebalances, or one after the other to the end of the drain; then, as a rule, nothing but a heartbeat."""
+    end, number = h.phases["drain"][1] or 0.0, rng.choice([1, 100])
+    first, step = _time(rng, 1, 21), rng.choice([2.5, 4.0, 4.75])
+    many = rng.random() < (0.5 if end > 50 else 0.1)
+    few = sorted(_time(rng) for _ in range(rng.choice([0, 0, 1, 3])))
+    for at in [first + n * step for n in range(round((end - first) / step))] if many else few:
+        there = [member for member in members if rng.random() < 0.7]
+        h.round(at, *((m, rng.sample(range(partitions), min(2, partitions))) for m in there), generation=number)
+        for member in there if rng.random() < 0.3 else ():
+            member.heartbeat(rng.choice([at + 1.5, end - 2.0]), generation=number)
+        number += rng.choice([1, 1, 1, 1, 0, -1])
 
 
 def _tamper(h: HistoryBuilder, rng: random.Random, row: Row) -> None:
@@ -173,16 +191,12 @@ def _tie(rng: random.Random, rows: list[Row]) -> None:
 
 def _tamper_with_log(h: HistoryBuilder, rng: random.Random) -> None:
     if rng.random() < 0.5:
-        h.log = [record for record in h.log if rng.random() < 0.95]
+        for record in [record for record in h.log if rng.random() >= 0.95]:
+            h.loses(record.offset, record.tp)
+    for record in [*h.log] if rng.random() < 0.3 else ():
+        if rng.random() <= 0.05:
+            writer, seq = rng.choice([record.writer, 1, -1, 70_000]), record.seq + rng.choice([-3, -1, 0, 1_000])
+            h.holds(record.offset, record.tp, writer=writer, seq=max(0, seq))
     if rng.random() < 0.3:
-        h.log = [replaced(record, rng) for record in h.log]
-    if rng.random() < 0.3:
-        h.produced = [p for p in h.produced if rng.random() < 0.9]
-
-
-def replaced(record, rng: random.Random):
-    """The record, now and then with another content."""
-    if rng.random() > 0.05:
-        return record
-    writer, seq = rng.choice([record.writer, 1, -1, 70_000]), record.seq + rng.choice([-3, -1, 0, 1_000])
-    return record._replace(writer=writer, seq=max(0, seq))
+        for sent in [sent for sent in h.produced if rng.random() >= 0.9]:
+            h.forgets(sent.seq)

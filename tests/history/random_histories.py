@@ -55,6 +55,8 @@ class _Group:
         self.free_at: dict[int, float] = {}
         self.asleep: list[tuple[float, MemberTeller, list[Row]]] = []
         self.steps = self.spawned = 0
+        self.epoch = 1_000  # above all numbers of rounds that a classic group has without a rebalance of its own
+        self.static = ("one", None) if wild and rng.random() < wild else (None,)  # ids that members may be given
         self.behind = int(rng.random() < wild / 2)  # 1: this group commits the last offset instead of the next
         for tp in range(self.partitions):
             for _ in range(rng.randint(1, 3)):
@@ -151,7 +153,8 @@ class _Group:
 
     def join(self) -> None:
         if len(self.crew) < 4:
-            self.crew.append(self.h.member(self.spawned))
+            static = self.rng.choice(self.static) if self.wild else None
+            self.crew.append(self.h.member(self.spawned, instance_id=static, at=self.t))
             self.spawned += 1
 
     def leave(self) -> None:
@@ -175,6 +178,14 @@ class _Group:
         for tp, member in sorted(self.owner.items()):
             self.h.gives(member, tp, self.t + 0.05)
         self.t += 0.1
+
+    def rebalance(self, by: int = 1, untold: MemberTeller | None = None) -> None:
+        """A round: everybody keeps what they have, but of one it goes to ``untold``, who never hears of that."""
+        self.epoch += by
+        owner = {**self.owner, tp: untold} if untold and (tp := self.some()) is not None else self.owner
+        has = [(member, [tp for tp in sorted(owner) if owner[tp] is member]) for member in self.crew]
+        self.h.round(self.t, *has, generation=self.epoch)
+        self.t += 0.01
 
     def owned_by(self, member: MemberTeller) -> list[int]:
         return [tp for tp, owner in sorted(self.owner.items()) if owner is member]
@@ -265,6 +276,21 @@ class _Group:
             if self.rng.random() < 0.7:
                 row.end(self.rng.uniform(begin, self.t + 10))
 
+    def never_rest(self) -> None:
+        """One round follows another, as a rule for longer than progress is promised within."""
+        until = self.t + self.rng.uniform(28, 45)
+        while self.t < until:
+            self.rebalance()
+            self.t += self.rng.uniform(1, 5)
+
+    def rest(self) -> None:
+        """Nothing happens for a while, but that a member lives, which may not have what it was given."""
+        one = self.rng.choice(self.crew)
+        self.rebalance(untold=one)
+        self.t += self.rng.uniform(5, 12)
+        for _ in range(self.rng.randint(0, 3)):
+            one.heartbeat(self.t - self.rng.uniform(0, 6), generation=self.epoch - self.rng.choice((0, 0, 1)))
+
     def finish(self) -> Path:
         """Everything is healed; the group consumes what is left, commits and ends."""
         while self.asleep:
@@ -286,6 +312,9 @@ class _Group:
                 self.position[tp] = self.reached[tp] = offsets[:9][-1] + 1
             self.owner[tp].commit(max(0, self.reached[tp] - self.behind), self.t, tp)
             self.t += 0.01
+        for late in (self.never_rest, self.rest) if self.wild else ():
+            if self.rng.random() < self.wild:
+                late()
         for member in self.crew:
             for tp in self.owned_by(member):
                 member.revoked(self.t, tp)
@@ -315,7 +344,8 @@ class _Group:
 
 def _lose(g: _Group) -> None:
     if g.h.log:
-        g.h.log.pop(g.rng.randrange(len(g.h.log)))
+        lost = g.h.log[g.rng.randrange(len(g.h.log))]
+        g.h.loses(lost.offset, lost.tp)
 
 
 def _twice(g: _Group) -> None:
@@ -434,7 +464,7 @@ def _start_below(g: _Group) -> None:
 def _hole(g: _Group) -> None:
     tp = g.some()
     if tp is not None:
-        g.owner[tp].ords[tp] += g.rng.choice((1, 3, -1))
+        g.owner[tp].miscounts(g.rng.choice((1, 3, -1)), tp)
 
 
 def _loop(g: _Group) -> None:
@@ -544,6 +574,20 @@ def _try_again(g: _Group) -> None:
         g.position[tp] = g.reached[tp] = offsets[-1] + 1
 
 
+def _rounds(g: _Group) -> None:
+    """Rebalances, whose number goes up or back."""
+    for _ in range(g.rng.randint(1, 3)):
+        g.rebalance(g.rng.choice((1, 1, -1, -5)))
+
+
+def _beats(g: _Group) -> None:
+    """All tell twice that they live: also one that another process with its static id has followed."""
+    for pause in (g.rng.choice((0.5, 2.0)), 0.1):
+        for member in g.crew:
+            member.heartbeat(g.t, error=g.rng.choice((None, None, "FENCED_INSTANCE_ID")))
+        g.t += pause
+
+
 _PLANTS: tuple[Callable[[_Group], None], ...] = (
     *(
         _lose,
@@ -561,4 +605,5 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
     *(_loop, _act, _forget, _unassigned, _half_done, _leaderless),
     *(_commit_back, _commit_beyond, _write_late, _foreign, _untrue, _carry_on, _try_again),
     *(_twice, _crossed, _unguarded),
+    *(_rounds, _beats),
 )

@@ -36,7 +36,7 @@ def test_a_story_shows_exactly_this(tmp_path: Path, story: Story, wrong: bool, c
 
 def test_every_kind_of_the_oracle_has_a_case(tmp_path: Path) -> None:
     shown = set()
-    for n, story in enumerate([*OTHER_CASES, *CASES]):
+    for n, story in enumerate(STORIES):
         shown |= {told[0] for told in story(HistoryBuilder(tmp_path / str(n), 2), True)}
     assert shown >= {kind for kinds in oracle.rules().values() for kind in kinds} | set(Commits.kinds)
 
@@ -514,3 +514,6 @@ def a_start_where_the_program_sought(h: HistoryBuilder, wrong: bool) -> Iterable
     b.seek(8 if wrong else 6, 5.1)
     rest(b, 8 if wrong else 6)
     return [("wrong-start", "seek", "", (B,), 8, 8, 1)] if wrong else []
+
+
+STORIES = [*OTHER_CASES, *CASES]  # of all kinds, now that all are told

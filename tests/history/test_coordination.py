@@ -366,6 +366,21 @@ def fenced_and_told_revoked(h: HistoryBuilder, way: str) -> None:
         a.close(6)
 
 
+@case(("lost-told-as-revoked", "UNKNOWN_MEMBER_ID", "", (A,)), "what it had before", "of another member")
+def fenced_and_told_revoked_before_it_got_others_and_left(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    a.assigned(1)
+    if way == "what it had before":
+        a.assigned(2, tp=1)
+        a.revoked(2.5, tp=1)
+    a.commit(3, 4.5, outcome="fail", error="UNKNOWN_MEMBER_ID")
+    a.revoked(5, took=0.1)
+    if way != "what it had before":
+        (b if way == "of another member" else a).assigned(6, tp=1)
+        a.revoked(7, tp=1)
+    a.close(8)
+
+
 # Callbacks beside the coordinator's log.
 
 

@@ -6,17 +6,16 @@ function, so that a small quadratic part does not hide in a large linear one. Wh
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from types import FrameType
-from typing import Any
 
 import pytest
 from benchmarks.synthetic import Shape, write
+from tracing import Note, traced
 
 from fencepost.checkers import judge
 from fencepost.checkers.facts import Bounds
@@ -35,24 +34,19 @@ def counted() -> Iterator[Steps]:
     """Counts the steps of each function of ``checkers``."""
     steps: Steps = Counter()
 
-    def enter(frame: FrameType, event: str, argument: Any) -> Any:
+    def note_of(frame: FrameType) -> Note | None:
         code = frame.f_code
         if "/checkers/" not in code.co_filename or "/oracle/" in code.co_filename:
             return None
         name = f"{code.co_filename.rpartition('/checkers/')[2]}:{code.co_qualname}"
 
-        def step(frame: FrameType, event: str, argument: Any) -> Any:
-            steps[name] += event == "line"
-            return step
+        def note(_: int) -> None:
+            steps[name] += 1
 
-        return step
+        return note
 
-    before = sys.gettrace()
-    sys.settrace(enter)
-    try:
+    with traced(note_of):
         yield steps
-    finally:
-        sys.settrace(before)
 
 
 def quadratic(few: Steps, many: Steps) -> dict[str, tuple[int, int]]:

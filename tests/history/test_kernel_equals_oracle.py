@@ -1,14 +1,15 @@
 """The kernel finds what the oracle finds, to the value, in hundreds of random lives and very odd histories.
 
 Each history is judged three times in this process: by the oracle, by the kernel, and by the kernel with every partition
-cut into ranges of a few records and each of these taken for many (``AS_IF_LARGE``). Spark performs the same kernel;
-``test_spark_equals_oracle`` looks at a hundred more.
-The nightly run adds 10,000 histories that nobody has seen before.
+cut into ranges of a few records, with row groups as short, and taken for many (``AS_IF_LARGE``). Spark performs the
+same kernel; ``test_spark_equals_oracle`` looks at a hundred more.
+The nightly run adds 10,000 histories that nobody has seen before. One that tells the finders apart is shrunk
+(``shrinking``), and becomes a test at the end of this module.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,38 +19,45 @@ from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.spark import finder
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
+from fencepost.evidence import columns
 from fencepost.model import Anomaly
-from history import fresh, odd_histories, random_histories
+from history import odd_histories, random_histories
 from history.builder import HistoryBuilder
+from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 
 STRICT = Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS, loop_deliveries=3, loop_ns=2 * NS)
 NARROW = 3  # records of a range
-AS_IF_LARGE = {"columns.MANY": 0, "places.SHORT": 0, "places.SPARSE": 0}  # what the kernel does for large tasks only
+AS_IF_LARGE = {"arrays.STEP": 2, "places.SHORT": 0, "places.SPARSE": 0}  # what the kernel does for large tasks only
 FIRST, LAST, EACH = 50, 200, 50  # seeds below FIRST are judged on Spark, too
 BATCHES, BATCH = 50, 100  # of fresh histories, by night
 KINDS = pytest.mark.parametrize("tell", [random_histories.wild, odd_histories.tell], ids=["lives", "odd"])
+pytestmark = pytest.mark.timeout(SHRINKING_S)
 
 Found = tuple[list[Anomaly], Facts]
 
 
+@pytest.fixture(autouse=True, scope="module")
+def short_row_groups() -> Iterator[None]:
+    """So that the deliveries of a member are several stretches where partitions are cut."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(columns, "ROW_GROUP_ROWS", NARROW + 1)
+        yield
+
+
 @KINDS
 @pytest.mark.parametrize("first", range(FIRST, LAST, EACH))
-def test_random_histories(tmp_path: Path, tell: Callable[[Path, int], Path], first: int) -> None:
-    for seed in range(first, first + EACH):
-        agreed(tell(tmp_path, seed), STRICT)
+def test_random_histories(tmp_path: Path, tell: Tell, first: int) -> None:
+    check_each(tell, tmp_path, range(first, first + EACH), agreed)
 
 
 @pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_fresh_histories(
-    request: pytest.FixtureRequest, tmp_path: Path, tell: Callable[[Path, int], Path], batch: int
-) -> None:
-    for run in fresh.histories(request, tmp_path, tell, batch, BATCH):
-        agreed(run, STRICT)
+def test_fresh_histories(request: pytest.FixtureRequest, tmp_path: Path, tell: Tell, batch: int) -> None:
+    check_each(tell, tmp_path, fresh(request, batch, BATCH), agreed)
 
 
-def agreed(run: Path, bounds: Bounds) -> Found:
+def agreed(run: Path, bounds: Bounds = STRICT) -> Found:
     """What the oracle finds, and the kernel too. However odd a history is, no rule may crash on it."""
     tables = load(run)
     expected = oracle.judge(run, tables, bounds)
@@ -78,3 +86,29 @@ def test_two_deliveries_of_a_record_under_one_number(tmp_path: Path) -> None:
     a.die(6)
     (unseen,) = (anomaly for anomaly in agreed(h.seal(), STRICT)[0] if anomaly.kind == "unseen")
     assert unseen.excuse == "in hand when its owner was evicted"
+
+
+# What is to be remembered of a member's deliveries where they are judged stretch by stretch: here of four.
+
+
+def test_a_poll_goes_on_in_the_next_stretch(tmp_path: Path) -> None:
+    """Its first records lie between the highest one and the last one: none of the three is enough."""
+    h = HistoryBuilder(tmp_path)
+    h.write(12)
+    a = h.member(0)
+    a.assigned(1)
+    for poll, offset in [(0, 0), (0, 1), (0, 2), (0, 9), (1, 10), (1, 11), (2, 7), (2, 3), (2, 5)]:
+        a.deliver(offset, 2 + poll, poll=poll)
+    rewinds = [anomaly for anomaly in agreed(h.seal())[0] if anomaly.kind == "rewind"]
+    assert {anomaly.cause: anomaly.count for anomaly in rewinds} == {"": 1, "inside one poll": 2}
+
+
+def test_a_member_goes_on_where_it_had_got_to_two_stretches_before(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path)
+    h.write(16)
+    a = h.member(0)
+    for begin, offsets in ((1, range(12)), (4, range(8)), (7, range(12, 16))):
+        a.assigned(begin)
+        a.process(offsets, begin + 1)
+        a.revoked(begin + 2)
+    assert "wrong-start" not in {anomaly.kind for anomaly in agreed(h.seal())[0]}

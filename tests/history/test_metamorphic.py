@@ -6,8 +6,10 @@ Each history is judged by the oracle and by the kernel, see ``test_kernel_equals
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,13 +23,15 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
 from fencepost.evidence.seal import seal
 from fencepost.model import Anomaly, Verdict
-from history import fresh, random_histories, retelling
+from history import random_histories, retelling
 from history.retelling import FAR, LATER_NS, retold
+from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 from history.test_kernel_equals_oracle import KINDS, STRICT, agreed
 
-SEEDS = range(300, 304)
+SEEDS = (23, 29, 44, 78)  # lives and odd histories of them show all kinds but two
 NIGHTLY = 50
-Tell = Callable[[Path, int], Path]
+WHOLE_GROUP = "off-by-one"  # is what all commits have in common, so that one correct member refutes it
+pytestmark = pytest.mark.timeout(SHRINKING_S)
 renamed = retelling.Renamed()
 
 
@@ -57,12 +61,14 @@ CHANGES = {
 HOW = pytest.mark.parametrize("how", CHANGES)
 
 
-def told_in_another_way(run: Path, to: Path, how: str) -> None:
+def told_in_another_way(run: Path, how: str) -> None:
     change, anomaly, facts = CHANGES[how]
-    (expected, counted), (found, counts) = agreed(run, STRICT), agreed(other := retold(run, to, change), STRICT)
-    assert found == sorted(map(anomaly, expected))
-    assert counts == facts(counted)
-    assert gist(judge(other, oracle.judge)) == gist(judge(run, oracle.judge))
+    with tempfile.TemporaryDirectory(dir=run.parent) as folder:
+        other = retold(run, Path(folder) / "other", change)
+        (expected, counted), (found, counts) = agreed(run, STRICT), agreed(other, STRICT)
+        assert found == sorted(map(anomaly, expected))
+        assert counts == facts(counted)
+        assert gist(judge(other, oracle.judge)) == gist(judge(run, oracle.judge))
 
 
 def gist(verdict: Verdict) -> object:
@@ -76,8 +82,7 @@ def gist(verdict: Verdict) -> object:
 @HOW
 @KINDS
 def test_told_in_another_way(tmp_path: Path, tell: Tell, how: str) -> None:
-    for seed in SEEDS:
-        told_in_another_way(tell(tmp_path, seed), tmp_path / str(seed), how)
+    check_each(tell, tmp_path, SEEDS, partial(told_in_another_way, how=how))
 
 
 @pytest.mark.slow
@@ -86,8 +91,7 @@ def test_told_in_another_way(tmp_path: Path, tell: Tell, how: str) -> None:
 def test_fresh_histories_told_in_another_way(
     request: pytest.FixtureRequest, tmp_path: Path, tell: Tell, how: str
 ) -> None:
-    for number, run in enumerate(fresh.histories(request, tmp_path, tell, 0, NIGHTLY)):
-        told_in_another_way(run, tmp_path / str(number), how)
+    check_each(tell, tmp_path, fresh(request, 0, NIGHTLY), partial(told_in_another_way, how=how))
 
 
 @KINDS
@@ -125,9 +129,9 @@ def test_one_more_correct_member_adds_nothing(tmp_path: Path, tell: Callable[...
     for seed in SEEDS:
         alone, along = tell(tmp_path, seed), tell(tmp_path, seed, guest=True)
         (found, facts), (expected, counted) = agreed(along, STRICT), agreed(alone, STRICT)
-        assert found == expected
+        assert found == [anomaly for anomaly in expected if anomaly.kind != WHOLE_GROUP]
         assert facts.finished == counted.finished + 5
-        assert states(judge(along, oracle.judge)) == states(judge(alone, oracle.judge))
+        assert found != expected or states(judge(along, oracle.judge)) == states(judge(alone, oracle.judge))
 
 
 def states(verdict: Verdict) -> object:

@@ -6,7 +6,7 @@ into ranges of a few records, and on Spark. The nightly run adds 400 histories t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -15,13 +15,12 @@ from fencepost.checkers.facts import Bounds
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.session import Spark
 from fencepost.checkers.tables import load
-from history import fresh, odd_histories, random_histories
 from history.builder import HistoryBuilder
-from history.test_commit_kinds import CASES as COMMIT_CASES
+from history.shrinking import SHRINKING_S, Tell, check_each, fresh
+from history.test_commit_kinds import STORIES
 from history.test_kernel_equals_oracle import FIRST, KINDS, NARROW, STRICT, agreed
-from history.test_kinds import CASES
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.timeout(SHRINKING_S)]
 EACH = 10  # histories of a test
 BATCHES = 20  # of fresh ones, by night
 
@@ -35,33 +34,30 @@ def spark(chaos_spark: Spark) -> Spark:
 @pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
 @pytest.mark.parametrize("wrong", [True, False], ids=["wrong", "near-miss"])
 def test_hand_written_histories(tmp_path: Path, spark: Spark, wrong: bool, classic: bool) -> None:
-    for number, story in enumerate([*CASES, *COMMIT_CASES]):
+    for number, story in enumerate(STORIES):
         if number % 2 == classic:  # each story in one of the two protocols
             h = HistoryBuilder(tmp_path / story.__name__, 2, classic=classic)
             story(h, wrong)
             agree(h.seal(), Bounds(), spark)
 
 
+@KINDS
 @pytest.mark.parametrize("first", range(0, FIRST, EACH))
-def test_random_lives(tmp_path: Path, spark: Spark, first: int) -> None:
-    for seed in range(first, first + EACH):
-        agree(random_histories.wild(tmp_path, seed), STRICT, spark)
-
-
-@pytest.mark.parametrize("first", range(0, FIRST, EACH))
-def test_odd_histories(tmp_path: Path, spark: Spark, first: int) -> None:
-    for seed in range(first, first + EACH):
-        agree(odd_histories.tell(tmp_path, seed), STRICT, spark, cut_on_spark=seed % EACH == 0)
+def test_random_histories(tmp_path: Path, spark: Spark, tell: Tell, first: int) -> None:
+    agree_each(tell, tmp_path, range(first, first + EACH), spark)
 
 
 @pytest.mark.slow
 @KINDS
 @pytest.mark.parametrize("batch", range(BATCHES))
-def test_fresh_histories(
-    request: pytest.FixtureRequest, tmp_path: Path, spark: Spark, tell: Callable[[Path, int], Path], batch: int
-) -> None:
-    for number, run in enumerate(fresh.histories(request, tmp_path, tell, batch, EACH)):
-        agree(run, STRICT, spark, cut_on_spark=number == 0)
+def test_fresh_histories(request: pytest.FixtureRequest, tmp_path: Path, spark: Spark, tell: Tell, batch: int) -> None:
+    agree_each(tell, tmp_path, fresh(request, batch, EACH), spark)
+
+
+def agree_each(tell: Tell, folder: Path, seeds: range, spark: Spark) -> None:
+    """The first of them is cut on Spark, too."""
+    check_each(tell, folder, seeds[:1], partial(agree, bounds=STRICT, spark=spark, cut_on_spark=True))
+    check_each(tell, folder, seeds[1:], partial(agree, bounds=STRICT, spark=spark))
 
 
 def agree(run: Path, bounds: Bounds, spark: Spark, *, cut_on_spark: bool = False) -> None:

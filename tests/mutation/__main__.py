@@ -1,122 +1,106 @@
 """Plants wrong lines into the checkers, one after the other, and tells which of them no test notices.
 
-    make mutation                          # all that were not tried yet: hours; goes on where it stopped
-    make mutation PATTERN='*.oracle.*'     # those of some functions; the survivors among them again
-    make mutation SAMPLE=500               # as many as that at random, the same ones each time
+    make mutation                          # all that were not tried yet; goes on where it stopped
+    make mutation PATTERN='*.oracle.*'     # those of some functions
+    make mutation SAMPLE=600               # as many as that at random, the same ones each time
+    make mutation AGAIN=1                  # those that nothing noticed, once more, however long it takes
+    make mutation LIMIT_S=30               # CPU seconds for the trial of one; 3, and with AGAIN none, unless told
+    make mutation JOBS=1                   # so many at once, instead of one per core
 
-mutmut makes the mutants, runs the tests that reach each (cheapest first, and only until one fails) and keeps the
-results in ``build/mutation``. A function that changed is tried again. A survivor is either a gap in the tests, or is
-explained in ``survivors.toml``: nobody could tell it from the right line.
+mutmut makes the mutants and keeps the results, in ``build/mutation``; ``trials`` tries them. A function that changed is
+tried again. A survivor is either a gap in the tests, or is explained in ``survivors.toml``: nobody could tell it from
+the right line. An explanation that speaks of no survivor is an error.
 """
 
 from __future__ import annotations
 
 import argparse
-import json
+import math
+import os
 import random
-import subprocess
 import sys
+import time
 import tomllib
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import NamedTuple
 
-from mutmut.mutation.diff_apply import get_diff_for_mutant
-from mutmut.stats import status_by_exit_code
+import pytest
 
-PACKAGE = "fencepost.checkers."
-SOURCES = Path(PACKAGE.replace(".", "/"))
-STATS = Path("mutants/mutmut-stats.json")
+from mutation import mutants
+from mutation.mutants import Mutant
+
 EXPLAINED = Path(__file__).with_name("survivors.toml")
-NOTICED = {"killed", "timeout", "segfault"}
-SMALLEST = f"{PACKAGE}facts.*"  # mutmut makes all mutants when it is asked for some
 SEED = 4
-
-
-class Mutant(NamedTuple):
-    """One wrong line; ``status`` in mutmut's words, "not checked" until it was tried."""
-
-    name: str
-    source: Path
-    status: str
-
-    @property
-    def package(self) -> str:
-        return self.name.removeprefix(PACKAGE).partition(".")[0]
-
-    @property
-    def place(self) -> str:
-        """Of the function, as in ``oracle.order.poll_skip`` or ``tables.spans.Spans.of``."""
-        module, _, name = self.name.partition("__mutmut_")[0].rpartition(".")
-        return f"{module}.{name.removeprefix('x_').removeprefix('xǁ').replace('ǁ', '.')}".removeprefix(PACKAGE)
-
-    def change(self) -> tuple[str, str]:
-        """The lines that it takes out, and those that it puts there."""
-        lines = get_diff_for_mutant(self.name, path=self.source).splitlines()[2:]
-        was, now = ("\n".join(line[1:].strip() for line in lines if line[0] == sign) for sign in "-+")
-        return was, now
-
-
-def mutants() -> Iterator[Mutant]:
-    for path in sorted(Path("mutants", SOURCES).rglob("*.meta")):
-        source = path.relative_to("mutants").with_suffix("")
-        for name, code in json.loads(path.read_text(encoding="utf-8"))["exit_code_by_key"].items():
-            yield Mutant(name, source, status_by_exit_code[code])
-
-
-def chosen(pattern: str, sample: int) -> list[str]:
-    """Those to try: without a pattern or a sample, mutmut's own choice, that is, what was not tried yet."""
-    if not pattern and not sample:
-        return []
-    of = [m for m in mutants() if fnmatchcase(m.name, pattern or "*")]
-    if sample:
-        random.Random(SEED).shuffle(of)
-        of = of[:sample]
-    return [m.name for m in of if m.status == "not checked" or (pattern and m.status not in NOTICED)]
-
-
-def report() -> None:
-    """The score of each package, and each survivor that is not explained."""
-    explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["survivor"]
-    tried, counts = [m for m in mutants() if m.status != "not checked"], Counter[tuple[str, str]]()
-    for mutant in tried:
-        was, now = ("", "") if mutant.status in NOTICED else mutant.change()
-        known = any(_speaks_of(entry, mutant.place, was, now) for entry in explained)
-        fate = "noticed" if mutant.status in NOTICED else "explained" if known else "left"
-        for package in (mutant.package, "all"):
-            counts[package, fate] += 1
-        if fate == "left":
-            print(f"\n{mutant.name}: {mutant.status}\n  - {was}\n  + {now}")
-    print(f"\n{'package':16}{'tried':>8}{'noticed':>9}{'explained':>11}{'left':>6}{'score':>9}")
-    for package in [*sorted({m.package for m in tried}), "all"]:
-        noticed, known, left = (counts[package, fate] for fate in ("noticed", "explained", "left"))
-        total = noticed + known + left
-        print(f"{package:16}{total:8}{noticed:9}{known:11}{left:6}{noticed / max(1, total - known):9.1%}")
-
-
-def _speaks_of(entry: Mapping[str, str], place: str, was: str, now: str) -> bool:
-    found = {"place": place, "was": was, "now": now}
-    return all(fnmatchcase(found[name], entry[name]) for name in found)
+LIMIT_S = 3.0
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="make mutation", description=__doc__)
-    parser.add_argument("--pattern", default="", help="of mutants' names, as for a shell")
+    parser.add_argument("--pattern", default="*", help="of mutants' names, as for a shell")
     parser.add_argument("--sample", type=int, default=0, help="how many of them, at random")
+    parser.add_argument("--again", action="store_true", help="those that nothing noticed")
+    parser.add_argument("--limit-s", type=float, help="CPU seconds for the trial of one")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count(), help="so many at once")
     asked = parser.parse_args()
-    run = [sys.executable, "-m", "mutmut", "run"]
-    newest = max(path.stat().st_mtime for path in SOURCES.rglob("*.py"))
-    if STATS.exists() and STATS.stat().st_mtime < newest:
-        STATS.unlink()  # it says which tests reach which function
-    if next(mutants(), None) is None:
-        subprocess.run([*run, SMALLEST], check=True)
-    names = chosen(asked.pattern, asked.sample)
-    if names or not (asked.pattern or asked.sample):
-        subprocess.run([*run, *names], check=True)
-    report()
-    return 0
+    todo = chosen(mutants.made(), asked.pattern, asked.sample, asked.again)
+    usual_s = math.inf if asked.again else LIMIT_S
+    failed = todo and tried(todo, asked.limit_s or usual_s, asked.jobs)
+    return int(failed or report(mutants.made()))
+
+
+def chosen(of: Sequence[Mutant], pattern: str, sample: int, again: bool) -> list[Mutant]:
+    of = [mutant for mutant in of if fnmatchcase(mutant.name, pattern)]
+    if sample:
+        of = random.Random(SEED).sample(of, min(sample, len(of)))
+    return [m for m in of if (m.fate != "noticed" if again else m.fate == "untried")]
+
+
+def tried(todo: Sequence[Mutant], limit_s: float, jobs: int) -> int:
+    """In the folder of the mutants, whose tests are links to the real ones."""
+    here = Path.cwd()
+    sys.path[:0] = [str(here / "mutants"), str(here / "mutants" / "tests")]
+    from mutation import unchanged
+    from mutation.trials import Trials
+
+    settings = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))["tool"]["mutmut"]
+    os.chdir("mutants")
+    try:
+        base = here / unchanged.LEFT / f"{time.time():.0f}"
+        base.parent.mkdir(exist_ok=True)
+        arguments = ["-q", "--basetemp", str(base), *settings["pytest_add_cli_args"]]
+        tests = settings["pytest_add_cli_args_test_selection"]
+        return pytest.main([*arguments, *tests], [Trials(here, todo, limit_s, jobs)])
+    finally:
+        os.chdir(here)
+
+
+def report(of: Sequence[Mutant]) -> bool:
+    """Each survivor that is not explained, and the score of each package; whether an explanation speaks of nobody."""
+    explained = tomllib.loads(EXPLAINED.read_text(encoding="utf-8"))["survivor"]
+    counts, spoken = Counter[tuple[str, str]](), set[int]()
+    for mutant in of:
+        fate = mutant.fate
+        if fate not in ("untried", "noticed"):
+            speaking = [n for n, entry in enumerate(explained) if mutant.is_of(entry)]
+            spoken.update(speaking)
+            fate = "explained" if speaking else fate
+        counts.update([(mutant.package, fate), ("all", fate)])
+        if fate in ("shown", "unnoticed", "unreached"):
+            was, now = mutant.change()
+            print(f"\n{mutant.name}: {fate}\n  - {was}\n  + {now}")
+    fates = ["untried", "noticed", "explained", "shown", "unnoticed", "unreached"]
+    print("\n" + f"{'package':16}" + "".join(f"{fate:>11}" for fate in fates) + f"{'noticed':>10}{'or explained':>14}")
+    for package in [*sorted({mutant.package for mutant in of}), "all"]:
+        numbers = [counts[package, fate] for fate in fates]
+        total = max(1, sum(numbers[1:]))
+        shares = f"{numbers[1] / total:10.1%}{(numbers[1] + numbers[2]) / total:14.1%}"
+        print(f"{package:16}" + "".join(f"{number:11,}" for number in numbers) + shares)
+    idle = [entry for n, entry in enumerate(explained) if n not in spoken] if not counts["all", "untried"] else []
+    for entry in idle:
+        print(f"survivors.toml explains what nobody is: {entry['place']}: - {entry['was']} + {entry['now']}")
+    return bool(idle)
 
 
 if __name__ == "__main__":

@@ -239,7 +239,11 @@ def write_run(path: Path, told: Verdict | None, history: History | None, records
         "format_version": 1, "scenario": scenario, "seed": 20261121, "backend": "local", "versions": versions,
         "cluster": {"brokers": 3, "slots": 4, "broker_config": {"group.min.session.timeout.ms": 1000}},
     })  # fmt: skip
-    steps = [{"step": n, "at_s": s, "fault": {"type": f}} for n, (s, f) in enumerate(_PLAN)]
+    drawn = {"pick": 0.5, "expect": None, "required": True}
+    steps = [
+        {**drawn, "step": n, "at_s": s, "fault": {"type": f}, "target": t, "heal_after_s": 5 if t else None}
+        for n, (s, f, t) in enumerate(_PLAN)
+    ]
     _json(path / "plan.json", {"format_version": 1, "seed": 20261121, "steps": steps})
     if told is not None:
         _json(path / "verdict.json", {"format_version": 1, **told.to_json()})
@@ -256,7 +260,12 @@ def write_run(path: Path, told: Verdict | None, history: History | None, records
     return path
 
 
-_PLAN = [(2, "move_coordinator"), (8, "pause"), (21, "black_hole"), (26, "bounce")]
+_PLAN = [
+    (2, "move_coordinator", None),
+    (8, "pause", "one_member"),
+    (21, "black_hole", "one_member"),
+    (26, "bounce", "one_member"),
+]
 
 
 def _json(path: Path, value: Any) -> None:

@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from fencepost import judging, runner
+from fencepost import cli, judging, runner
 from fencepost.checkers.spark.session import Spark
+from fencepost.clusters.backends import Backend
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
+from fencepost.plan import Plan, plan_to_json
 from fencepost.runner import Observer, Progress
 from fencepost.scenario import Scenario
 from fencepost.store import RunFolder
@@ -42,21 +44,27 @@ class Stage:
 
     verdicts: list[Validity | BaseException] = field(default_factory=list)
     progress: Iterable[Progress] = ()
-    seeds: list[int] = field(default_factory=list)
+    plans: list[Plan] = field(default_factory=list)
     scenarios: list[Scenario] = field(default_factory=list)
     only: Collection[str] = ()
     sparks: list[tuple[str, str | None]] = field(default_factory=list)  # master and remote
     stopped: int = 0
+    backends: list[Backend] = field(default_factory=list)
 
-    def run(self, scenario: Scenario, *, seed: int, runs: Path, observe: Observer | None, backend: str) -> Path:
+    @property
+    def seeds(self) -> list[int]:
+        return [plan.seed for plan in self.plans]
+
+    def run(self, scenario: Scenario, *, plan: Plan, runs: Path, observe: Observer | None, backend: Backend) -> Path:
         if self.verdicts and isinstance(self.verdicts[0], BaseException):
             raise self.verdicts.pop(0)
-        self.seeds.append(seed)
+        self.plans.append(plan)
+        self.backends.append(backend)
         self.scenarios.append(scenario)
         for moment in self.progress:
             if observe is not None:
                 observe(moment)
-        return RunFolder.create(runs, scenario.name, seed).path
+        return RunFolder.create(runs, scenario.name, plan.seed).path
 
     def judge(self, run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
         self.only = only
@@ -73,6 +81,27 @@ class Stage:
 
     def __exit__(self, *_: object) -> None:
         self.stopped += 1
+
+
+class Shell:
+    """Calls the entry point as a shell would."""
+
+    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
+        self._captured = captured
+
+    def __call__(self, *args: object) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as left:
+            cli.main([str(arg) for arg in args])
+        said = self._captured.readouterr()
+        return int(left.value.code or 0), said.out, said.err
+
+
+def run_folder(runs: Path, scenario: Scenario, plan: Plan) -> RunFolder:
+    """What a run writes before anything is started."""
+    folder = RunFolder.create(runs, scenario.name, plan.seed)
+    folder.write_json("scenario.json", {"scenario": scenario.to_json(), "seed": plan.seed})
+    folder.write_json("plan.json", plan_to_json(plan))
+    return folder
 
 
 def set_up(monkeypatch: pytest.MonkeyPatch, *verdicts: Validity | BaseException) -> Stage:

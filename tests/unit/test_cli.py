@@ -10,8 +10,9 @@ from pathlib import Path
 import pytest
 import stage
 from rich.console import Console
+from stage import Shell
 
-from fencepost import cli, progress
+from fencepost import codec, progress
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.model import Validity
 from fencepost.overrides import override
@@ -21,25 +22,6 @@ from fencepost.store import RunFolder
 from fencepost.workloads import PollLoop
 
 V = Validity
-
-
-class Shell:
-    """Calls the entry point as a shell would."""
-
-    def __init__(self, captured: pytest.CaptureFixture[str]) -> None:
-        self._captured = captured
-
-    def __call__(self, *args: object) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as left:
-            cli.main([str(arg) for arg in args])
-        said = self._captured.readouterr()
-        return int(left.value.code or 0), said.out, said.err
-
-
-@pytest.fixture
-def shell(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
-    monkeypatch.chdir(tmp_path)
-    return Shell(capsys)
 
 
 def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
@@ -57,10 +39,12 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "nowhere"], "there is no built-in scenario 'nowhere'; known are demo"),
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),
         (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
+        (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' names no cluster: write attach:HOST:PORT"),
+        (["run", "demo", "--yes"], "--cluster-config and --yes belong to attach:HOST:PORT, not to local"),
         (["run", "demo", "--repeat", "0"], "--repeat"),
         (["run", "demo", "--set", "group.members"], "--set wants path=value"),
         (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),
-        (["run", "demo", "--set", "schedule.2.heal_after=1"], "lasts only 1 s under a session time-out of 6 s"),
+        (["run", "demo", "--set", "schedule.2.heal_after=1"], "lasts only 1 s under a session.timeout.ms of 6 s"),
         (["check", "nowhere"], "there is no run folder nowhere"),
         (["report", "nowhere"], "there is no run folder nowhere"),
         (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
@@ -111,7 +95,9 @@ def test_a_report_that_cannot_be_drawn_is_a_failure_and_the_other_one_is_drawn(s
 
 
 def test_a_list_says_what_there_is_and_its_options(shell: Shell) -> None:
-    assert "black_hole" in shell("list", "faults")[1]
+    faults = shell("list", "faults")[1]
+    assert "black_hole" in faults
+    assert faults.count("Seen: ") == len(codec.known("fault")), "every fault says what brokers and members see of it"
     assert "index" in shell("list", "targets")[1]
     assert "librdkafka" in shell("list", "clients")[1]
     assert "``" not in shell("list", "checks")[1]
@@ -206,6 +192,17 @@ def test_settings_reach_the_scenario(shell: Shell, monkeypatch: pytest.MonkeyPat
     assert acted.scenarios[0].group.protocol == "eager"
 
 
+def test_what_a_run_does_to_a_cluster_of_others_is_said_under_the_names_of_that_run(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, V.VALID, V.VALID)
+    _, out, _ = shell("run", "demo", "--cluster", "attach:127.0.0.1:9092", "--repeat", "2")
+    told = " ".join(out.split())
+    first, second = (backend.prefix for backend in acted.backends)
+    assert first != second
+    assert all(f"make the topics {prefix}orders" in told for prefix in (first, second))
+
+
 def test_a_machine_that_cannot_run_says_so_before_it_starts(
     shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -213,7 +210,7 @@ def test_a_machine_that_cannot_run_says_so_before_it_starts(
     monkeypatch.setenv("PATH", str(tmp_path))
     code, _, err = shell("run", "demo")
     assert code == 4
-    assert "a local run is not possible on this machine" in err
+    assert "a run with the back-end local is not possible on this machine" in err
     assert "iproute2" in err
     assert acted.seeds == []
 
@@ -236,7 +233,7 @@ def test_a_defect_is_a_sentence_and_a_trace_only_for_those_who_ask(
 @pytest.mark.parametrize(
     ("kind", "names"),
     [
-        ("faults", {"move_coordinator", "black_hole", "pause", "bounce", "kill"}),
+        ("faults", {"move_coordinator", "black_hole", "pause", "bounce", "kill", "hold", "cut_connections"}),
         ("workloads", {"poll_loop"}),
         ("checks", {"delivery", "ownership", "progress"}),
         ("clients", {"confluent-kafka"}),

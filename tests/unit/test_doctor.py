@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost import doctor
-from fencepost.clusters import provision
+from fencepost.clusters import backends, provision
 from fencepost.doctor import State
 from fencepost.errors import ProvisionError
 
@@ -32,8 +32,8 @@ def states(runs: Path) -> dict[str, State]:
 
 def test_everything_is_looked_at_and_a_line_says_what_was_found(tmp_path: Path) -> None:
     parts = doctor.examine(tmp_path)
-    names = {"Python", "Java", "Kafka", "Toxiproxy", "ss", "loopback", "signals", "disk", "memory", "Spark", "Docker"}
-    assert {part.name for part in parts} == names
+    names = {"Python", "Java", "Kafka", "Toxiproxy", "ss", "loopback", "signals", "disk", "memory", "packets", "netem"}
+    assert {part.name for part in parts} == names | {"Spark", "Docker"}
     assert all(part.text and part.line().startswith(part.state) for part in parts)
 
 
@@ -42,7 +42,13 @@ def test_on_a_bare_machine_java_toxiproxy_and_ss_are_missing_with_remedies(bare:
     assert {"Java", "Toxiproxy", "ss"} <= set(missing)
     assert all("install" in missing[name] for name in ("Java", "Toxiproxy", "ss"))
     with pytest.raises(ProvisionError, match="Java: no java on the PATH: install Java 17"):
-        doctor.require(bare)
+        doctor.require(backends.local(), bare)
+
+
+def test_without_iptables_a_run_does_without_faults_of_packets(bare: Path) -> None:
+    part = next(part for part in doctor.examine(bare) if part.name == "packets")
+    assert part.state is State.OPTIONAL
+    assert "iptables, which loses packets, is missing: install it" in part.text
 
 
 def test_an_old_java_is_missing(bare: Path) -> None:

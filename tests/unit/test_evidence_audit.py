@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import confluent_kafka as ck
+import pytest
+
+from fencepost.errors import WaitTimeout
+from fencepost.evidence import audit
 from fencepost.evidence.audit import decode
+from fencepost.model import TopicPartition
 from fencepost_member import payload
 
 
@@ -28,3 +36,24 @@ def test_no_records_are_no_rows() -> None:
         "writer": 0,
         "seq": 0,
     }
+
+
+class LeaderMoves:
+    """A client that asks the former leader for a while: the moment of that cannot be met with a real one."""
+
+    def __init__(self, times: int) -> None:
+        self.left = times
+
+    def get_watermark_offsets(self, place: ck.TopicPartition, timeout: float) -> tuple[int, int]:
+        self.left -= 1
+        if self.left >= 0:
+            raise ck.KafkaException(ck.KafkaError(ck.KafkaError.NOT_LEADER_FOR_PARTITION))
+        return 0, 9
+
+
+def test_a_leader_that_has_just_moved_is_asked_for_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    client: Any = LeaderMoves(2)
+    assert audit._bounds(client, TopicPartition("orders", 1)) == (0, 9)
+    monkeypatch.setattr(audit, "SILENCE_S", 0.3)
+    with pytest.raises(WaitTimeout, match=r"the bounds of orders-1, .*NOT_LEADER_FOR_PARTITION.*Is its leader up"):
+        audit._bounds(LeaderMoves(99), TopicPartition("orders", 1))  # type: ignore[arg-type]

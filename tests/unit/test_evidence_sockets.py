@@ -51,7 +51,13 @@ def test_a_connection_between_the_same_ports_as_an_older_one_counts_from_zero() 
 def test_addresses_are_read_in_every_form(shown: str, address: tuple[str, int]) -> None:
     ((ends, counts),) = sockets.parse([f"ESTAB 0 0 {shown} 1.2.3.4:5 cubic bytes_sent:3 bytes_acked:4"])
     assert ends == (address, ("1.2.3.4", 5))
-    assert counts == (0, 3)
+    assert counts == (0, 3, True)
+
+
+@pytest.mark.parametrize(("state", "up"), [("ESTAB", True), ("FIN-WAIT-2", False), ("CLOSE-WAIT", False)])
+def test_a_connection_that_one_end_has_ended_is_not_up(state: str, up: bool) -> None:
+    ((_, counts),) = sockets.parse([f"{state} 0 0 1.2.3.4:5 1.2.3.4:6 cubic bytes_received:7"])
+    assert counts == (7, 0, up)
 
 
 def test_lines_of_another_form_are_left_out() -> None:

@@ -77,7 +77,8 @@ def test_places_are_the_ranks_of_offsets_in_order(offsets: list[int], bound: int
 
 
 def piece(file: str, **columns: np.ndarray) -> Piece:
-    return Piece(file, lambda names: {name: columns[name] for name in names}, list(columns), 0)
+    rows = len(next(iter(columns.values())))
+    return Piece(file, lambda names: {name: columns[name] for name in names}, list(columns), rows)
 
 
 def test_rows_come_in_the_order_of_incarnation_and_ord() -> None:
@@ -197,7 +198,7 @@ def test_work_that_meets_in_time_is_judged_again() -> None:
     tallies.put("#span", 0, Label(("a",), "0"), Numbers(from_ns=1, to_ns=10))
     tallies.put("#span", 0, Label(("b",), "0"), Numbers(from_ns=8, to_ns=20))
     again = settle(tallies, groups_of(50))
-    assert [(task.rules, task.argument) for task in again] == [("overlap", ((8, 10),))]
+    assert [(task.rules, task.spans) for task in again] == [("overlap", ((8, 10),))]
 
 
 def test_a_rule_that_crashes_fails_its_kinds_and_no_others(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

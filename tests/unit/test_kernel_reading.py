@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from fencepost.checkers.kernel import arrays
 from fencepost.checkers.kernel import columns as reading
 from fencepost.checkers.kernel.commits import _after
-from fencepost.checkers.kernel.places import SHORT, Where
+from fencepost.checkers.kernel.places import SHORT, Stretches, Where
 from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
 from fencepost.checkers.kernel.writes import _batches
 from fencepost.checkers.spark.jvm import SETTINGS
@@ -38,16 +39,56 @@ def test_a_column_with_one_value_in_a_row_group_is_not_read_and_takes_no_room(tm
     task = write(tmp_path, {"writer": 7, "outcome": 0}, {"writer": 7})
     with reading.Files(tmp_path) as files:
         one, two = files.read(task, "produced", ["offset", "writer", "outcome"])
-    assert (one["writer"].strides, one["outcome"].strides, two["writer"].strides) == ((0,), (0,), (0,))
-    assert one["writer"].tolist() == [7] * 10
-    assert one["writer"].dtype == np.int32
-    assert two["outcome"].tolist() == list(range(10, 20))
-    both = reading.joined([one["writer"], two["writer"]])
-    assert both.tolist() == [7] * 20
-    assert both.strides == (0,)
-    assert reading.joined([one["outcome"], two["outcome"]]).tolist() == [0] * 10 + list(range(10, 20))
-    other = np.broadcast_to(np.int32(8), 3)
-    assert reading.joined([one["writer"], other]).tolist() == [7] * 10 + [8] * 3
+        assert (one["writer"].strides, one["outcome"].strides, two["writer"].strides) == ((0,), (0,), (0,))
+        assert one["writer"].tolist() == [7] * 10
+        assert one["writer"].dtype == np.int32
+        assert two["outcome"].tolist() == list(range(10, 20))
+
+
+def pieces(*columns: list[int] | np.ndarray) -> list[reading.Piece]:
+    def piece(column: np.ndarray) -> reading.Piece:
+        return reading.Piece("a", lambda names: dict.fromkeys(names, column), ["seq"], len(column))
+
+    return [piece(np.asarray(column)) for column in columns]
+
+
+SEVENS = np.broadcast_to(np.int32(7), 3)
+EIGHTS = np.broadcast_to(np.int32(8), 2)
+
+
+@pytest.mark.parametrize(
+    ("columns", "room"),
+    [
+        ([[1, 2], [3], [4, 5]], True),
+        ([SEVENS], False),
+        ([SEVENS, SEVENS, SEVENS], False),
+        ([SEVENS, EIGHTS], True),
+        ([SEVENS, SEVENS, [1, 2], SEVENS], True),
+        ([[1, 2], SEVENS, EIGHTS], True),
+        ([], False),
+    ],
+)
+def test_pieces_are_joined_in_order_and_what_is_the_same_everywhere_takes_no_room(columns: list, room: bool) -> None:
+    found = reading.joined(pieces(*columns), ["seq", "poll"])
+    assert found["seq"].tolist() == [number for column in columns for number in column]
+    assert bool(any(found["seq"].strides)) == room
+    assert found["poll"].tolist() == [0] * len(found["seq"])  # nobody wanted it
+
+
+def test_joined_pieces_keep_nothing() -> None:
+    some = pieces([1, 2], [3])
+    reading.joined(some, ["seq"])
+    assert some == [{}, {}]
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 4, 5, 8, 9, 10])
+def test_breaks_are_where_a_column_does_not_go_up_by_one(length: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrays, "STEP", 4)
+    assert arrays.breaks(np.arange(length)).tolist() == []
+    for broken in range(1, length):
+        column = np.arange(length) + 5 * (np.arange(length) >= broken)
+        assert arrays.breaks(column).tolist() == [broken]
+    assert arrays.breaks(np.full(length, 3)).tolist() == [*range(1, length)]
 
 
 def test_a_column_that_was_not_read_is_read_when_it_is_asked_for_and_of_the_same_rows(tmp_path: Path) -> None:
@@ -55,7 +96,7 @@ def test_a_column_that_was_not_read_is_read_when_it_is_asked_for_and_of_the_same
     part = Task(0, 5, 12, parts=task.parts)
     with reading.Files(tmp_path) as files:
         one, two = files.read(part, "produced", ["offset"])
-        assert "seq" not in one
+        assert not one
         assert (one["offset"].tolist(), two["offset"].tolist()) == ([5, 6, 7, 8, 9], [10, 11])
         assert (one["seq"].tolist(), two["seq"].tolist()) == ([5, 6, 7, 8, 9], [10, 11])
         few = one.where(one["offset"] % 2 == 0)
@@ -65,7 +106,9 @@ def test_a_column_that_was_not_read_is_read_when_it_is_asked_for_and_of_the_same
 def test_row_groups_without_a_value_that_is_wanted_are_left_out(tmp_path: Path) -> None:
     task = write(tmp_path, {}, {}, {})
     with reading.Files(tmp_path) as files:
-        found = [piece["seq"][0] for piece in files.read(task, "produced", ["seq"], ("seq", 9, 12))]
+        found = [
+            piece["seq"][0] for piece in files.read(task, "produced", ["seq"], reading.Near("seq", "seq", [(9, 12)]))
+        ]
     assert found == [0, 10]
 
 
@@ -85,7 +128,7 @@ def placed(kind: str) -> tuple[np.ndarray, int]:
 @pytest.mark.parametrize("kind", ["whole", "one stretch", "stretches", "scattered", "none"])
 def test_columns_go_from_rows_to_places_and_back_as_by_index(kind: str) -> None:
     at, size = placed(kind)
-    where, by_place, column = Where(at, size), np.arange(size) * 3, np.arange(len(at)) + 1
+    where, by_place, column = Where(Stretches(at + 3), 3, size), np.arange(size) * 3, np.arange(len(at)) + 1
     assert where.whole == (kind == "whole")
     assert where.of(by_place).tolist() == by_place[at].tolist()
     assert where.count().tolist() == np.bincount(at, minlength=size).tolist()

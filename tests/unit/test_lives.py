@@ -8,7 +8,8 @@ import signal
 import pytest
 
 from fencepost.clock import eventually
-from fencepost.lives import Home, Incarnation, Interpreter
+from fencepost.lives import Home, Incarnation
+from fencepost.process_interfaces import Interpreter
 from fencepost.processes import Owner
 from fencepost_member.events import EventLog
 

@@ -46,6 +46,16 @@ def test_a_partition_is_owned_from_the_end_of_its_assigned_callback_to_the_begin
     assert live.owned == frozenset(ORDERS[2:])
 
 
+def test_a_member_goes_by_the_id_that_it_told_last(log, live):
+    log.note("started", detail={"pid": 1})
+    live.refresh()
+    assert live.member_id == ""
+    for member_id in ("m", "n", None):
+        log.note("assigned", partitions=ORDERS, member_id=member_id)
+    live.refresh()
+    assert live.member_id == "n"
+
+
 def test_errors_are_counted_and_the_one_that_ended_the_client_is_named(log, live):
     log.note("error", error="NETWORK_EXCEPTION", detail={"fatal": False})
     log.note("error", error="FENCED_INSTANCE_ID", detail={"fatal": True})
@@ -98,3 +108,15 @@ def test_the_last_poll_of_an_actor_is_found_in_whichever_of_its_segments_was_the
     Recorder(tmp_path, "member-2.10").lane().polled()
     (tmp_path / "member-2.1.9.seg").write_bytes(b"damaged")
     assert last_poll_ns(tmp_path, "member-2.1") == moments[-1]
+
+
+def test_what_was_told_is_kept_by_kind_the_last_line_of_each_but_for_what_comes_with_records(log, live):
+    stall = log.begin("stall", partitions=[("orders", 0, 7)])
+    log.note("commit")
+    live.refresh()
+    assert [e["end_ns"] for e in live.told["stall"].values()] == [0]
+    log.end(stall)
+    log.note("stall", begin_ns=1)
+    live.refresh()
+    assert [e["end_ns"] > 0 for e in live.told["stall"].values()] == [True, True]
+    assert not live.told["commit"]

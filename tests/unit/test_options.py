@@ -12,10 +12,22 @@ from hypothesis import strategies as st
 
 from fencepost import catalogue
 from fencepost.errors import PlanError, ScenarioError
-from fencepost.faults import BlackHole, MoveCoordinator, Pause
+from fencepost.faults import (
+    AddPartitions,
+    BlackHole,
+    DeleteRecords,
+    Hold,
+    Latency,
+    LosePackets,
+    MoveCoordinator,
+    MoveLeaders,
+    Pause,
+    RateLimit,
+    Slice,
+)
 from fencepost.overrides import override
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import PastSession, at, every, past_session
+from fencepost.single import PastSession, at, every, past_session
 from fencepost.targets import leader_of, member, one_member, owner_of
 from fencepost.workloads import PollLoop
 
@@ -64,7 +76,10 @@ def scenario(**parts: Any) -> Scenario:
         ("workload=5", "a workload wants a table, but 5 came"),
         ("workload={}", "a workload needs its type; known are poll_loop"),
         ("schedule.0=1", "a step of the schedule wants a table, but 1 came"),
-        ("schedule.0.heal_after=soon", "heal_after is seconds or { past_session = 1.5 }, but 'soon' came"),
+        (
+            "schedule.0.heal_after=soon",
+            "heal_after is seconds, { past_session = 1.5 } or { until = \"fenced\" }, but 'soon' came",
+        ),
         ('schedule.0.heal_after={"past_session":"long"}', "past_session: factor wants a number, but 'long' came"),
         ("schedule.0.fault=1", "a fault wants a table, but 1 came"),
         ("schedule.0.target=[]", r"a target wants a table, but \[\] came"),
@@ -87,18 +102,38 @@ def test_a_value_of_the_wrong_type_is_refused_with_what_was_wanted_and_what_came
         (lambda: PollLoop(rate_hz="fast"), "PollLoop.rate_hz wants a number, but 'fast' came"),
         (lambda: PollLoop(planted_in=1), "PollLoop.planted_in wants a list, but 1 came"),
         (lambda: BlackHole(brokers=1), "BlackHole.brokers wants a list, but 1 came"),
+        (lambda: BlackHole(direction="up"), "found direction 'up', use one of to, from, both"),
+        (lambda: BlackHole(peers="leader"), "found peers 'leader', use one of coordinator, others"),
+        (lambda: BlackHole(peers="others", brokers=(1,)), r"found brokers=\(1,\) and peers='others', use one of them"),
+        (lambda: Hold(direction="up"), "found direction 'up', use one of to, from, both"),
+        (lambda: Latency(delay_ms=9), "found delay_ms=9 and jitter_ms=0; use a delay that is, less its jitter, 10 ms"),
+        (lambda: Latency(delay_ms=50, jitter_ms=41), "found delay_ms=50 and jitter_ms=41"),
+        (lambda: Latency(jitter_ms=-1), "found delay_ms=200 and jitter_ms=-1"),
+        (lambda: AddPartitions(count=0), "found count=0; use 1 or more"),
+        (lambda: DeleteRecords(keep=0), "found keep=0; use 1 or more"),
+        (lambda: MoveLeaders(("orders",)), "a topic-partition is written like orders-3, but 'orders' came"),
+        (lambda: LosePackets(share=0.04), "found share=0.04; use 0.05 to 0.95"),
+        (lambda: LosePackets(share=1.0), "found share=1; use 0.05 to 0.95, or drop_packets for all"),
+        (lambda: RateLimit(kb_per_s=0), "found kb_per_s=0; use 1 to 200"),
+        (lambda: RateLimit(kb_per_s=201), "found kb_per_s=201; use 1 to 200"),
+        (lambda: Slice(piece_bytes=0), "found piece_bytes=0 and pause_ms=2; use 1 or more of both"),
+        (lambda: Slice(pause_ms=0), "found piece_bytes=100 and pause_ms=0; use 1 or more of both"),
+        (lambda: Slice(piece_bytes=401, pause_ms=2), "up to 200 bytes for each ms of pause"),
         (lambda: member("one"), "Member.index wants a whole number, but 'one' came"),
         (lambda: owner_of(3), "OwnerOf.partition wants text, but 3 came"),
         (lambda: past_session("long"), "PastSession.factor wants a number, but 'long' came"),
         (lambda: PastSession(-1), "past_session wants a factor above 0"),
-        (lambda: at("soon", Pause(), one_member()), "Entry.at_s wants a number, but 'soon' came"),
-        (lambda: at(1, Pause, one_member()), "Entry.fault wants .* Fault, but the class Pause itself came"),
+        (lambda: at("soon", Pause(), one_member()), "At.at_s wants a number, but 'soon' came"),
+        (lambda: at(1, Pause, one_member()), "At.fault wants .* Fault, but the class Pause itself came"),
         (
             lambda: at(1, Pause(), one_member),
-            "Entry.target wants .* Selector or nothing, but the class OneMember itself came",
+            "At.target wants .* Selector or nothing, but the class OneMember itself came",
         ),
-        (lambda: at(1, Pause(), "one_member"), "Entry.target wants .*, but 'one_member' came"),
-        (lambda: at(1, Pause(), one_member(), heal_after="soon"), "Entry.heal_after wants a number, .*PastSession or"),
+        (lambda: at(1, Pause(), "one_member"), "At.target wants .*, but 'one_member' came"),
+        (
+            lambda: at(1, Pause(), one_member(), heal_after="soon"),
+            "At.heal_after wants a number, .*PastSession, .*Until or",
+        ),
         (lambda: scenario(topics="orders"), "Scenario.topics wants a list, but 'orders' came"),
         (
             lambda: scenario(topics=["orders"]),
@@ -143,6 +178,9 @@ def test_annotations_that_cannot_be_resolved_check_nothing() -> None:
         ({"schedule": [at(1, Pause(), member(3), heal_after=1)]}, "step 0 .*: there is no member 3; there are 0 to 2"),
         ({"schedule": [at(1, Pause(), member(-1), heal_after=1)]}, "there is no member -1"),
         ({"schedule": [at(1, Pause(), owner_of("orders-4"))]}, "there is no partition orders-4; orders has 0 to 3"),
+        ({"schedule": [at(1, MoveLeaders(("orders-4",)))]}, "there is no partition orders-4; orders has 0 to 3"),
+        ({"schedule": [at(1, DeleteRecords(("bills-0",)))]}, "there is no topic 'bills'; there are orders"),
+        ({"schedule": [at(1, AddPartitions(("bills",)))]}, "there is no topic 'bills'; there are orders"),
         ({"schedule": [at(1, Pause(), leader_of("others-0"))]}, "there is no topic 'others'; there are orders"),
         ({"schedule": [at(1, BlackHole(brokers=(4,)), one_member())]}, "there is no broker 4; there are 1 to 3"),
         (

@@ -76,6 +76,21 @@ def test_a_chosen_seed_goes_to_every_run_and_a_random_one_is_printed(
     assert acted.seeds[2] == 5
 
 
+def test_a_cluster_of_others_is_attached_to_with_what_the_options_say(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, Validity.VALID, Validity.VALID)
+    pytester.makepyfile(TEST)
+    pytester.makefile(".properties", client="sasl.username=guest")
+    options = ("--chaos-cluster=attach:kafka.example:9092", "--chaos-cluster-config=client.properties", "--chaos-yes")
+    pytester.runpytest_inprocess("--chaos", *options).assert_outcomes(passed=1)
+    pytester.runpytest_inprocess("--chaos").assert_outcomes(passed=1)
+    attached, own = acted.backends
+    assert (str(attached), str(own)) == ("attach:kafka.example:9092", "local")
+    assert getattr(attached, "permitted", False)
+    assert getattr(attached, "access", {}) == {"sasl.username": "guest"}
+
+
 def test_run_folders_are_made_where_the_option_says(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     stage.set_up(monkeypatch, Validity.VALID)
     pytester.makepyfile(TEST)
@@ -179,7 +194,7 @@ def test_spark_runs_where_it_is_told(pytester: pytest.Pytester, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ("--chaos-cluster=mars", "there is no back-end 'mars'; use auto or local"),
+        ("--chaos-cluster=mars", "no back-end 'mars'; use auto|local|docker|attach:HOST:PORT"),
         ("--chaos-seed=lucky", "--chaos-seed wants a number or 'random', but 'lucky' came"),
     ],
 )
@@ -311,7 +326,7 @@ def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may be running on this machine
     monkeypatch.delenv(turns.HELD, raising=False)
     monkeypatch.setattr(turns, "places", lambda: 1)
-    monkeypatch.setattr(local, "start", lambda spec, owner: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(local, "start", lambda spec, owner, progress: SimpleNamespace(stop=lambda: None))
     pytester.makepyfile(
         """
 import os

@@ -17,7 +17,7 @@ import pytest
 import report_runs as runs
 from rich.console import Console
 
-from fencepost import catalogue
+from fencepost import replay
 from fencepost.checkers import Delivery, Order, Ownership, Progress
 from fencepost.checkers.sentences import SENTENCES
 from fencepost.model import Finding, Severity, Validity
@@ -318,7 +318,7 @@ class TestJUnit:
         told = {p.get("name"): p.get("value") for p in suite.iter("property")}
         assert told["seed"] == "20261121"
         assert told["run"] == str(invalid)
-        assert told["command"].endswith("--seed 20261121")  # type: ignore[union-attr]
+        assert told["command"] == f"fencepost replay {invalid}"
         assert "permitted: redelivery, 214 times" in "".join(o.text or "" for o in suite.iter("system-out"))
 
 
@@ -335,8 +335,8 @@ class TestTheTerminal:
         monkeypatch.chdir(tmp_path)
         command = re.search(r"repeat it: (.*\S)", terminal(run))[1]  # type: ignore[index]
         told = shlex.split(command)
-        assert told == ["fencepost", "run", "runs/it's mine/scenario.json", "--seed", "20261121"]
-        assert catalogue.load(told[2]).name == "coordinator moves while a member is a zombie"
+        assert told == ["fencepost", "replay", "runs/it's mine"]
+        assert replay.load(Path(told[2]))[0].name == "coordinator moves while a member is a zombie"
         assert str(tmp_path) not in page(run) + junit.render(run).read_text() + terminal(run)
 
     def test_it_says_when_no_command_can_repeat_the_run(self, tmp_path: Path) -> None:

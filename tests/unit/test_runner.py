@@ -7,6 +7,7 @@ import os
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,13 +15,16 @@ from typing import Any
 import pytest
 
 from fencepost import runner, turns
-from fencepost.clusters import local
-from fencepost.errors import ClusterError, MemberError, WaitTimeout
+from fencepost.clusters import backends
+from fencepost.errors import ClusterError, MemberError, PlanError, WaitTimeout
+from fencepost.faults import DropPackets
 from fencepost.live import RecordCounts
 from fencepost.model import TopicPartition
 from fencepost.phases import Phases
 from fencepost.scenario import Group, Scenario, Topic
+from fencepost.single import at
 from fencepost.store import RunFolder
+from fencepost.targets import one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
 
@@ -70,7 +74,8 @@ def drain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     """Drains a run of one partition that ends at offset 7; returns what the group was told."""
     monkeypatch.setattr(Phases, "say", lambda self, note: None)
     folder = RunFolder.create(tmp_path, "orders", 1)
-    running: Any = runner._Run(SCENARIO, SCENARIO.plan(1), folder, None, lambda progress: None)  # type: ignore[arg-type]
+    owner: Any = None
+    running: Any = runner._Run(SCENARIO, SCENARIO.plan(1), folder, owner, lambda progress: None, backends.local())
 
     def drained(committed: Callable[[str], Any], ends: Callable[[str], Any], within_s: float) -> list[str]:
         monkeypatch.setattr(runner, "DRAIN_S", within_s)
@@ -116,14 +121,27 @@ def test_a_run_holds_one_of_the_machines_places_and_gives_it_back_when_it_fails(
         assert turns.HELD in os.environ
         raise ClusterError("no broker came up")
 
-    monkeypatch.setitem(runner.BACKENDS, "local", (start, local.ABILITIES))
+    failing = replace(backends.local(), provide=start)
     with pytest.raises(ClusterError, match="no broker came up"):
-        runner.run(SCENARIO, seed=1, runs=tmp_path, observe=lambda progress: notes.append(progress.note))
+        runner.run(
+            SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=failing, observe=lambda p: notes.append(p.note)
+        )
     assert turns.HELD not in os.environ
     with turns.turn("another one", within_s=0):
         pass
     (folder,) = tmp_path.glob("orders-1-*")
     assert phases_of(folder / "history/events/harness.jsonl") == [("provision", False, "no broker came up")]
+
+
+def test_a_plan_that_loses_packets_is_refused_where_they_cannot_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PATH", str(tmp_path))  # where there is no iptables
+    scenario = replace(SCENARIO, schedule=[at(2, DropPackets(), one_member())])
+    sentence = r"step 0 \(DropPackets at 2 s\) needs packets, but on this machine iptables, .* is missing: install it"
+    with pytest.raises(PlanError, match=sentence):
+        runner.run(scenario, plan=scenario.plan(1), runs=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()
 
 
 def test_a_run_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -139,7 +157,7 @@ def test_a_run_that_waits_says_for_whom(tmp_path: Path, monkeypatch: pytest.Monk
     monkeypatch.setattr(runner, "turn", full)
     seen = []
     with pytest.raises(WaitTimeout, match="held by demo"):
-        runner.run(SCENARIO, seed=1, runs=tmp_path, observe=seen.append)
+        runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, observe=seen.append)
     assert [(p.phase, p.note) for p in seen] == [("turn", "waiting for demo, seed 7 to end")]
     assert taken == ["orders, seed 1"]
     assert list(tmp_path.iterdir()) == [], "no run, no folder"

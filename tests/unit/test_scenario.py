@@ -9,8 +9,9 @@ import pytest
 from fencepost import catalogue
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import BlackHole, MoveCoordinator, Pause
+from fencepost.plan import plan_to_json
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import at, every, past_session, plan_to_json
+from fencepost.single import at, every, past_session
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 
@@ -69,9 +70,9 @@ def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):
         ('"poll_loop"', '"pole_loop"', "no workload 'pole_loop'; known are"),
         ('fault = "pause"', 'fault = "paws"', "no fault 'paws'; known are"),
         ('type = "member"', 'type = "membrane"', "no target 'membrane'; known are"),
-        ("{ past_session = 2 }", "{ past_sessions = 2 }", "heal_after is seconds or"),
+        ("{ past_session = 2 }", "{ past_sessions = 2 }", "heal_after is seconds, "),
         ("at = 1", "", "needs the option 'at_s'"),
-        ("at = 1", "at = 1\nwhen = 2", "no option 'when'"),
+        ("at = 1", "at = 1\nthen = 2", "no option 'then'"),
         ("members = 2", "members = 0", "at least one member"),
         ("partitions = 2", "partitions = 2, replication_factor = 4", "wants 4 replicas"),
         ('name = "tiny"', "name = ", "cannot be read"),
@@ -106,5 +107,5 @@ def test_an_expectation_that_the_session_time_out_rules_out_is_refused_before_an
         workload=PollLoop(),
         schedule=[at(1, Pause(), one_member(), heal_after=7, expect="fenced")],
     )
-    with pytest.raises(PlanError, match="session time-out of 45 s"):
+    with pytest.raises(PlanError, match=r"session\.timeout\.ms of 45 s"):
         slow.plan(1)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import ClassVar
 
 import pytest
 
-from fencepost.errors import PlanError
+from fencepost.errors import PlanError, ScenarioError
+from fencepost.faults import BlackHole, MoveCoordinator, Pause, RemoveMember, ScaleOut, Stall
 from fencepost.interfaces import Injection, Target, World
-from fencepost.schedule import Entry, at, check_abilities, every, make_plan, past_session
-from fencepost.targets import coordinator, one_member
+from fencepost.model import Inventory
+from fencepost.plan import Plan, check_abilities, check_plan, plan_from_json, plan_to_json
+from fencepost.schedule import make_plan
+from fencepost.single import At, at, every, past_session
+from fencepost.targets import coordinator, idle, member, one_member
 
 
 @dataclass(frozen=True)
@@ -20,6 +25,7 @@ class Healing:
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = True
+    seen: ClassVar[str] = ""
 
     def inject(self, world: World, target: Target) -> Injection:
         raise NotImplementedError
@@ -32,12 +38,26 @@ class Moving:
     needs: ClassVar[frozenset[str]] = frozenset({"admin"})
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
+    seen: ClassVar[str] = ""
 
     def inject(self, world: World, target: Target) -> Injection:
         raise NotImplementedError
 
 
+def checked(plan: Plan) -> Plan:
+    check_plan(
+        plan, Inventory(3, 3, {"orders": 12}), {"session.timeout.ms": 45.0, "max.poll.interval.ms": 300.0}, chaos_s=100
+    )
+    return plan
+
+
 SCHEDULE = [at(5, Moving()), every(8, Healing(), one_member(), heal_after=past_session(1.5), until_s=40)]
+
+
+def test_who_is_removed_is_fenced_at_once():
+    checked(make_plan([at(1, RemoveMember(), one_member(), expect="fenced")], 1, 6.0))
+    with pytest.raises(PlanError, match="lasts only 0 s"):
+        checked(make_plan([at(1, Moving(), expect="fenced")], 1, 6.0))
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another():
@@ -69,28 +89,92 @@ def test_taking_an_entry_away_leaves_the_draws_of_the_entries_before_it():
         (at(5, Moving(), heal_after=3), "nothing to heal"),
         (at(5, Healing()), "needs a target"),
         (at(5, Healing(), coordinator()), "hits members"),
+        (at(5, BlackHole(peers="coordinator"), coordinator()), "hits members, but its target"),
+        (at(5, BlackHole(brokers=(1,)), coordinator()), "hits members, but its target"),
         (at(5, Moving(), one_member()), "chooses what it hits by itself"),
         (at(-1, Moving()), "before the group is warm"),
         (at(5, Healing(), one_member(), heal_after=-1), "in the past"),
-        (at(5, Healing(), one_member(), heal_after=7, expect="fenced"), "session time-out of 45 s"),
+        (at(5, Healing(), one_member(), heal_after=7, expect="fenced"), "session.timeout.ms of 45 s"),
         (at(5, Moving(), expect="fenced"), "lasts only 0 s"),
+        (at(5, Stall(), one_member(), heal_after=46, expect="fenced"), "max.poll.interval.ms of 300 s: use a longer"),
+        (at(5, Pause(), idle(), heal_after=2), "hits brokers or members, but its target .* selects idle members"),
+        (at(5, ScaleOut(), one_member()), "hits idle members, but its target .* selects members"),
+        (at(5, ScaleOut(), idle()), "1 idle wanted, but the group has 0 spare members"),
         (at(5, Moving(), expect="sunshine"), "known expectations"),
         (every(8, Healing(), one_member(), until_s=4), "fires never"),
-        (Entry(8, Healing(), one_member(), every_s=8), "belong together"),
-        (Entry(8, Healing(), one_member(), until_s=8), "belong together"),
+        (At(8, Healing(), one_member(), every_s=8), "belong together"),
+        (At(8, Healing(), one_member(), until_s=8), "belong together"),
     ],
 )
 def test_a_step_that_cannot_do_what_it_says_is_refused_with_the_reason(entry, sentence):
     with pytest.raises(PlanError, match=sentence):
-        make_plan([entry], 1, 45.0)
+        checked(make_plan([entry], 1, 45.0))
 
 
 def test_a_pause_past_the_session_time_out_may_expect_fencing():
-    assert make_plan([at(5, Healing(), one_member(), heal_after=46, expect="fenced")], 1, 45.0).steps
+    assert checked(make_plan([at(5, Healing(), one_member(), heal_after=46, expect="fenced")], 1, 45.0)).steps
 
 
 def test_a_plan_that_needs_what_the_back_end_lacks_is_refused():
     plan = make_plan(SCHEDULE, 1, 6.0)
-    check_abilities(plan, {"signal", "admin"}, "local")
+    check_abilities(plan, {"signal": str, "admin": str}, "local")
     with pytest.raises(PlanError, match="needs signal, but the back-end 'far' offers only admin"):
-        check_abilities(plan, {"admin"}, "far")
+        check_abilities(plan, {"admin": str}, "far")
+    with pytest.raises(PlanError, match="needs signal, but on this machine nobody listens: wake them up"):
+        check_abilities(plan, {"signal": lambda: "nobody listens: wake them up", "admin": str}, "local")
+
+
+def test_a_plan_is_the_same_after_its_json():
+    schedule = [at(1, BlackHole(direction="to", brokers=(2,)), member(1)), at(0, MoveCoordinator()), *SCHEDULE[2:]]
+    plan = make_plan(schedule, 5, 6.0)
+    assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
+
+
+PLAN = plan_to_json(make_plan([at(1, Pause(), member(1)), at(2, MoveCoordinator())], 5, 6.0))
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        ({"seed": "five"}, "the plan: seed wants a whole number, but 'five' came"),
+        ({"steps": {}}, "the plan: steps wants a list"),
+        ({"steps": [{"fault": "dance"}]}, "there is no fault 'dance'"),
+        ({"steps": [{**PLAN["steps"][0], "target": {"type": "member"}}]}, "target member needs the option 'index'"),
+        ({"steps": [{**PLAN["steps"][0], "at_s": "soon"}]}, "at_s wants a number, but 'soon' came"),
+        ({"steps": [{"fault": "pause"}]}, "a step of the plan needs the option"),
+    ],
+)
+def test_what_is_no_plan_is_refused_with_what_is_wrong(change, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        plan_from_json({**PLAN, **change})
+
+
+@pytest.mark.parametrize("missing", ["seed", "steps"])
+def test_a_plan_has_a_seed_and_steps(missing):
+    with pytest.raises(ScenarioError, match=f"a plan needs its {missing}"):
+        plan_from_json({name: value for name, value in PLAN.items() if name != missing})
+
+
+@pytest.mark.parametrize(
+    ("number", "change", "sentence"),
+    [
+        (0, {"heal_after_s": None}, r"step 0 \(Pause at 1 s\) has to be healed"),
+        (0, {"heal_after_s": -1}, "healed in the past"),
+        (1, {"heal_after_s": 3}, "nothing to heal"),
+        (0, {"heal_after_s": 99.5}, "is over only after 100.5 s, but the chaos phase ends after chaos_s = 100"),
+        (0, {"target": {"type": "member", "index": 3}}, "there is no member 3; there are 0 to 2"),
+    ],
+)
+def test_a_plan_from_elsewhere_is_checked_as_one_of_a_schedule_is(number, change, sentence):
+    changed = [{**step, **change} if step["step"] == number else step for step in PLAN["steps"]]
+    with pytest.raises(PlanError, match=sentence):
+        checked(plan_from_json({**PLAN, "steps": changed}))
+
+
+def test_steps_that_were_edited_by_hand_are_put_in_order():
+    late, early = PLAN["steps"]
+    plan = plan_from_json({**PLAN, "steps": [{**late, "at_s": 9}, early]})
+    assert [(s.step, s.at_s, type(s.fault).__name__) for s in plan.steps] == [
+        (0, 2, "MoveCoordinator"),
+        (1, 9, "Pause"),
+    ]

@@ -6,6 +6,7 @@ import os
 import subprocess
 import sys
 import tempfile
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -120,3 +121,27 @@ def test_a_second_session_of_a_process_starts_like_the_first():
             assert SparkSession._instantiatedSession is None  # Spark SQL would be a quarter of a cold start
         finally:
             spark.stop()
+
+
+@pytest.mark.spark
+def test_who_gives_our_own_jobs_up_leaves_a_users_alone(tmp_path):
+    go = tmp_path / "go"
+
+    def waits(name):  # inside, as workers do not have this module
+        (tmp_path / name).touch()
+        eventually(go.exists, 120, "the word")
+        return name
+
+    with Spark.start("local[2]", warm_up=lambda engine: None) as spark, ThreadPoolExecutor(2) as threads:
+        engine = spark.get()
+        try:
+            ours = threads.submit(engine.map, lambda _: waits("ours"), 1)
+            theirs = threads.submit(lambda: engine.context.parallelize(["theirs"], 1).map(waits).collect())
+            eventually(lambda: {"ours", "theirs"} <= {path.name for path in tmp_path.iterdir()}, 60, "both to begin")
+            assert engine.give_up_without_executors()  # of a local context all counted is the driver
+            with pytest.raises(Exception, match="cancelled"):
+                ours.result(60)
+        finally:
+            go.touch()
+        assert theirs.result(60) == ["theirs"]
+        assert engine.map(lambda n: n, 2) == [0, 1]

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Target
-from fencepost.model import MemberView, TopicPartition, View
-from fencepost.targets import all_members, coordinator, leader_of, member, one_member, owner_of
+from fencepost.model import Inventory, MemberView, TopicPartition, View
+from fencepost.targets import all_members, brokers, coordinator, idle, leader_of, member, members, one_member, owner_of
 
 ORDERS_3 = TopicPartition("orders", 3)
 
@@ -44,6 +46,46 @@ def test_all_members_are_those_that_live():
 def test_a_named_member_matches_only_while_it_lives():
     assert member(1).resolve(VIEW, 0) == Target(members=(1,))
     assert member(2).resolve(VIEW, 0) is None
+
+
+def test_several_named_members_match_only_while_all_of_them_live():
+    assert members((1, 0)).resolve(VIEW, 0) == Target(members=(1, 0))
+    assert members((0, 2)).resolve(VIEW, 0) is None
+
+
+def test_idle_members_have_no_process_and_no_fault_has_them():
+    crowd = (*VIEW.members, member_view(4, alive=False, disturbed=True), member_view(5, alive=False))
+    view = replace(VIEW, members=crowd)
+    assert idle().resolve(view, 0.9) == Target(members=(2,))
+    assert idle(2).resolve(view, 0) == Target(members=(2, 5))
+    assert idle(3).resolve(view, 0) is None
+    with pytest.raises(ScenarioError, match="a count of 1 or more, but 0 came"):
+        idle(0)
+
+
+def test_only_a_group_with_spare_members_has_idle_ones():
+    there = Inventory(3, 3, {"orders": 1}, spare_members=2)
+    assert idle(2).lacking(there) == member(4).lacking(there) == ""
+    assert "3 idle wanted, but the group has 2 spare members" in idle(3).lacking(there)
+    assert "there are 0 to 4" in member(5).lacking(there)
+
+
+def test_named_brokers_are_always_there():
+    assert brokers((1, 3)).resolve(VIEW, 0) == Target(brokers=(1, 3))
+
+
+@pytest.mark.parametrize("target", [members, brokers])
+@pytest.mark.parametrize("numbers", [(), (1, 1)])
+def test_several_are_different_and_at_least_one(target, numbers):
+    with pytest.raises(ScenarioError, match="wanted are different numbers, at least one"):
+        target(numbers)
+
+
+def test_what_is_named_must_be_there():
+    there = Inventory(3, 3, {"orders": 1})
+    assert members((0, 2)).lacking(there) == brokers((1, 3)).lacking(there) == ""
+    assert "no member 3" in members((0, 3)).lacking(there)
+    assert "no broker 0" in brokers((1, 0)).lacking(there)
 
 
 def test_owner_and_leader_of_a_partition():

@@ -16,6 +16,9 @@
     A few times commits an offset of its own partition that no record has yet.
 ``no-final-commit``
     Commits nothing when it gives partitions up cleanly: the next owner does again what was done since the last commit.
+``once-lost``
+    Is right until partitions are lost. From then on it commits, of each partition that is revoked, where it began with
+    it instead of where it got to: two faults are needed, one that puts it out and one that moves partitions later.
 """
 
 from __future__ import annotations
@@ -123,6 +126,28 @@ class NoFinalCommit(Correct):
         return {} if mode == "on-revoke" else offsets
 
 
+class OnceLost(Correct):
+    """See the module."""
+
+    def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
+        """Nothing was lost."""
+        super().__init__(adapter, events, ownership)
+        self._began: Dict[Tp, int] = {}
+        self._lost = False
+
+    def assigned(self, partitions: Iterable[Tp]) -> None:
+        """Remember where it begins."""
+        self._began.update((tp, max(0, offset)) for tp, offset in self._adapter.committed(list(partitions)).items())
+
+    def lost(self) -> None:
+        """Remember that."""
+        self._lost = True
+
+    def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
+        """Where it began, when it is the last that can be said of these partitions."""
+        return {tp: self._began[tp] for tp in offsets} if self._lost and mode == "on-revoke" else offsets
+
+
 class WrongStart(Correct):
     """See the module."""
 
@@ -146,4 +171,5 @@ BUGS = {
     "wrong-start": WrongStart,
     "commit-beyond-end": CommitBeyondEnd,
     "no-final-commit": NoFinalCommit,
+    "once-lost": OnceLost,
 }

@@ -32,6 +32,7 @@ from fencepost_member.planted.turns import ALWAYS, EVERY_S, Turns, overtaken
 SEEK_RECORDS = 10
 LOOP_TIMES = 12
 BACKLOG_S = 0.3  # how long a record of an owned partition waits
+SEVERAL = 5
 HUNG_S = 6.0  # the group's max.poll.interval.ms is to be well below
 
 
@@ -141,11 +142,17 @@ class HungHandler(Correct):
         """It is due after some periods: the group is at work then."""
         super().__init__(adapter, events, ownership)
         self._turns = Turns(events.folder, 2 * EVERY_S, 1)
+        self._several = False
+
+    def arrange(self, work: Work) -> Work:
+        """A poll of few records leaves nothing to go on with."""
+        self._several = len(work) >= SEVERAL
+        return work
 
     def handler(self, handler_s: float) -> Optional[Callable[[], object]]:
         """Once, one that takes long."""
         usual = super().handler(handler_s)
-        return partial(self._hang, usual) if self._turns.due else usual
+        return partial(self._hang, usual) if self._several and self._turns.due else usual
 
     def _hang(self, usual: Optional[Callable[[], object]]) -> None:
         if self._turns.due:

@@ -1,0 +1,67 @@
+"""Added partitions: a topic has more of them from now on, which cannot be taken back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost import codec
+from fencepost.errors import ScenarioError
+from fencepost.evidence.witness import Injected, Sight, witness
+from fencepost.interfaces import Injection, Target, World
+from fencepost.model import Inventory, TopicPartition
+
+PROOF_S = 10.0
+
+
+@dataclass(frozen=True)
+class AddPartitions:
+    """Adds partitions to topics. Witness: they are there, and each has a leader.
+
+    It chooses what it hits by itself and has nothing to heal. Producers of a workload go on with the partitions that
+    they began with, so what was added holds what others write, and is owned all the same.
+
+    Attributes:
+        topics: empty: all of the workload.
+        count: how many each of them gets.
+    """
+
+    topics: tuple[str, ...] = ()
+    count: int = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"admin"})
+    hits: ClassVar[frozenset[str]] = frozenset()
+    heals: ClassVar[bool] = False
+    seen: ClassVar[str] = (
+        "with the consumer protocol the coordinator deals anew by itself; with the classic one members join again when "
+        "they refresh their metadata (topic.metadata.refresh.interval.ms, 5 min by default)"
+    )
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        if self.count < 1:
+            raise ScenarioError(f"found count={self.count}; use 1 or more: Kafka takes no partition away")
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return next(filter(None, (inventory.lacks_partition(TopicPartition(topic, 0)) for topic in self.topics)), "")
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Have them made.
+
+        Raises:
+            ClusterError: the controller refused.
+        """
+        admin, topics = world.cluster.admin, [world.topics[topic] for topic in self.topics or world.topics]
+        before = {topic: len(admin.leaders(topic)) for topic in topics}
+        for topic, had in before.items():
+            admin.add_partitions(topic, had + self.count)
+        added = [TopicPartition(topic, had + n) for topic, had in before.items() for n in range(self.count)]
+
+        def look() -> Sight:
+            leaders = {topic: admin.leaders(topic) for topic in topics}
+            missing = [str(tp) for tp in added if leaders[tp.topic].get(tp.partition, -1) < 0]
+            data = {"before": before, "now": {topic: len(led) for topic, led in leaders.items()}}
+            names = ", ".join(map(str, added))
+            return Sight(f"no leader of {', '.join(missing)}" if missing else "", f"there are leaders of {names}", data)
+
+        return Injected(proven=lambda: witness(look, PROOF_S))

@@ -1,0 +1,37 @@
+"""Cut connections: every connection between members and brokers ends at once, and new ones are let in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.evidence.doors import Doors
+from fencepost.evidence.links import OnLinks
+from fencepost.evidence.witness import Injected
+from fencepost.interfaces import Injection, Target, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class CutConnections(OnLinks):
+    """Ends all connections between members and brokers at once; new ones are let in.
+
+    There is nothing to heal. Witness: the kernel has none of the connections any more that were there.
+    """
+
+    heals: ClassVar[bool] = False
+    seen: ClassVar[str] = (
+        "clients see disconnects and connect again at once; who had a request in flight sends it again"
+    )
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Cut the links of the target.
+
+        Raises:
+            FaultError: there is no such link, or the proxy refused.
+        """
+        doors = Doors(world, self.links(world, target))
+        try:
+            doors.close()
+        finally:
+            doors.open()
+        return Injected(proven=lambda: doors.proven(doors.cut), undo=doors.hang_up)

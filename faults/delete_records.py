@@ -1,0 +1,91 @@
+"""Deleted records: the logs begin later from now on, whether or not the group has read what was there."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.errors import FaultError, ScenarioError
+from fencepost.evidence.topics import OnPartitions, by_topic, listed
+from fencepost.evidence.witness import Injected, Sight, witness
+from fencepost.interfaces import Injection, Target, World
+from fencepost.model import TopicPartition
+
+PROOF_S = 10.0
+
+
+@dataclass(frozen=True)
+class DeleteRecords(OnPartitions):
+    """Deletes all but the last records of partitions, as retention does to a group that is late.
+
+    It chooses what it hits by itself and has nothing to heal. Witness: their logs begin where the deletion ended, and
+    began before it. What the group had not committed of the deleted is told with it; it is lost to the deletion, and
+    nobody is blamed for what is below the begin of a log.
+
+    Attributes:
+        partitions: like ``orders-3``; empty: all of the workload's topics that have more records.
+        keep: how many of the last records of each stay, at least 1: there is something left to go on with.
+    """
+
+    keep: int = 1
+    needs: ClassVar[frozenset[str]] = frozenset({"admin", "deletion"})
+    hits: ClassVar[frozenset[str]] = frozenset()
+    heals: ClassVar[bool] = False
+    seen: ClassVar[str] = (
+        "who asks for a deleted record is answered OFFSET_OUT_OF_RANGE and goes by its auto.offset.reset; "
+        "nobody leaves the group"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.keep < 1:
+            raise ScenarioError(f"found keep={self.keep}; use 1 or more: a group goes on from the records that stay")
+
+    def awaits(self, world: World, target: Target) -> str:
+        """See ``Awaits``."""
+        places, cuts = self.places(world), self._cuts(world)
+        whole = [place for place in places if place not in cuts] if self.partitions or not cuts else []
+        return f"{listed(whole)} with no more than {self.keep} records" if whole else ""
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Have them deleted.
+
+        Raises:
+            FaultError: a named partition, or every one, has no more records than are kept.
+            ClusterError: a leader refused.
+        """
+        if whole := self.awaits(world, target):
+            raise FaultError(f"found {whole}: there is nothing to delete")
+        admin, cuts = world.cluster.admin, self._cuts(world)
+        committed = admin.committed(world.view().group)
+        for topic, before in by_topic({place: to for place, (_, to) in cuts.items()}).items():
+            admin.delete_records(topic, before)
+        unread = {place: to - max(begin, committed.get(place, 0)) for place, (begin, to) in cuts.items()}
+        lost = sum(count for count in unread.values() if count > 0)
+        records = sum(to - begin for begin, to in cuts.values())
+
+        def look() -> Sight:
+            starts = {topic: admin.start_offsets(topic) for topic in {place.topic for place in cuts}}
+            now = {place: starts[place.topic].get(place.partition, -1) for place in cuts}
+            wrong = [
+                f"{place} begins at {now[place]}, not at {to}" for place, (_, to) in cuts.items() if now[place] < to
+            ]
+            data = {
+                "begins": {str(place): [begin, now[place]] for place, (begin, _) in cuts.items()},
+                "committed": {str(place): committed.get(place, -1) for place in cuts},
+            }
+            what = f"{records} records of {listed(list(cuts))} are gone, of which the group had not committed {lost}"
+            return Sight("; ".join(wrong), what, data)
+
+        return Injected(proven=lambda: witness(look, PROOF_S))
+
+    def _cuts(self, world: World) -> dict[TopicPartition, tuple[int, int]]:
+        """Where each partition begins, and is to begin, of those that have more records than are kept."""
+        admin, places = world.cluster.admin, self.places(world)
+        starts = {topic: admin.start_offsets(topic) for topic in {place.topic for place in places}}
+        ends = {topic: admin.end_offsets(topic) for topic in starts}
+        bounds = {
+            place: (starts[place.topic][place.partition], ends[place.topic][place.partition] - self.keep)
+            for place in places
+        }
+        return {place: (begin, to) for place, (begin, to) in bounds.items() if to > begin}

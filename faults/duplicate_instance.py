@@ -1,0 +1,141 @@
+"""A duplicate instance: two processes carry one ``group.instance.id``, and the brokers let only one of them go on.
+
+Under the classic protocol the newcomer takes over the name, and the former one is told that it is fenced. Under the
+consumer protocol the newcomer is refused as long as the former one has not left.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost import codec
+from fencepost.errors import FencepostError
+from fencepost.evidence.processes import GONE, Life, pids
+from fencepost.evidence.witness import Injected, Sight, all_of, witness
+from fencepost.history import EventKind
+from fencepost.interfaces import Evidence, Injection, Member, Target, World
+from fencepost.model import Inventory
+from fencepost.targets import Idle
+
+PROOF_S = 30.0
+STOP_S = 15.0
+REFUSED = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
+
+
+@dataclass(frozen=True)
+class DuplicateInstance:
+    """Starts an idle member under the ``group.instance.id`` of another. Witness: the client of one of both gave up for
+    that, and the other lives; healed: the newcomer is gone, and a process of the member runs.
+
+    Attributes:
+        asleep: the member is stopped (SIGSTOP) until the newcomer knows whether it got the name, and then comes back.
+    """
+
+    asleep: bool = False
+    needs: ClassVar[frozenset[str]] = frozenset({"signal"})
+    hits: ClassVar[frozenset[str]] = frozenset({"members"})
+    heals: ClassVar[bool] = True
+    seen: ClassVar[str] = (
+        "one instance id, two processes: the classic protocol fences the former one, the consumer protocol refuses the "
+        "newcomer until the former one has left"
+    )
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        if not inventory.static:
+            return "members have no group.instance.id: make the group static"
+        return "" if inventory.spare_members else "a second process needs a spare member: raise the group's spare"
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Start a second process under the name of each.
+
+        Raises:
+            FencepostError: there are not as many idle members.
+        """
+        idle = Idle(len(target.members)).resolve(world.view(), 0)
+        if idle is None:
+            raise FencepostError(f"no idle member is left to carry the name of {target}: raise the group's spare")
+        both = zip(target.members, idle.members, strict=True)
+        pairs = [_Pair.of(world.members[m], world.members[i]) for m, i in both]
+        for pair in pairs:
+            pair.begin(self.asleep)
+
+        def undo() -> None:
+            for pair in pairs:
+                pair.undo()
+
+        return Injected(
+            proven=lambda: _proven(pairs, self.asleep),
+            undo=undo,
+            healed=lambda: witness(lambda: all_of({pair.member.name: pair.healed() for pair in pairs}), PROOF_S),
+        )
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A member and the newcomer that is started under its name."""
+
+    member: Member
+    life: Life
+    newcomer: Member
+
+    @classmethod
+    def of(cls, member: Member, newcomer: Member) -> _Pair:
+        return cls(member, Life.of(member), newcomer)
+
+    def begin(self, asleep: bool) -> None:
+        instance_id = next((e["detail"]["instance_id"] for e in self.member.told(EventKind.STARTED)), None)
+        if asleep:
+            self.member.signal(signal.SIGSTOP)
+        self.newcomer.launch(instance_id=instance_id)
+
+    def answered(self) -> Sight:
+        """Whether the newcomer knows if it got the name."""
+        known = self.newcomer.told(EventKind.ASSIGNED) or _given_up(self.newcomer)
+        return Sight("" if known else f"{self.newcomer.name} was neither assigned anything nor refused")
+
+    def decided(self) -> Sight:
+        """Whether one of both was refused and is gone, while the other lives."""
+        lives = {self.member.name: self.life, self.newcomer.name: Life.of(self.newcomer)}
+        gone = [m for m in (self.member, self.newcomer) if lives[m.name].state() == GONE]
+        data = {"pids": pids(lives.values()), "refused": {m.name: _given_up(m) for m in gone}}
+        if len(gone) != 1 or not _given_up(gone[0]):
+            ways = ", ".join(f"{m.name} {_given_up(m) or 'without a word'}" for m in gone) or "nobody"
+            names = f"{self.member.name} and {self.newcomer.name}"
+            return Sight(f"of {names} one has to be refused and gone: {ways}", "", data)
+        (stays,) = (m for m in (self.member, self.newcomer) if m is not gone[0])
+        return Sight("", f"{stays.name} goes on under the name, {gone[0].name} gave up: {_given_up(gone[0])}", data)
+
+    def undo(self) -> None:
+        self.member.signal(signal.SIGCONT)
+        self.newcomer.signal(signal.SIGTERM)
+        self.newcomer.wait_ended(STOP_S)
+        self.member.start()
+
+    def healed(self) -> Sight:
+        if Life.of(self.newcomer).state() != GONE:
+            return Sight(f"{self.newcomer.name} still lives")
+        now = Life.of(self.member)
+        return Sight(f"{now} is gone" if now.state() == GONE else "", f"{now} has its name for itself")
+
+
+def _given_up(member: Member) -> str:
+    """The error for which its client gave up, if it was refused because of its name; else empty."""
+    told = (e["error"] for e in member.told(EventKind.ERROR) if e["detail"].get("fatal"))
+    return next((name for name in told if name in REFUSED), "")
+
+
+def _proven(pairs: Sequence[_Pair], asleep: bool) -> Evidence:
+    if asleep:
+        answered = witness(lambda: all_of({pair.member.name: pair.answered() for pair in pairs}), PROOF_S)
+        for pair in pairs:
+            pair.member.signal(signal.SIGCONT)
+        if not answered.took_effect:
+            return answered
+    return witness(lambda: all_of({pair.member.name: pair.decided() for pair in pairs}), PROOF_S, every_s=0.05)

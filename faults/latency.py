@@ -1,0 +1,48 @@
+"""Latency: what members and brokers send each other arrives late, in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.errors import ScenarioError
+from fencepost.evidence.links import OnStreams
+from fencepost.evidence.pace import Load, slowed
+from fencepost.interfaces import Injection, Target, World
+
+LEAST_MS = 10  # what is shorter, nobody tells from a busy machine
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latency(OnStreams):
+    """Delays what members and brokers send each other. Witness: round trips of our own take that long.
+
+    Attributes:
+        delay_ms: in each direction that is delayed: with ``direction="both"`` a round trip takes twice that.
+        jitter_ms: by so much each piece may come sooner or later; the proxy draws it, not the seed.
+    """
+
+    delay_ms: int = 200
+    jitter_ms: int = 0
+    direction: str = "from"
+    seen: ClassVar[str] = (
+        "requests and answers come late; past the time-outs of clients they are sent again on other connections"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.jitter_ms < 0 or self.delay_ms - self.jitter_ms < LEAST_MS:
+            raise ScenarioError(
+                f"found delay_ms={self.delay_ms} and jitter_ms={self.jitter_ms}; use a delay that is, less its jitter, "
+                f"{LEAST_MS} ms or more: nobody tells less from a busy machine"
+            )
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Delay the links of the target.
+
+        Raises:
+            FaultError: there is no such link, or the proxy refused.
+        """
+        load = Load(len(self.streams) * (self.delay_ms - self.jitter_ms) / 1000)
+        delay = {"latency": self.delay_ms, "jitter": self.jitter_ms}
+        return slowed(world, self.links(world, target), self.streams, load, "latency", delay)

@@ -1,0 +1,32 @@
+"""Lost connection attempts: what is connected stays so, and who connects waits in vain, as before a full backlog."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.evidence.links import OnLinks
+from fencepost.evidence.losses import losing
+from fencepost.interfaces import Injection, Target, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class LoseConnects(OnLinks):
+    """Loses the first packet (SYN) of each new connection between members and brokers; connections that are up go on.
+
+    Nobody is refused: who connects waits for its own time-out. Witness: all our own SYNs are lost, and no other packet.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"packets"})
+    seen: ClassVar[str] = (
+        "who is connected notices nothing; who has to connect, as after a coordinator move, waits until it times out"
+    )
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Lose connection attempts on the links of the target.
+
+        Raises:
+            FaultError: there is no such link.
+            ClusterError: the packet filter refused.
+        """
+        return losing(world, self.links(world, target), ("upstream",), connects=True)

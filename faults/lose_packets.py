@@ -1,0 +1,40 @@
+"""Lost packets: each is lost or not by chance, and TCP sends again what was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.errors import ScenarioError
+from fencepost.evidence.links import OnStreams
+from fencepost.evidence.losses import losing
+from fencepost.interfaces import Injection, Target, World
+
+LEAST, MOST = 0.05, 0.95  # beyond, it takes too many packets of our own to tell the share from none or all
+
+
+@dataclass(frozen=True, kw_only=True)
+class LosePackets(OnStreams):
+    """Loses packets between members and brokers by chance. Witness: of many of our own, about the share was lost.
+
+    Attributes:
+        share: of the packets, in each direction in which they are lost; the kernel draws them, not the seed.
+    """
+
+    share: float = 0.2
+    needs: ClassVar[frozenset[str]] = frozenset({"packets"})
+    seen: ClassVar[str] = "TCP sends again, so everything takes longer, now and then by seconds, and nothing is missing"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not LEAST <= self.share <= MOST:
+            raise ScenarioError(f"found share={self.share:g}; use {LEAST:g} to {MOST:g}, or drop_packets for all")
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Lose packets on the links of the target.
+
+        Raises:
+            FaultError: there is no such link.
+            ClusterError: the packet filter refused.
+        """
+        return losing(world, self.links(world, target), self.streams, self.share)

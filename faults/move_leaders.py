@@ -1,0 +1,79 @@
+"""A move of partitions' leaders without a crash, as an administrator makes room on brokers: in-sync replicas lead."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.clock import NS, now_ns
+from fencepost.errors import FaultError
+from fencepost.evidence.seats import in_turn
+from fencepost.evidence.topics import OnPartitions, listed
+from fencepost.evidence.witness import Injected, Sight, witness
+from fencepost.interfaces import Injection, Target, World
+from fencepost.model import TopicPartition
+
+PROOF_S = 5.0
+
+
+@dataclass(frozen=True)
+class MoveLeaders(OnPartitions):
+    """Moves the leader of partitions to the next in-sync replica each, so that repeated moves visit all of them.
+
+    It chooses what it hits by itself and has nothing to heal. Witness: the chosen broker leads each of them.
+
+    Attributes:
+        partitions: like ``orders-3``; empty: all of the workload's topics that have another in-sync replica.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"admin"})
+    hits: ClassVar[frozenset[str]] = frozenset()
+    heals: ClassVar[bool] = False
+    seen: ClassVar[str] = (
+        "fetches and sends are answered NOT_LEADER_OR_FOLLOWER until clients ask who leads; nobody leaves the group"
+    )
+
+    def awaits(self, world: World, target: Target) -> str:
+        """See ``Awaits``."""
+        moves = self._moves(world)
+        fixed = [place for place in self.places(world) if place not in moves] if self.partitions or not moves else []
+        return f"no leader, or no other in-sync replica, of {listed(fixed)}" if fixed else ""
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Elect other leaders.
+
+        Raises:
+            FaultError: a named partition, or every one, has no leader or no other in-sync replica to move to.
+        """
+        if fixed := self.awaits(world, target):
+            raise FaultError(f"there is {fixed}")
+        admin, moves, called_ns = world.cluster.admin, self._moves(world), now_ns()
+        for place, (_, after) in moves.items():
+            admin.move_leader(place, after)
+
+        def look() -> Sight:
+            leaders = {topic: admin.leaders(topic) for topic in {place.topic for place in moves}}
+            now = {place: leaders[place.topic].get(place.partition, -1) for place in moves}
+            wrong = [
+                f"{place} is led by broker {now[place]}, not broker {after}"
+                for place, (_, after) in moves.items()
+                if now[place] != after
+            ]
+            seconds = round((now_ns() - called_ns) / NS, 4)
+            data = {"moves": {str(place): move for place, move in moves.items()}, "seconds": seconds}
+            return Sight("; ".join(wrong), f"other brokers lead {listed(list(moves))}: moved in {seconds:.3f} s", data)
+
+        return Injected(proven=lambda: witness(look, PROOF_S))
+
+    def _moves(self, world: World) -> dict[TopicPartition, tuple[int, int]]:
+        """Present and next leader of each partition that can be moved."""
+        admin, found = world.cluster.admin, {}
+        places = self.places(world)
+        leaders = {topic: admin.leaders(topic) for topic in {place.topic for place in places}}
+        in_sync = {topic: admin.in_sync_replicas(topic) for topic in leaders}
+        for place in places:
+            leader = leaders[place.topic].get(place.partition, -1)
+            others = in_turn(leader, in_sync[place.topic].get(place.partition, ()))
+            if others:
+                found[place] = (leader, others[0])
+        return found

@@ -1,0 +1,42 @@
+"""A rate limit: links let only so much through in a second."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.errors import ScenarioError
+from fencepost.evidence.links import OnStreams
+from fencepost.evidence.pace import KB_PER_S_MAX, Load, slowed
+from fencepost.interfaces import Injection, Target, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class RateLimit(OnStreams):
+    """Lets only so much through each connection in a second. Witness: a load of our own takes as long as that says.
+
+    Attributes:
+        kb_per_s: thousands of bytes in a second, through each connection and in each direction that is limited.
+    """
+
+    kb_per_s: int = 50
+    direction: str = "from"
+    seen: ClassVar[str] = (
+        "small requests and answers pass at once, large ones take long, and what is behind them on a connection waits"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not 1 <= self.kb_per_s <= KB_PER_S_MAX:
+            raise ScenarioError(
+                f"found kb_per_s={self.kb_per_s}; use 1 to {KB_PER_S_MAX:g}: nobody tells more from a busy machine"
+            )
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Limit the links of the target.
+
+        Raises:
+            FaultError: there is no such link, or the proxy refused.
+        """
+        load = Load.of_rate(self.kb_per_s, self.streams)
+        return slowed(world, self.links(world, target), self.streams, load, "bandwidth", {"rate": self.kb_per_s})

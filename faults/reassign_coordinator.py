@@ -1,0 +1,72 @@
+"""A reassignment of the group's offsets partition: the broker that coordinated the group keeps nothing of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from fencepost.clock import now_ns
+from fencepost.errors import FaultError
+from fencepost.evidence.seats import in_sync, moved, seat
+from fencepost.evidence.witness import Injected, Sight, witness
+from fencepost.interfaces import Injection, Target, World
+
+PROOF_S = 15.0  # a broker that keeps the partition from now on copies it first
+
+
+@dataclass(frozen=True)
+class ReassignCoordinator:
+    """Takes the group's offsets partition away from the coordinator: a broker without it takes its place, if any is.
+
+    It chooses what it hits by itself. Witness: the broker is no replica of the partition any more, another one leads
+    it, *and* FindCoordinator names that; healed: all replicas are as before and in sync, wherever the coordinator is.
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"admin", "coordinator", "replicas"})
+    hits: ClassVar[frozenset[str]] = frozenset()
+    heals: ClassVar[bool] = True
+    seen: ClassVar[str] = (
+        "the old coordinator deletes its copy of the group's offsets, the new one loads the group from its own; "
+        "members are told NOT_COORDINATOR, find it, and stay in; when it heals, the partition is copied back"
+    )
+
+    def awaits(self, world: World, target: Target) -> str:
+        """See ``Awaits``. Two at a time would leave too few replicas, and put back what the other one had taken."""
+        now = seat(world)
+        kept = world.cluster.admin.replicas(now.place.topic)
+        fewer = len(kept[now.place.partition]) < max(map(len, kept.values()))
+        return f"{now.place} is kept by brokers {list(kept[now.place.partition])} only" if fewer else now.fixed()
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Reassign the partition, and have the next in-sync replica lead it.
+
+        Raises:
+            FaultError: there is no leader, or no other in-sync replica that could; or it has fewer replicas already.
+        """
+        if why := self.awaits(world, target):
+            raise FaultError(why)
+        admin, before = world.cluster.admin, seat(world)
+        after, replicas = before.next, admin.replicas(before.place.topic)[before.place.partition]
+        stay = [after, *(broker for broker in replicas if broker not in (after, before.leader))]
+        spare = sorted(set(world.cluster.brokers) - set(replicas))[:1]
+        called_ns = now_ns()
+        admin.reassign(before.place, [*stay, *spare])
+
+        def look() -> Sight:
+            kept = admin.replicas(before.place.topic)[before.place.partition]
+            sight = moved(world, before, after, called_ns)
+            missing = f"broker {before.leader} still keeps {before.place}" if before.leader in kept else sight.missing
+            what = f"{before.place} is kept by brokers {list(kept)}, no more by {before.leader}; {sight.what}"
+            return replace(sight, missing=missing, what=what, data={**sight.data, "replicas": kept, "before": replicas})
+
+        def back() -> Sight:
+            kept, caught_up = admin.replicas(before.place.topic)[before.place.partition], in_sync(world, before.place)
+            seen = f"{before.place} is kept by brokers {list(kept)}, of which {sorted(caught_up)} are in sync"
+            whole = kept == replicas and set(caught_up) == set(replicas)
+            return Sight("" if whole else f"{seen}, not all of {list(replicas)}", seen, {"replicas": kept})
+
+        return Injected(
+            proven=lambda: witness(look, PROOF_S),
+            undo=lambda: admin.reassign(before.place, replicas),
+            healed=lambda: witness(back, PROOF_S),
+        )

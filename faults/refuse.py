@@ -1,0 +1,45 @@
+"""Refused connections: what is connected is cut, and new connections are refused at once, as where nobody listens."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.evidence.doors import Doors
+from fencepost.evidence.links import OnLinks, answering
+from fencepost.evidence.witness import Injected
+from fencepost.interfaces import Injection, Target, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refuse(OnLinks):
+    """Cuts connections between members and brokers and refuses new ones, as when the address has no listener.
+
+    Witness: the kernel has none of the connections any more that were there, and refuses ours.
+    """
+
+    seen: ClassVar[str] = (
+        "clients see disconnects, and connection refused at each try; past the session time-out the coordinator "
+        "puts the member out"
+    )
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Close the links of the target.
+
+        Raises:
+            FaultError: there is no such link, or the proxy refused.
+        """
+        doors = Doors(world, self.links(world, target))
+
+        def undo() -> None:
+            doors.hang_up()
+            doors.open()
+
+        try:
+            doors.close()
+        except BaseException:
+            undo()
+            raise
+        return Injected(
+            proven=lambda: doors.proven(doors.refusing), undo=undo, healed=lambda: answering(world, doors.links)
+        )

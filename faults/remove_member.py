@@ -1,0 +1,61 @@
+"""A removal from the group by an administrator: the coordinator puts members out that are alive and well."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.clock import now_ns
+from fencepost.errors import FaultError
+from fencepost.evidence.witness import Injected
+from fencepost.interfaces import Evidence, Injection, Target, World
+
+
+@dataclass(frozen=True)
+class RemoveMember:
+    """Removes members from the group; they join again by themselves. Witness: the coordinator says that they are out.
+
+    There is nothing to heal. The coordinator answers once the removal is in its log; under the consumer protocol, a
+    member is soon back under the very id. (Kafka's tools remove static members by their names, and all members of a
+    group at once; both are requests to leave, by others than the member.)
+    """
+
+    needs: ClassVar[frozenset[str]] = frozenset({"admin"})
+    hits: ClassVar[frozenset[str]] = frozenset({"members"})
+    heals: ClassVar[bool] = False
+    seen: ClassVar[str] = (
+        "the coordinator deals the member's partitions to others at once; it hears UNKNOWN_MEMBER_ID at its next "
+        "heartbeat or commit, has lost its partitions, and joins again (with a classic protocol under another id)"
+    )
+
+    def awaits(self, world: World, target: Target) -> str:
+        """See ``Awaits``."""
+        group, ids = world.view().group, _ids(world, target)
+        out = [
+            m for m, member_id in ids.items() if not (member_id and world.cluster.admin.has_member(group, member_id))
+        ]
+        return f"member-{out[0]} is not in the group" if out else ""
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Have the coordinator remove them.
+
+        Raises:
+            FaultError: one of them is not in the group.
+            ClusterError: the coordinator refused.
+        """
+        if out := self.awaits(world, target):
+            raise FaultError(f"{out}: there is nobody to remove")
+        admin, group, ids = world.cluster.admin, world.view().group, _ids(world, target)
+        removed = {member: admin.remove_member(group, name) for member, name in ids.items()}
+        at_ns = now_ns()
+        left = [f"member-{m} as {name}" for m, name in ids.items() if removed[m] != name]
+        missing = f"the coordinator does not say that it removed {', '.join(left)}" if left else ""
+        what = f"removed from {group}: {', '.join(f'member-{m} ({name})' for m, name in ids.items())}"
+        data = {"member_ids": {f"member-{m}": name for m, name in ids.items()}}
+        return Injected(proven=lambda: Evidence(not missing, at_ns, missing or what, data))
+
+
+def _ids(world: World, target: Target) -> dict[int, str]:
+    """What the coordinator calls them, as they told last."""
+    told = {member.index: member.member_id for member in world.view().members}
+    return {member: told[member] for member in target.members}

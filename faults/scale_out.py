@@ -1,0 +1,58 @@
+"""A scale-out: members that had no process begin a life while the others work; many at once are a join storm."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost import codec
+from fencepost.clock import now_ns
+from fencepost.errors import ScenarioError
+from fencepost.evidence.processes import GONE, Life, pids
+from fencepost.evidence.witness import Injected, Sight, witness
+from fencepost.history import EventKind
+from fencepost.interfaces import Injection, Member, Target, World
+
+START_S = 30.0
+
+
+@dataclass(frozen=True)
+class ScaleOut:
+    """Starts idle members, which stay. Witness: a new process of each runs, and its client has subscribed.
+
+    Attributes:
+        joined_within_s: above 0, the witness also waits so long for each to be given its first assignment, as who stops
+            another member only then needs it.
+    """
+
+    joined_within_s: float = 0.0
+    needs: ClassVar[frozenset[str]] = frozenset({"signal"})
+    hits: ClassVar[frozenset[str]] = frozenset({"idle members"})
+    heals: ClassVar[bool] = False
+    seen: ClassVar[str] = "new members join and the group rebalances, once or once for each of them"
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        if self.joined_within_s < 0:
+            raise ScenarioError(f"joined_within_s is {self.joined_within_s:g}: use 0 (not waited for) or more seconds")
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Start all of them at once."""
+        members, since_ns = [world.members[m] for m in target.members], now_ns()
+        for member in members:
+            member.launch()
+        last = EventKind.ASSIGNED if self.joined_within_s else EventKind.STARTED
+        bound_s = START_S + self.joined_within_s
+        return Injected(proven=lambda: witness(lambda: _at_work(members, last, since_ns), bound_s))
+
+
+def _at_work(members: Sequence[Member], last: EventKind, since_ns: int) -> Sight:
+    """Whether each has told of this kind of event since then, and lives."""
+    lives = [Life.of(member) for member in members]
+    told = [next((e for e in m.told(last) if e["begin_ns"] >= since_ns and e["end_ns"]), None) for m in members]
+    ill = [f"{life.node.name} has no process" for life in lives if life.state() == GONE]
+    late = [f"{m.name} is not {last} yet" for m, event in zip(members, told, strict=True) if event is None]
+    data = {"pids": pids(lives), f"{last}_s": [round((e["end_ns"] - since_ns) / 1e9, 3) for e in told if e]}
+    missing = "; ".join([*ill, *late]) or ("" if members else "nothing was hit")
+    return Sight(missing, f"{last}: {', '.join(map(str, lives))}", data)

@@ -1,0 +1,45 @@
+"""Slicing: what is sent arrives in small pieces, so that a request or an answer is never there at once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.errors import ScenarioError
+from fencepost.evidence.links import OnStreams
+from fencepost.evidence.pace import KB_PER_S_MAX, Load, slowed
+from fencepost.interfaces import Injection, Target, World
+
+
+@dataclass(frozen=True, kw_only=True)
+class Slice(OnStreams):
+    """Cuts what is sent into pieces that come one after the other. Witness: a load of our own takes as long as that.
+
+    Attributes:
+        piece_bytes: of each piece.
+        pause_ms: after each piece.
+    """
+
+    piece_bytes: int = 100
+    pause_ms: int = 2
+    seen: ClassVar[str] = (
+        "requests and answers are there piece by piece; nothing is missing, and everything takes longer"
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if min(self.piece_bytes, self.pause_ms) < 1 or self.piece_bytes > self.pause_ms * KB_PER_S_MAX:
+            raise ScenarioError(
+                f"found piece_bytes={self.piece_bytes} and pause_ms={self.pause_ms}; use 1 or more of both, and "
+                f"up to {KB_PER_S_MAX:g} bytes for each ms of pause: nobody tells more from a busy machine"
+            )
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Slice what goes over the links of the target.
+
+        Raises:
+            FaultError: there is no such link, or the proxy refused.
+        """
+        load = Load.of_rate(self.piece_bytes / self.pause_ms, self.streams)
+        pieces = {"average_size": self.piece_bytes, "size_variation": 0, "delay": 1000 * self.pause_ms}
+        return slowed(world, self.links(world, target), self.streams, load, "slicer", pieces)

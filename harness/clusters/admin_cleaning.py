@@ -1,0 +1,100 @@
+"""What carries a prefix in a cluster, found and removed; and who the brokers of a cluster are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kafka import errors as kafka_errors
+
+from fencepost.clock import eventually
+from fencepost.clusters import admin_requests as requests
+from fencepost.clusters.admin_connections import Connections
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import ClusterError, WaitTimeout
+
+CONNECT_S = 5.0
+
+
+def discover(address: Endpoint, access: Mapping[str, str]) -> dict[int, Endpoint]:
+    """The brokers of a cluster by id, as the one at ``address`` tells them to its clients.
+
+    Raises:
+        ClusterError: nobody answers there, or not to us; says what was last wrong.
+    """
+    asked = Connections({-1: address}, access)
+    try:
+        found = eventually(
+            lambda: asked.ask_once(-1, requests.metadata()), CONNECT_S, f"a Kafka broker at {address} to answer"
+        )
+    except WaitTimeout as late:
+        why = f" ({asked.told[-1]})" if -1 in asked.told else ""
+        raise ClusterError(
+            f"no Kafka broker answered at {address} within {CONNECT_S:g} s{why}. Is the address that of a listener for "
+            "clients, and does it want SASL or TLS?"
+        ) from late
+    finally:
+        asked.close()
+    return {broker.node_id: Endpoint(_bracketed(broker.host), broker.port) for broker in found.brokers}
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
+
+
+class Cleaning:
+    """Removes topics and groups whose names begin with ``prefix``, and touches nothing else."""
+
+    def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str], prefix: str) -> None:
+        """``prefix`` is that of one run; an empty one would be everybody's."""
+        if not prefix:
+            raise ValueError("a prefix is needed")
+        self._brokers, self._prefix = Connections(brokers, access), prefix
+
+    def remove_all(self, within_s: float) -> list[str]:
+        """Remove everything, again and again until nothing is there; what is left after ``within_s``, and why.
+
+        A group goes only when its last member is gone: one that was killed is, once its session is over.
+        """
+        left: list[str] = []
+
+        def gone() -> bool:
+            left[:] = [*self._remove_topics(), *self._remove_groups()]
+            return not left
+
+        try:
+            eventually(gone, within_s, "everything to be removed", every_s=0.2, forgive=(WaitTimeout, ClusterError))
+        except WaitTimeout as late:
+            return left or [str(late)]
+        return []
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._brokers.close()
+
+    def _remove_topics(self) -> list[str]:
+        """Those that were there; they are gone when no broker names them any more."""
+        known = self._brokers.ask(requests.everything).topics
+        names = [topic.name for topic in known if topic.name and topic.name.startswith(self._prefix)]
+        if not names:
+            return []
+        answer = self._brokers.ask(lambda: requests.topic_deletion(names))
+        return [f"topic {result.name}{_why(result)}" for result in answer.responses]
+
+    def _remove_groups(self) -> list[str]:
+        """Those that were there; each is asked of the broker that lists it, which coordinates it."""
+        left = []
+        for broker in self._brokers.brokers:
+            listed = self._brokers.ask_once(broker, requests.groups())
+            if listed is None:
+                left.append(f"the groups of broker {broker}, which does not answer")
+                continue
+            for group in [g.group_id for g in listed.groups if g.group_id.startswith(self._prefix)]:
+                answer = self._brokers.ask_once(broker, requests.group_deletion(group))
+                why = _why(answer.results[0]) if answer else ""
+                left.append(f"group {group}{why}")
+        return left
+
+
+def _why(result: object) -> str:
+    code = getattr(result, "error_code", 0)
+    return f" ({kafka_errors.for_code(code).__name__})" if code else ""

@@ -1,0 +1,157 @@
+"""One connection per broker, on which every request has a time-out of its own: kafka-python's, tamed.
+
+A broker under test may be dead or frozen at any moment, and the library's own client sticks to whichever broker it
+has a connection with. Here, a request that a broker does not answer is asked of the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from kafka import errors as kafka_errors
+from kafka.net.inet import KafkaNetSocket
+from kafka.net.manager import KafkaConnectionManager
+from kafka.net.selector import NetworkSelector
+
+from fencepost.clock import eventually
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import ClusterError
+
+ANSWER_MS = 1500
+WITHIN_S = 15.0
+ANSWER_BYTES = 128 << 20  # no broker sends larger batches
+_ONLY = "bootstrap-0"  # what the library calls the first (here: the only) address of a connection manager
+# What librdkafka, which members use, calls the settings of access, and what this library does.
+ACCESS_NAMES = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+    "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
+}
+
+
+class _Socket(KafkaNetSocket):  # type: ignore[misc]
+    """A plain connection whose socket is closed when it cannot be made; the library's own is left to the collector."""
+
+    SCHEMES = ("closing",)
+
+    async def sock_connect(self, *arguments: Any, **options: Any) -> Any:
+        """Connect, or close."""
+        try:
+            return await super().sock_connect(*arguments, **options)
+        except BaseException:
+            arguments[1].close()
+            raise
+
+
+class Connections:
+    """A connection with each of some brokers, made when it is needed; may be used from several threads.
+
+    Attributes:
+        brokers: their ids; none once it is closed.
+        told: what was last wrong with the connection of a broker, or its answer.
+    """
+
+    def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str] | None = None) -> None:
+        """``access``: settings of ``ACCESS_NAMES``, of SASL and TLS."""
+        self._net = NetworkSelector()
+        self._net.start()
+        settings = {
+            "client_id": "fencepost-admin",
+            "proxy_url": "closing://",  # no proxy: how the library is told to use _Socket
+            "request_timeout_ms": ANSWER_MS,
+            "socket_connection_setup_timeout_ms": ANSWER_MS,
+            "socket_connection_setup_timeout_max_ms": ANSWER_MS,
+            "receive_message_max_bytes": ANSWER_BYTES,
+            "reconnect_backoff_ms": 20,
+            "reconnect_backoff_max_ms": 100,
+            **_in_its_words(access or {}),
+        }
+        self._managers = {
+            broker: KafkaConnectionManager(self._net, bootstrap_servers=str(endpoint), **settings)
+            for broker, endpoint in brokers.items()
+        }
+        self._order = list(self._managers)
+        self.told: dict[int, str] = {}
+
+    @property
+    def brokers(self) -> tuple[int, ...]:
+        """See the class."""
+        return tuple(self._managers)
+
+    def close(self) -> None:
+        """Close all connections. May be called twice."""
+        managers, self._managers = self._managers, {}
+        for manager in managers.values():
+            self._net.run(manager.close)
+        if managers:
+            self._net.close()
+
+    def ask(self, request: Callable[[], Any]) -> Any:
+        """The answer of any broker; the one that answered last is asked first.
+
+        Raises:
+            ClusterError: it is closed.
+            WaitTimeout: nobody answered within 15 s.
+        """
+        if not self._managers:
+            raise ClusterError("the cluster was stopped: nobody can be asked any more")
+
+        def answer() -> Any:
+            for broker in list(self._order):
+                found = self.ask_once(broker, request())
+                if found is not None:
+                    self._order.sort(key=lambda other: other != broker)
+                    return found
+            return None
+
+        return eventually(answer, WITHIN_S, "any broker to answer an administrator")
+
+    def ask_once(self, broker: int, request: Any) -> Any | None:
+        """The answer of one broker; None when it gives none in time."""
+        manager = self._managers.get(broker)
+        if manager is None:
+            return None
+        try:
+            return self._net.run(manager.send, request, _ONLY, ANSWER_MS)
+        except kafka_errors.KafkaError as error:
+            self.told[broker] = str(error)
+            return None
+
+
+def _in_its_words(access: Mapping[str, str]) -> dict[str, Any]:
+    """Settings of access as this library calls them."""
+    found: dict[str, Any] = {ACCESS_NAMES[name]: value for name, value in access.items()}
+    if "ssl_check_hostname" in found:
+        found["ssl_check_hostname"] = found["ssl_check_hostname"] == "https"
+    return found
+
+
+def refuse(result: Any, what: str) -> None:
+    """Raise a ClusterError when a part of an answer says that ``what`` was refused."""
+    error = kafka_errors.for_code(result.error_code)
+    if error is not kafka_errors.NoError:
+        told = getattr(result, "error_message", None)
+        raise ClusterError(f"{what} was refused: {error.__name__}{f' ({told})' if told else ''}")
+
+
+def needless(result: Any) -> bool:
+    """Whether an election was refused because the leader is the wanted one already."""
+    return kafka_errors.for_code(result.error_code) is kafka_errors.ElectionNotNeededError
+
+
+def passing(result: Any) -> bool:
+    """Whether a part of an answer was refused for a reason that goes away by itself, like a leader that has moved."""
+    return bool(getattr(kafka_errors.for_code(result.error_code), "retriable", False))
+
+
+def late(result: Any) -> bool:
+    """Whether a part of an answer says that the leader did it, and not all followers in time."""
+    return kafka_errors.for_code(result.error_code) is kafka_errors.RequestTimedOutError

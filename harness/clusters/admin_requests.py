@@ -1,0 +1,155 @@
+"""What an administrator asks of brokers, as kafka-python's requests."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from kafka.protocol.admin import (
+    AlterPartitionReassignmentsRequest,
+    CreatePartitionsRequest,
+    CreateTopicsRequest,
+    DeleteGroupsRequest,
+    DeleteRecordsRequest,
+    DeleteTopicsRequest,
+    DescribeConfigsRequest,
+    DescribeGroupsRequest,
+    ElectLeadersRequest,
+    ListGroupsRequest,
+)
+from kafka.protocol.consumer import FetchRequest, LeaveGroupRequest, ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
+
+from fencepost.clusters.admin_connections import ANSWER_MS
+from fencepost.model import TopicPartition
+from fencepost.scenario import Topic
+
+PREFERRED, LATEST, EARLIEST, GROUP, BROKER = 0, -1, -2, 0, 4
+FETCH_BYTES = 1 << 20  # a single larger batch comes all the same
+
+
+def metadata(*topics: str) -> Any:
+    """What there is to know of some topics."""
+    wanted = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+
+
+def offset_fetch(group: str) -> Any:
+    """The committed offsets of a group."""
+    wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)]
+    return OffsetFetchRequest(groups=wanted, require_stable=False, min_version=8, max_version=9)
+
+
+def of_member(group: str, member_id: str) -> Any:
+    """No offsets, asked for by a member: of a group of the consumer protocol only who is one is not refused."""
+    ask = OffsetFetchRequest.OffsetFetchRequestGroup
+    wanted = [ask(group_id=group, member_id=member_id, member_epoch=0, topics=[])]
+    return OffsetFetchRequest(groups=wanted, require_stable=False, min_version=9, max_version=9)
+
+
+def classic_group(group: str) -> Any:
+    """The members of a group of the classic protocol."""
+    return DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+
+
+def removal(group: str, member_id: str) -> Any:
+    """The end of a membership, as when the member leaves by itself."""
+    who = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None, reason="removed by fencepost")
+    return LeaveGroupRequest(group_id=group, members=[who], min_version=3)
+
+
+def growth(topic: str, count: int) -> Any:
+    """More partitions of a topic."""
+    wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    return CreatePartitionsRequest(topics=[wanted], timeout_ms=ANSWER_MS, validate_only=False)
+
+
+def deletion(topic: str, before: Mapping[int, int]) -> Any:
+    """The end of the first records of some partitions."""
+    wanted = DeleteRecordsRequest.DeleteRecordsTopic
+    partitions = [wanted.DeleteRecordsPartition(partition_index=p, offset=offset) for p, offset in before.items()]
+    return DeleteRecordsRequest(topics=[wanted(name=topic, partitions=partitions)], timeout_ms=ANSWER_MS // 2)
+
+
+def reassignment(tp: TopicPartition, replicas: list[int]) -> Any:
+    """Other replicas of a partition, or another order of them."""
+    topic = AlterPartitionReassignmentsRequest.ReassignableTopic
+    partition = topic.ReassignablePartition(partition_index=tp.partition, replicas=replicas)
+    wanted = [topic(name=tp.topic, partitions=[partition])]
+    return AlterPartitionReassignmentsRequest(timeout_ms=ANSWER_MS, topics=wanted)
+
+
+def election(tp: TopicPartition) -> Any:
+    """The election of a partition's preferred leader."""
+    return ElectLeadersRequest(
+        election_type=PREFERRED, topic_partitions=[(tp.topic, [tp.partition])], timeout_ms=ANSWER_MS, min_version=1
+    )
+
+
+def creation(topics: Iterable[Topic]) -> Any:
+    """The making of topics."""
+    new = CreateTopicsRequest.CreatableTopic
+    wanted = [
+        new(
+            name=topic.name,
+            num_partitions=topic.partitions,
+            replication_factor=topic.replication_factor,
+            assignments=[],
+            configs=[new.CreatableTopicConfig(name=name, value=str(value)) for name, value in topic.config.items()],
+        )
+        for topic in topics
+    ]
+    return CreateTopicsRequest(topics=wanted, timeout_ms=ANSWER_MS)
+
+
+def list_offsets(topic: str, partitions: Iterable[int], which: int) -> Any:
+    """Where some partitions begin (EARLIEST) or end (LATEST)."""
+    wanted = ListOffsetsRequest.ListOffsetsTopic
+    asked = [wanted.ListOffsetsPartition(partition_index=partition, timestamp=which) for partition in partitions]
+    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[wanted(name=topic, partitions=asked)])
+
+
+def coordinator(group: str) -> Any:
+    """Which broker coordinates a group."""
+    return FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[group], min_version=4)
+
+
+def everything() -> Any:
+    """All brokers and topics that one may see."""
+    return MetadataRequest(topics=None, allow_auto_topic_creation=False)
+
+
+def groups() -> Any:
+    """The groups that a broker coordinates."""
+    return ListGroupsRequest(states_filter=[], types_filter=[])
+
+
+def topic_deletion(names: Iterable[str]) -> Any:
+    """The end of topics."""
+    return DeleteTopicsRequest(topic_names=list(names), timeout_ms=ANSWER_MS, max_version=5)
+
+
+def group_deletion(group: str) -> Any:
+    """The end of a group."""
+    return DeleteGroupsRequest(groups_names=[group])
+
+
+def fetch(tp: TopicPartition, offset: int) -> Any:
+    """The batches of a partition from an offset on, at once. (Later versions name topics by id.)"""
+    topic = FetchRequest.FetchTopic
+    partition = topic.FetchPartition(partition=tp.partition, fetch_offset=offset, partition_max_bytes=FETCH_BYTES)
+    return FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=FETCH_BYTES,
+        isolation_level=0,
+        topics=[topic(topic=tp.topic, partitions=[partition])],
+        max_version=12,
+    )
+
+
+def settings(broker: int, names: Iterable[str]) -> Any:
+    """Some settings of a broker, which it answers itself."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    wanted = resource(resource_type=BROKER, resource_name=str(broker), configuration_keys=list(names))
+    return DescribeConfigsRequest(resources=[wanted], include_synonyms=False, include_documentation=False)

@@ -1,0 +1,171 @@
+"""The back-end ``attach``: a cluster that others run. Nothing of it is started, stopped or configured here."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fencepost.clock import eventually
+from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
+from fencepost.clusters.admin_cleaning import discover
+from fencepost.clusters.attachment import Attachment, loopback, moves
+from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters.cleaner import CLEAN_S, Cleaner, Task
+from fencepost.clusters.foreign import ForeignEvidence
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import ClusterError, FaultError, PlanError
+from fencepost.evidence.wire import group_partition
+from fencepost.interfaces import ClusterSpec
+from fencepost.network_interfaces import Links, Packets
+from fencepost.plan import Plan
+from fencepost.process_interfaces import Interpreter
+from fencepost.processes import Owner
+from fencepost.scenario import Scenario
+
+COORDINATOR_S = 30.0
+# With the consumer protocol brokers decide these, and the judge goes by what the scenario says.
+TIMES = {
+    "group.consumer.session.timeout.ms": "session.timeout.ms",
+    "group.consumer.heartbeat.interval.ms": "heartbeat.interval.ms",
+}
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class ForeignBroker:
+    """A broker that others run. Satisfies ``Node``, and no fault gets as far as to touch it."""
+
+    name: str
+    pid: None = None
+
+    def start(self) -> None:
+        """Refused."""
+        raise FaultError(f"{self.name} belongs to a cluster of others: nothing here can start it")
+
+    def signal(self, signal: int) -> None:
+        """Refused."""
+        raise FaultError(f"{self.name} belongs to a cluster of others: nothing here can signal it")
+
+    def wait_ended(self, within_s: float) -> int:
+        """Refused."""
+        raise FaultError(f"{self.name} belongs to a cluster of others: nothing here can see it end")
+
+
+class AttachedCluster:
+    """A cluster of others that a run uses. Satisfies ``Cluster``; made by ``start``."""
+
+    def __init__(
+        self,
+        brokers: Mapping[int, Endpoint],
+        access: Mapping[str, str],
+        admin: ObserverAdmin,
+        evidence: ForeignEvidence,
+        progress: Progress,
+    ) -> None:
+        self._access = access
+        self._endpoints, self._admin, self._evidence, self._progress = brokers, admin, evidence, progress
+        self._brokers = {broker: ForeignBroker(f"broker-{broker}") for broker in brokers}
+        self.cleaner: Cleaner | None = None
+
+    @property
+    def brokers(self) -> Mapping[int, ForeignBroker]:
+        """Broker handles by broker id."""
+        return self._brokers
+
+    @property
+    def links(self) -> Links:
+        """There are none, and no fault that needs them gets so far."""
+        raise FaultError("members of an attached cluster have no proxies before them")
+
+    @property
+    def packets(self) -> Packets:
+        """No fault that needs them gets so far."""
+        raise FaultError("packets between members and an attached cluster are not touched")
+
+    @property
+    def admin(self) -> ObserverAdmin:
+        """The administrator's view."""
+        return self._admin
+
+    @property
+    def evidence(self) -> ForeignEvidence:
+        """What the brokers recorded, as far as a client may read it."""
+        return self._evidence
+
+    @property
+    def access(self) -> Mapping[str, str]:
+        """As the attachment has it."""
+        return self._access
+
+    @property
+    def interpreter(self) -> Interpreter:
+        """Members run on this machine."""
+        return Interpreter()
+
+    def sockets(self) -> str:
+        """No fault that needs them gets so far."""
+        raise FaultError("members of an attached cluster have no proxies before them")
+
+    def bootstrap(self, slot: int | None = None) -> str:
+        """``bootstrap.servers`` for everybody."""
+        return ",".join(map(str, self._endpoints.values()))
+
+    def stop(self) -> None:
+        """Have everything removed that the run made, and wait for it; what is left is told. May be called twice."""
+        self._admin.close()
+        if self.cleaner is not None:
+            cleaner, self.cleaner = self.cleaner, None
+            self._progress("removing the run's topics and its group")
+            for sentence in cleaner.finish(CLEAN_S + 30):
+                _LOG.warning("left in the cluster: %s", sentence)
+
+
+def start(
+    attachment: Attachment, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress = quiet
+) -> AttachedCluster:
+    """Find the brokers, make sure that what the run makes will be removed, and return; nothing is made yet.
+
+    Args:
+        scenario, plan: what will be performed.
+
+    Raises:
+        PlanError: the brokers are elsewhere than the address, and nobody allowed that.
+        ClusterError: nobody answers, or the brokers decide the group's times, and otherwise than the scenario says.
+        WaitTimeout: groups get no coordinator.
+    """
+    group = attachment.prefix + scenario.group_name(plan.seed)
+    progress(f"attaching to the cluster of {attachment.address}")
+    brokers = discover(attachment.address, attachment.access)
+    far = [str(endpoint) for endpoint in brokers.values() if not loopback(endpoint)]
+    if far and not attachment.permitted:
+        why = f"{attachment.address} is an address of this machine, but brokers behind it are {', '.join(far)}"
+        raise PlanError(attachment.refusal(why, scenario, plan))
+    admin = ObserverAdmin(brokers, attachment.access)
+    try:
+        if scenario.group.protocol == "consumer":
+            _agree(admin, next(iter(brokers)), scenario.cluster_spec())
+        # Who asks makes a cluster that never had a group make __consumer_offsets.
+        eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
+        replicas = admin.replicas(OFFSETS_TOPIC)
+        partition = group_partition(group, len(replicas) or 1)
+        evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
+        evidence.begin(progress)
+        cluster = AttachedCluster(brokers, attachment.access, admin, evidence, progress)
+        kept = {partition: replicas[partition]} if replicas and moves(plan) else {}
+        cluster.cleaner = Cleaner(Task(brokers, attachment.access, attachment.prefix, kept))
+    except BaseException:
+        admin.close()
+        raise
+    return cluster
+
+
+def _agree(admin: ObserverAdmin, broker: int, spec: ClusterSpec) -> None:
+    """Raise a ClusterError where brokers decide the group's times otherwise than the scenario says."""
+    decided = admin.settings(broker, TIMES)
+    for name, ours in TIMES.items():
+        if decided.get(name) != str(spec.broker_config[name]):
+            raise ClusterError(
+                f"with the consumer protocol the brokers decide {ours}: theirs is {decided.get(name, 'not told')}, "
+                f"and the group's config says {spec.broker_config[name]}. Give it their value"
+            )

@@ -1,0 +1,168 @@
+"""A cluster that is already there, as it is named on the command line, and what a run would do to it."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+import secrets
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import ClassVar
+
+from fencepost.clusters.cache import Progress
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import PlanError, ScenarioError
+from fencepost.interfaces import Cluster
+from fencepost.plan import Abilities, Plan, always
+from fencepost.processes import Owner
+from fencepost.scenario import Scenario
+
+SCHEME = "attach:"
+_ADDRESS = re.compile(r"attach:(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{1,5})")
+# The settings of librdkafka that members, producers, the audit and the administrator all understand.
+ACCESS = (
+    "security.protocol",
+    "sasl.mechanism",
+    "sasl.mechanisms",
+    "sasl.username",
+    "sasl.password",
+    "ssl.ca.location",
+    "ssl.certificate.location",
+    "ssl.key.location",
+    "ssl.key.password",
+    "ssl.endpoint.identification.algorithm",
+)
+
+
+def _own_prefix() -> str:
+    return f"fencepost-{secrets.token_hex(4)}-"
+
+
+@dataclass(frozen=True)
+class Attachment:
+    """A cluster of others, and how a run may use it. Satisfies ``Backend``.
+
+    Attributes:
+        address: a broker's listener for clients.
+        access: its settings of SASL and TLS (``ACCESS``); never shown, never written into a run folder.
+        permitted: whether somebody said ``--yes``.
+        prefix: begins the names of all topics and groups of one run, and of nothing else; another run needs ``anew``.
+    """
+
+    address: Endpoint
+    access: Mapping[str, str] = field(default_factory=dict, repr=False)
+    permitted: bool = False
+    prefix: str = field(default_factory=_own_prefix)
+    abilities: ClassVar[Abilities] = always("signal", "admin", "deletion", "coordinator")
+    parts: ClassVar[Collection[str]] = ()
+
+    @classmethod
+    def of(cls, cluster: str, config: Path | None = None, permitted: bool = False) -> Attachment:
+        """What ``attach:HOST:PORT`` and a properties file say.
+
+        Raises:
+            ScenarioError: the address is none, or the file cannot be read or has a setting that is none of ``ACCESS``.
+        """
+        found = _ADDRESS.fullmatch(cluster)
+        if found is None or not 0 < int(found["port"]) < 65536:
+            raise ScenarioError(f"{cluster!r} names no cluster: write attach:HOST:PORT, with one broker's address")
+        return cls(
+            Endpoint(found["host"], int(found["port"])), {} if config is None else read_access(config), permitted
+        )
+
+    def __str__(self) -> str:
+        return f"{SCHEME}{self.address}"
+
+    def anew(self) -> Attachment:
+        """The same for another run, which has names of its own."""
+        return replace(self, prefix=_own_prefix())
+
+    def start(self, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress) -> Cluster:
+        """See ``attach.start``."""
+        from fencepost.clusters import attach
+
+        return attach.start(self, scenario, plan, owner, progress)
+
+    def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
+        """What a run does to the cluster, a sentence each."""
+        topics = ", ".join(
+            f"{self.prefix}{t.name} ({t.partitions} partitions, {t.replication_factor} replicas)"
+            for t in scenario.topics
+        )
+        group, load = self.prefix + scenario.group_name(plan.seed), scenario.workload.producer_config()
+        rate = load.get("rate_hz") or 0
+        lines = [
+            f"make the topics {topics}",
+            f"write to them {f'{rate:g} records a second' if rate else 'as fast as it goes'}",
+            f"consume them as the group {group} with {scenario.group.members} members",
+        ]
+        if moves(plan):
+            lines.append(
+                "move the leader of the partition of __consumer_offsets that keeps this group, and with it all other "
+                "groups that it keeps, to another replica, and bring its replicas back into their order in the end"
+            )
+        return [
+            *lines,
+            "read what is written meanwhile to the partition of __consumer_offsets that keeps this group",
+            "remove topics and group",
+        ]
+
+    def permit(self, scenario: Scenario, plan: Plan) -> None:
+        """Refuse a run that nobody allowed, or that wants what only the owner of the cluster can do.
+
+        Raises:
+            PlanError: says what would be done, and how to allow it; or what is to be left out.
+        """
+        if scenario.broker_config:
+            names = ", ".join(sorted(scenario.broker_config))
+            raise PlanError(f"the brokers of {self} are configured by others: leave broker_config out ({names})")
+        if not self.permitted and not loopback(self.address):
+            raise PlanError(
+                self.refusal(f"{self.address.host} is no address of this machine's own loopback", scenario, plan)
+            )
+
+    def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
+        """The sentence that says what would be done if somebody allowed it."""
+        would = "; ".join(self.intent(scenario, plan))
+        return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
+
+
+def moves(plan: Plan) -> bool:
+    """Whether the coordinator is moved, and with it those of others."""
+    return any("coordinator" in step.fault.needs for step in plan.steps)
+
+
+def loopback(endpoint: Endpoint) -> bool:
+    """Whether an address is certainly one of this machine alone. Names other than localhost are not looked up."""
+    host = endpoint.host.strip("[]")
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"
+
+
+def read_access(path: Path) -> dict[str, str]:
+    """The settings in a properties file: ``name=value`` lines, as librdkafka calls them; ``#`` begins a comment.
+
+    Raises:
+        ScenarioError: names the line or the setting that is wrong, never a value.
+    """
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+    except (OSError, UnicodeDecodeError) as error:
+        why = getattr(error, "strerror", None) or "it is no text"
+        raise ScenarioError(f"the cluster's settings in {path} cannot be read: {why}") from error
+    found: dict[str, str] = {}
+    for number, line in enumerate(map(str.strip, lines), 1):
+        if not line or line.startswith("#"):
+            continue
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if not equals:
+            raise ScenarioError(f"line {number} of {path} is no name=value")
+        if name not in ACCESS:
+            raise ScenarioError(
+                f"{path} sets {name[:80]!r}, which is no setting of access; there are {', '.join(ACCESS)}"
+            )
+        found[name] = value
+    return found

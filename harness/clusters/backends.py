@@ -1,0 +1,116 @@
+"""The back-ends: each is one value that says what it can do, what it permits, and how it starts a cluster for a run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from fencepost.clusters.attachment import SCHEME, Attachment
+from fencepost.clusters.cache import Progress
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import Cluster, ClusterSpec
+from fencepost.plan import Abilities, Plan
+from fencepost.processes import Owner
+from fencepost.scenario import Scenario
+
+START = Callable[[ClusterSpec, Owner, Progress], Cluster]
+
+
+class Backend(Protocol):
+    """Where runs get their cluster from; its text is its name on the command line."""
+
+    @property
+    def abilities(self) -> Abilities:
+        """What faults may need of it."""
+
+    @property
+    def parts(self) -> Collection[str]:
+        """What it needs on this machine beside what every run needs, as ``doctor`` names it."""
+
+    @property
+    def prefix(self) -> str:
+        """Begins the names of all topics and groups of a run; empty where the cluster is the run's own."""
+
+    def permit(self, scenario: Scenario, plan: Plan) -> None:
+        """Raise a PlanError when nobody allowed the run, or it wants what only the cluster's owner can do."""
+
+    def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
+        """What a run does to a cluster of others, a sentence each."""
+
+    def anew(self) -> Backend:
+        """The same for another run, which has names of its own."""
+
+    def start(self, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress) -> Cluster:
+        """A running cluster, on which nothing was made yet."""
+
+
+@dataclass(frozen=True)
+class Own:
+    """A back-end that gives each run a cluster of its own, to which it may do everything. Satisfies ``Backend``.
+
+    Attributes:
+        provide: starts one; see ``local.start``.
+    """
+
+    name: str
+    abilities: Abilities
+    parts: Collection[str]
+    provide: START
+    prefix: str = ""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def permit(self, scenario: Scenario, plan: Plan) -> None:
+        """Nobody need allow anything."""
+
+    def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
+        """Nothing of others is touched."""
+        return []
+
+    def anew(self) -> Own:
+        """A cluster is new, whatever it is called."""
+        return self
+
+    def start(self, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress) -> Cluster:
+        """As the scenario asks for it."""
+        return self.provide(scenario.cluster_spec(), owner, progress)
+
+
+def local() -> Own:
+    """Clusters of processes of this machine."""
+    from fencepost.clusters import local
+
+    return Own("local", local.ABILITIES, local.PARTS, local.start)
+
+
+def docker() -> Own:
+    """Clusters of containers on a Docker engine of this machine."""
+    from fencepost.clusters import docker_host
+
+    return Own("docker", docker_host.ABILITIES, docker_host.PARTS, docker_host.start)
+
+
+BACKENDS = {"auto": local, "local": local, "docker": docker}
+
+
+def own(backend: Backend) -> Own:
+    """The same, or the quickest that has clusters of its own."""
+    return backend if isinstance(backend, Own) else local()
+
+
+def backend(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
+    """A back-end by its name; ``config`` and ``permitted`` are for a cluster of others alone.
+
+    Raises:
+        ScenarioError: there is none of this name; see ``Attachment.of``; or it takes no such options.
+    """
+    if name.startswith(SCHEME):
+        return Attachment.of(name, config, permitted)
+    if name not in BACKENDS:
+        raise ScenarioError(f"there is no back-end {name!r}; there is {', '.join([*BACKENDS, f'{SCHEME}HOST:PORT'])}")
+    if config is not None or permitted:
+        raise ScenarioError(f"--cluster-config and --yes belong to {SCHEME}HOST:PORT, not to {name}")
+    return BACKENDS[name]()

@@ -1,0 +1,123 @@
+"""The back-end ``docker``: everything runs in containers, on two networks of the cluster's own.
+
+Controller and brokers are in one network, members in the other, and Toxiproxy in both: a member finds its proxies and
+nothing behind them. The harness reaches all of them at their addresses, which are fixed: no port is published. Images:
+``docker_images``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import fencepost_member
+from fencepost.clusters import docker, nodes
+from fencepost.clusters.addresses import PROXY, Addresses
+from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters.docker_images import HOME, Images, images
+from fencepost.clusters.docker_processes import ContainerProcess, Containers, Place
+from fencepost.clusters.jvm import Jvm
+from fencepost.clusters.own import OwnCluster
+from fencepost.errors import ClusterError, FaultError
+from fencepost.evidence import sockets
+from fencepost.interfaces import ClusterSpec
+from fencepost.network.proxies import Proxies
+from fencepost.network_interfaces import Packets
+from fencepost.plan import always
+from fencepost.process_interfaces import Interpreter, Spawn
+from fencepost.processes import Owner
+
+PARTS = ("Docker",)
+ABILITIES = always("signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas")
+KAFKA, MEMBERS = "10.177", "10.178"  # what the addresses of the two networks begin with
+NUMBERS = 250
+GATEWAY = 252  # the last part of this machine's own address in both
+
+
+class Engine:
+    """Starts processes in containers. Satisfies ``Host``."""
+
+    def __init__(self, owner: Owner, containers: Containers, made: Images, number: int) -> None:
+        self._owner, self._containers, self._images = owner, containers, made
+        self.addresses = Addresses(number, prefix=KAFKA, proxies=f"{MEMBERS}.{number}.{PROXY}")
+        self.jvm = Jvm(Path("java"), (Path("/opt/kafka/libs/*"),), HOME / "kafka.jsa")
+        self.toxiproxy, self.checkpoint = Path("toxiproxy-server"), made.checkpoint
+        self.interpreter = Interpreter("python3", (HOME / "packages",), self._spawn_member)
+        self._proxy: ContainerProcess | None = None
+
+    def spawn(self, name: str) -> Spawn:
+        """All of them see the owner's directory; a tool has no network."""
+        all_ours = (self._owner.directory,)
+        if name == "toxiproxy":
+            ends = {"kafka": self.addresses.proxy_api.host, "members": self.addresses.proxies}
+            return partial(self._spawn_proxy, Place(self._images.toxiproxy, ends, writes=all_ours))
+        number = name.rpartition("-")[2]
+        at = {
+            "tool": {},
+            "controller": {"kafka": self.addresses.controller.host},
+            f"broker-{number}": {"kafka": self.addresses.internal(int(number)).host} if number.isdecimal() else {},
+        }
+        settings = Path(str(resources.files("fencepost.clusters").joinpath("log4j2.yaml")))
+        return partial(self._containers.spawn, Place(self._images.kafka, at[name], (settings,), all_ours))
+
+    def packets(self, links: Proxies) -> Packets:
+        """No fault that needs them gets so far."""
+        raise FaultError("packets of containers are not touched")
+
+    def sockets(self) -> str:
+        """Those of Toxiproxy's container."""
+        if self._proxy is None:
+            raise ClusterError("Toxiproxy was not started")
+        return self._containers.run(self._proxy, sockets.COMMAND)
+
+    def close(self) -> None:
+        """Remove all containers and the networks."""
+        self._containers.close()
+
+    def _spawn_proxy(self, place: Place, argv: Sequence[str | Path], **options: Any) -> ContainerProcess:
+        self._proxy = self._containers.spawn(place, argv, **options)
+        return self._proxy
+
+    def _spawn_member(
+        self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path
+    ) -> ContainerProcess:
+        code = Path(fencepost_member.__file__).parent
+        place = Place(self._images.member, {"members": ""}, (self._owner.directory, code), (history,))
+        return self._containers.spawn(place, argv, log=log, env=env)
+
+
+def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnCluster:
+    """Start a cluster and return once it serves; images are built where they are not there.
+
+    Raises:
+        ScenarioError: the spec cannot be started.
+        ProvisionError: no engine answers, or an image could not be built.
+        ClusterError, WaitTimeout: a container did not start or serve; nothing is left of it.
+    """
+    nodes.check(spec)
+    made = images(progress)
+    containers = Containers(owner, docker.open_client())
+    try:
+        number = _networks(containers)
+        progress(f"starting {spec.brokers} brokers in containers on {KAFKA}.{number}.x")
+        cluster = OwnCluster(spec, owner, Engine(owner, containers, made, number))
+    except BaseException:
+        containers.close()
+        raise
+    cluster.start()
+    return cluster
+
+
+def _networks(containers: Containers) -> int:
+    """Make both, of the first number that no other cluster has."""
+    for number in range(1, NUMBERS + 1):
+        if all(
+            containers.network(name, f"{prefix}.{number}.0/24", f"{prefix}.{number}.{GATEWAY}")
+            for name, prefix in (("kafka", KAFKA), ("members", MEMBERS))
+        ):
+            return number
+        containers.drop_networks()
+    raise ClusterError(f"no network {KAFKA}.1.0/24 to {KAFKA}.{NUMBERS}.0/24 is free: are old clusters still running?")

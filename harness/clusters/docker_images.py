@@ -1,0 +1,146 @@
+"""The images of the Docker back-end: built from ``docker/images/`` when the engine has none of just these ingredients.
+
+Their bases are public ones. Where no registry can be reached, ``FENCEPOST_DOCKER_BASE`` names an image with Java >= 17,
+Python >= 3.8 and ``ss`` instead: Kafka's jars and the client library are then this machine's own, and its Python must
+be of this one's version.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import importlib.util
+import io
+import os
+import tarfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+from fencepost.clusters import cache, docker, nodes, provision, toxiproxy
+from fencepost.clusters.addresses import Addresses
+from fencepost.clusters.cache import Progress
+from fencepost.clusters.jvm import FLAGS
+from fencepost.clusters.template import standalone
+from fencepost.errors import ProvisionError
+from fencepost.interfaces import ClusterSpec
+
+CHECKPOINT = "bootstrap.checkpoint"
+BASE = "FENCEPOST_DOCKER_BASE"
+REMEDY = f"Where no registry can be reached, {BASE} names a local image to build from"
+BUILD_S = 900.0
+HOME = Path("/opt/fencepost")  # in every image
+Content = Path | str
+
+
+@dataclass(frozen=True)
+class Images:
+    """Names of images, and a file taken out of Kafka's: what a formatted log directory holds."""
+
+    kafka: str
+    toxiproxy: str
+    member: str
+    checkpoint: Path
+
+
+def images(progress: Progress) -> Images:
+    """All of them, built where they are not there.
+
+    Raises:
+        ProvisionError: no engine, or an image could not be built; shows what the engine said.
+    """
+    base = os.environ.get(BASE, "")
+    files = resources.files("fencepost.images")
+    jars = provision.kafka(progress) if base else []
+    spec = ClusterSpec(brokers=1, slots=1)
+    settings = standalone(spec, Addresses(0, prefix="127.77"), HOME / "data")
+    of_kafka: dict[str, Content] = {
+        **{f"libs/{jar.name}": jar for jar in jars},
+        "template.sh": files.joinpath("template.sh").read_text(),
+        "standalone.properties": nodes.render(settings),
+        "log4j2.yaml": resources.files("fencepost.clusters").joinpath("log4j2.yaml").read_text(),
+    }
+    client = f"confluent-kafka=={importlib.metadata.version('confluent-kafka')}"
+    kafka = _built("kafka", of_kafka, {"FLAGS": " ".join(FLAGS)}, base, progress)
+    return Images(
+        kafka,
+        _built("toxiproxy", {toxiproxy.SERVER: toxiproxy.server(progress)}, {}, base, progress),
+        _built("member", client_library() if base else {}, {"CLIENT": client}, base, progress),
+        cache.install(f"image-{kafka.rpartition(':')[2]}", lambda into: _checkpoint(kafka, into)) / CHECKPOINT,
+    )
+
+
+def _checkpoint(image: str, into: Path) -> None:
+    docker.take(image, [str(HOME / CHECKPOINT)], into / CHECKPOINT, docker.ANSWER_S * 10)
+
+
+def client_library() -> dict[str, Content]:
+    """This Python's client library, as files of a build's context."""
+    spec = importlib.util.find_spec("confluent_kafka")
+    if spec is None or spec.origin is None:
+        raise ProvisionError("confluent-kafka is not installed, so no image of members can be made: install it")
+    site = Path(spec.origin).parent.parent
+    files = [file for folder in site.glob("confluent_kafka*") for file in folder.rglob("*")]
+    files += site.glob("typing_extensions.py")
+    return {
+        f"packages/{file.relative_to(site)}": file
+        for file in files
+        if file.is_file() and "__pycache__" not in file.parts
+    }
+
+
+def _built(
+    name: str, content: Mapping[str, Content], arguments: Mapping[str, str], base: str, progress: Progress
+) -> str:
+    from docker.errors import BuildError
+
+    recipe = resources.files("fencepost.images").joinpath(f"{name}.Dockerfile").read_text()
+    given = {**arguments, **({"BASE": base} if base else {})}
+    with docker.client(BUILD_S) as client:
+        tag = f"fencepost-{name}:{_digest(recipe, content, {**given, 'id': _id(client, base)})}"
+        if not client.images.list(name=tag):
+            progress(f"building the image {tag} (once)")
+            context = _context({"Dockerfile": recipe, **content})
+            try:
+                client.images.build(
+                    fileobj=context, custom_context=True, tag=tag, buildargs=given, rm=True, forcerm=True
+                )
+            except BuildError as error:
+                said = "".join(line.get("stream", "") for line in error.build_log)
+                raise ProvisionError(
+                    f"the image {tag} could not be built: {error}. {said[-1000:]}\n{REMEDY}"
+                ) from error
+    return tag
+
+
+def _id(client: Any, base: str) -> str:
+    found = client.images.list(name=base) if base else []
+    return found[0].id if found else ""
+
+
+def _digest(recipe: str, content: Mapping[str, Content], arguments: Mapping[str, str]) -> str:
+    parts = [recipe, *(f"{name}={value}" for name, value in sorted(arguments.items()))]
+    for name, what in sorted(content.items()):
+        parts.append(f"{name} {what if isinstance(what, str) else (what.stat().st_size, what.stat().st_mtime_ns)}")
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:12]
+
+
+def _context(content: Mapping[str, Content]) -> io.BytesIO:
+    """A build's context as the engine takes it, with the folders that a recipe copies though they may be empty."""
+    archive = io.BytesIO()
+    with tarfile.open(fileobj=archive, mode="w") as tar:
+        for folder in ("libs", "packages"):
+            entry = tarfile.TarInfo(folder)
+            entry.type, entry.mode = tarfile.DIRTYPE, 0o755
+            tar.addfile(entry)
+        for name, what in content.items():
+            if isinstance(what, Path):
+                tar.add(what, name)
+                continue
+            entry = tarfile.TarInfo(name)
+            entry.size, entry.mode = len(what.encode()), 0o644
+            tar.addfile(entry, io.BytesIO(what.encode()))
+    archive.seek(0)
+    return archive

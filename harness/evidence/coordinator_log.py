@@ -1,0 +1,85 @@
+"""The group as the text logs of its brokers tell it, line by line while they are written.
+
+The lines are those of Kafka's ``GroupMetadataManager`` and ``CoordinatorRuntime`` (tested with 4.3.1).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import datetime
+
+from fencepost.evidence.times import Timeline
+from fencepost.signs import CoordinatorSigns
+
+_HEAD = re.compile(r"\[([-\d]+ [:\d]+,\d{3})\] \w+ \[GroupCoordinator id=\d+[^]]*\] (.*)")
+
+
+class CoordinatorLog:
+    """What is known so far.
+
+    Attributes:
+        signs: of the group.
+    """
+
+    def __init__(self, group: str, partition: int, timeline: Callable[[], Timeline]) -> None:
+        """``partition``: of ``__consumer_offsets`` that keeps the group; ``timeline`` converts wall-clock time now."""
+        self.signs = CoordinatorSigns()
+        self._timeline = timeline
+        name, kept = re.escape(group), rf"__consumer_offsets-{partition}\b"
+        self._meanings = (
+            (rf"Preparing to rebalance group {name} in state", self._prepared),
+            (rf"Stabilized group {name} generation ", self._stabilized),
+            (rf"Assignment received from leader \S+ for group {name} for generation", self._assigned),
+            (rf"Group {name} with generation \d+ is now empty", self._assigned),
+            (rf"\[GroupId {name}\] Bumped group epoch to ", self._bumped),
+            (rf"Member (\S+) in group {name} has failed, removing it from the group", self._removed),
+            (rf"\[GroupId {name}\] Member (\S+) fenced from the group because", self._removed),
+            (rf"Scheduling loading of metadata from {kept}", self._loading),
+            (rf"(?:Finished loading|Failed to load|Cancelled loading)[\w ]* from {kept}", self._loaded),
+            (rf"Scheduling unloading of metadata for {kept}", self._unloading),
+        )
+        self._compiled = [(re.compile(pattern), take) for pattern, take in self._meanings]
+
+    def take(self, broker: int, lines: Iterable[str]) -> None:
+        """Lines of a broker's log; those that do not speak of the group are passed over."""
+        for line in lines:
+            head = _HEAD.match(line)
+            if head is None:
+                continue
+            for pattern, take in self._compiled:
+                if found := pattern.match(head[2]):
+                    wall_ms = datetime.fromisoformat(head[1].replace(",", ".") + "+00:00").timestamp() * 1000
+                    take(broker, self._timeline().at_ns(round(wall_ms)), *found.groups())
+                    break
+
+    def _prepared(self, broker: int, at_ns: int) -> None:
+        self.signs = replace(self.signs, broker=broker, joining_ns=self.signs.joining_ns or at_ns, syncing_ns=0)
+
+    def _stabilized(self, broker: int, at_ns: int) -> None:
+        self.signs = replace(self.signs, broker=broker, joining_ns=0, syncing_ns=at_ns, rebalanced_ns=at_ns)
+
+    def _assigned(self, broker: int, at_ns: int) -> None:
+        """Nobody is waited for any more."""
+        self.signs = replace(self.signs, broker=broker, joining_ns=0, syncing_ns=0)
+
+    def _bumped(self, broker: int, at_ns: int) -> None:
+        self.signs = replace(self.signs, broker=broker, rebalanced_ns=at_ns)
+
+    def _removed(self, broker: int, at_ns: int, member_id: str) -> None:
+        self.signs = replace(self.signs, broker=broker, removed={**self.signs.removed, member_id: at_ns})
+
+    def _loading(self, broker: int, at_ns: int) -> None:
+        """Whatever another broker was waiting for, it coordinates no longer."""
+        loading = {**self.signs.loading, broker: at_ns}
+        self.signs = replace(self.signs, loading=loading, joining_ns=0, syncing_ns=0)
+
+    def _loaded(self, broker: int, at_ns: int) -> None:
+        loading = {other: since for other, since in self.signs.loading.items() if other != broker}
+        self.signs = replace(self.signs, loading=loading)
+
+    def _unloading(self, broker: int, at_ns: int) -> None:
+        self._loaded(broker, at_ns)
+        if broker == self.signs.broker:
+            self.signs = replace(self.signs, joining_ns=0, syncing_ns=0)

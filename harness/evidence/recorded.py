@@ -1,0 +1,47 @@
+"""What the brokers recorded of one group, gathered part by part; what a cluster does not show is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from fencepost.errors import NotShown
+from fencepost.evidence import metadata, offsets, requests
+from fencepost.evidence.wire import group_partition
+from fencepost.interfaces import Cluster
+
+T = TypeVar("T")
+
+
+def collect(
+    cluster: Cluster, pairs: Sequence[Sequence[int]], group: str, topics: Mapping[str, object], into: Path
+) -> dict[str, str]:
+    """Write ``metadata.jsonl``, ``offsets.jsonl`` and ``requests.jsonl``, as far as the cluster shows them.
+
+    Args:
+        pairs: clock pairs (monotonic_ns, wall_ns).
+        topics: those of the workload.
+        into: the ``history`` folder of the run.
+
+    Returns:
+        Why there is no file, by the part of the history that it would tell of.
+
+    Raises:
+        FencepostError: what is shown cannot be read.
+    """
+    lacking: dict[str, str] = {}
+
+    def shown(part: str, gather: Callable[[], T]) -> T | None:
+        try:
+            return gather()
+        except NotShown as error:
+            lacking[part] = str(error)
+            return None
+
+    names = shown("metadata", lambda: metadata.collect(cluster.evidence, pairs, topics.keys(), into))
+    known = cluster.admin.names_by_id(topics.keys()) if names is None else names
+    partition = group_partition(group, len(cluster.admin.leaders(offsets.TOPIC)))
+    shown("offsets", lambda: offsets.collect(cluster.evidence, partition, pairs, group, into, known))
+    shown("requests", lambda: requests.collect(cluster.evidence, cluster.brokers, pairs, group, into, known))
+    return lacking

@@ -1,0 +1,56 @@
+"""The contracts of what is between members and brokers: the proxies, and rules by which packets are lost."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Links(Protocol):
+    """The proxies between members and brokers: one link per (slot, broker). Back-ends with proxies have it."""
+
+    def add_toxic(self, slot: int, broker: int, kind: str, stream: str, attributes: Mapping[str, Any]) -> str:
+        """Put a toxic on one link (``stream``: upstream = towards the broker, downstream); returns its name."""
+
+    def remove_toxic(self, slot: int, broker: int, name: str) -> None:
+        """Take it away again; returns once the proxy confirmed. Removing what is not there is no error."""
+
+    def set_enabled(self, slot: int, broker: int, enabled: bool) -> None:
+        """Close the proxy of one link (all its connections are cut, new ones refused), or open it again."""
+
+    def endpoint(self, slot: int, broker: int) -> tuple[str, int]:
+        """Where the member in this slot connects to reach this broker: the proxy's listen address."""
+
+    def upstream(self, slot: int, broker: int) -> tuple[str, int]:
+        """Where the proxy connects to: the broker's listener of this slot."""
+
+
+@dataclass(frozen=True)
+class Loss:
+    """Which packets are lost on one link, between the member in ``slot`` and its proxy of ``broker``.
+
+    Attributes:
+        stream: ``upstream`` = towards the broker, or ``downstream``.
+        share: of them; the kernel draws it for each packet. 1: all.
+        connects: only those that ask for a new connection (SYN); what is connected stays so.
+    """
+
+    slot: int
+    broker: int
+    stream: str
+    share: float = 1.0
+    connects: bool = False
+
+
+class Packets(Protocol):
+    """The kernel's packet filter, on the same links. Back-ends with the ability ``packets`` have it."""
+
+    def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
+        """Put a rule for each ahead of all that are there, all at once or none; returns their names in this order."""
+
+    def restore(self, names: Collection[str]) -> None:
+        """Take rules away, all at once. Removing what is not there is no error."""
+
+    def lost(self) -> Mapping[str, int]:
+        """How many packets each rule has lost, by its name: all rules that are there."""

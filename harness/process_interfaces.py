@@ -1,0 +1,61 @@
+"""The contracts of a process and of what starts it: on this machine as it is, or as the only one of a container."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+
+class Process(Protocol):
+    """One life of a member, a broker or a tool. ``psutil.Popen`` is one."""
+
+    @property
+    def pid(self) -> int:
+        """Its process id on this machine."""
+
+    def poll(self) -> int | None:
+        """Its exit code (negative: the number of the signal that killed it); None while it lives."""
+
+    def send_signal(self, sig: int) -> None:
+        """Send it a signal. SIGSTOP and SIGCONT may be done otherwise, as long as nothing of it runs in between."""
+
+    def status(self) -> str:
+        """The kernel's word for its state."""
+
+
+class Spawn(Protocol):
+    """Starts processes in one place, each with its stdout and stderr appended to its log."""
+
+    def __call__(
+        self,
+        argv: Sequence[str | Path],
+        *,
+        log: Path,
+        env: Mapping[str, str] | None = None,
+        cwd: Path | None = None,
+    ) -> Process:
+        """Start one and return at once; ``env`` is on top of what processes have there."""
+
+
+class MemberSpawn(Protocol):
+    """Starts the process of a member; it has to see the owner's directory, and write below ``history``."""
+
+    def __call__(self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path) -> Process:
+        """As ``Spawn``."""
+
+
+@dataclass(frozen=True)
+class Interpreter:
+    """The Python that a member runs on, ours by default.
+
+    Attributes:
+        import_path: where it finds its client library when that is not installed in it.
+        spawn: starts its processes where they live; None: on this machine.
+    """
+
+    python: str = sys.executable
+    import_path: tuple[Path, ...] = ()
+    spawn: MemberSpawn | None = None

@@ -1,0 +1,80 @@
+"""A base image for the Docker back-end, made of this machine's own Java, Python and tools: no registry is asked."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import tempfile
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+from fencepost.clusters import provision
+from fencepost.clusters.docker_images import BASE, client_library
+
+TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail")
+LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "turtledemo"}
+VERSION = 2  # of what is done here
+
+
+def base_image(engine: Any) -> str:
+    """The image that ``FENCEPOST_DOCKER_BASE`` names, or one of this machine's files, made once for an engine."""
+    if named := os.environ.get(BASE):
+        return named
+    java = provision.java()
+    key = f"{VERSION} {java.description} {sys.version} {java.path.resolve()}"
+    name = f"fencepost-test-base:{hashlib.sha256(key.encode()).hexdigest()[:12]}"
+    if not engine.images.list(name=name):
+        with tempfile.TemporaryDirectory() as directory:
+            archive = Path(directory) / "base.tar"
+            with tarfile.open(archive, mode="w") as tar:
+                found = {
+                    os.path.normpath(inside).lstrip("/"): path for inside, path in files(java.path.resolve().parents[1])
+                }
+                for inside, path in found.items():
+                    tar.add(path.resolve(), inside)
+                for name_there, program in {"java": java.path, "python3": Path(sys.executable)}.items():
+                    tar.addfile(entry(f"usr/bin/{name_there}", tarfile.SYMTYPE, str(program.resolve())))
+                tar.addfile(entry("tmp", tarfile.DIRTYPE, mode=0o1777))
+            repository, _, tag = name.partition(":")
+            changes = ["ENV PATH=/usr/local/bin:/usr/bin:/bin"]
+            engine.api.import_image_from_file(str(archive), repository, tag, changes=changes)
+    return name
+
+
+def files(java_home: Path) -> Iterator[tuple[str, Path]]:
+    """Where they are in the image, and here."""
+    python, stdlib = Path(sys.executable).resolve(), Path(sysconfig.get_path("stdlib"))
+    programs = [Path(found) for tool in TOOLS if (found := shutil.which(tool))]
+    own = [path for top in (java_home, stdlib) for path in inner(top)]
+    yield from ((str(path), path) for path in own)
+    yield from ((f"bin/{path.name}", path) for path in programs)
+    yield str(python), python
+    client = [path for path in client_library().values() if isinstance(path, Path)]
+    code = [*programs, python, java_home / "bin" / "java", *(path for path in (*own, *client) if ".so" in path.name)]
+    yield from ((str(path), path) for path in sorted(libraries(code)))
+
+
+def inner(top: Path) -> Iterator[Path]:
+    """The files below a folder that a program needs, links and what they lead to."""
+    for path in top.rglob("*"):
+        if path.is_file() and not LEFT_OUT & set(path.relative_to(top).parts):
+            yield path
+
+
+def libraries(code: Iterable[Path]) -> set[Path]:
+    """The shared libraries that these are linked with, the loader too."""
+    said = subprocess.run(["ldd", *map(str, code)], capture_output=True, text=True, check=False).stdout
+    return {Path(found) for found in re.findall(r"(?:^|\s)(/\S+) \(0x", said)}
+
+
+def entry(name: str, kind: bytes, target: str = "", mode: int = 0o755) -> tarfile.TarInfo:
+    made = tarfile.TarInfo(name)
+    made.type, made.linkname, made.mode = kind, target, mode
+    return made

@@ -1,0 +1,257 @@
+"""Faults that an administrator makes, on a real cluster under a real group: the effect measured at the brokers and at
+the members, and what the witness says without it.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from dataclasses import replace
+from typing import Any
+
+import pyarrow.dataset as ds
+import pytest
+
+from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, nothing_to_see, requests_by
+from fencepost.clock import eventually, now_ns
+from fencepost.errors import ClusterError, FaultError
+from fencepost.faults import AddPartitions, DeleteRecords, MoveLeaders, Pause, ReassignCoordinator, RemoveMember
+from fencepost.interfaces import Fault, Target
+from fencepost.model import Validity
+from fencepost.plugin import Chaos
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.single import at
+from fencepost.targets import member
+from fencepost.workloads import PollLoop
+
+pytestmark = [
+    pytest.mark.cluster,
+    # kafka-python leaves the sockets of refused connections to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+NOBODY = Target()
+OFFSETS = "__consumer_offsets"
+
+
+def with_admin(world: World, **methods: Any) -> World:
+    """The same world, but for some methods of its administrator."""
+    return replace(world, cluster=Instead(world.cluster, admin=Instead(world.cluster.admin, **methods)))
+
+
+def nothing(*_: Any) -> None:
+    """What an administrator does who is not heard."""
+
+
+def progress(world: World) -> int:
+    """How far the group's commits have got, of all partitions."""
+    return sum(world.cluster.admin.committed(world.group).values())
+
+
+def goes_on(world: World) -> None:
+    """The group commits what it reads from now on."""
+    before = progress(world)
+    eventually(lambda: progress(world) > before + 100, LONG_S, "the group to commit more")
+
+
+def test_moved_leaders_are_others_and_the_group_stays_and_goes_on(world: World, inject: Inject) -> None:
+    admin = world.cluster.admin
+    before, joined = admin.leaders(world.group), [m.member_id for m in world.view().members]
+    proven = inject(MoveLeaders(), world, NOBODY).proven()
+    assert proven.took_effect, proven.what
+    after = admin.leaders(world.group)
+    assert all(after[p] != before[p] for p in before)
+    assert {name: tuple(move) for name, move in proven.data["moves"].items()} == {
+        f"{world.group}-{p}": (before[p], after[p]) for p in before
+    }
+    assert proven.data["seconds"] > 0
+    goes_on(world)
+    assert [m.member_id for m in world.view().members] == joined
+
+
+def test_moves_of_one_partition_visit_every_replica_and_leave_the_others(world: World, inject: Inject) -> None:
+    admin, seen = world.cluster.admin, []
+    others = {p: leader for p, leader in admin.leaders(world.group).items() if p != 2}
+    for _ in range(3):
+        proven = inject(MoveLeaders((f"{world.group}-2",)), world, NOBODY).proven()
+        assert proven.took_effect, proven.what
+        seen.append(admin.leaders(world.group)[2])
+    assert sorted(seen) == [1, 2, 3]
+    assert {p: leader for p, leader in admin.leaders(world.group).items() if p != 2} == others
+
+
+def test_deleted_records_are_gone_and_the_group_goes_on(world: World, inject: Inject) -> None:
+    admin = world.cluster.admin
+    goes_on(world)
+    before, ends = admin.start_offsets(world.group), admin.end_offsets(world.group)
+    proven = inject(DeleteRecords(keep=5), world, NOBODY).proven()
+    assert proven.took_effect, proven.what
+    after = admin.start_offsets(world.group)
+    assert all(after[p] >= ends[p] - 5 > before[p] for p in ends)
+    assert proven.data["begins"] == {f"{world.group}-{p}": [before[p], after[p]] for p in ends}
+    goes_on(world)
+
+
+def test_a_removed_member_is_told_so_and_joins_again_under_another_id(world: World, inject: Inject) -> None:
+    old, bystander = (member.member_id for member in reversed(world.view().members) if member.alive)
+    removed(world, inject)
+    assert not world.cluster.admin.has_member(world.group, old)
+    assert world.cluster.admin.has_member(world.group, bystander)
+    eventually(lambda: world.view().members[1].member_id != old, LONG_S, "the member to tell another id")
+    assert world.cluster.admin.has_member(world.group, world.view().members[1].member_id)
+    goes_on(world)
+
+
+def test_a_member_of_the_consumer_protocol_is_removed_as_well(world_of_consumers: World, inject: Inject) -> None:
+    admin = world_of_consumers.cluster.admin
+    assert not admin.has_member(world_of_consumers.group, "nobody")
+    there = [one.member_id for one in world_of_consumers.view().members if one.alive]
+    assert len(there) == 2
+    assert all(admin.has_member(world_of_consumers.group, name) for name in there)
+    removed(world_of_consumers, inject)
+    goes_on(world_of_consumers)
+
+
+def removed(world: World, inject: Inject) -> None:
+    """Member 1 is removed, a broker tells it so, and both own partitions again."""
+    since_ns, name = now_ns(), world.view().members[1].member_id
+    proven = inject(RemoveMember(), world, MEMBER).proven()
+    assert proven.took_effect, proven.what
+    assert proven.data["member_ids"] == {"member-1": name}
+
+    def told() -> bool:
+        heard = [one for one in requests_by(world, world.slot_of(1)) if one["start_ns"] > since_ns]
+        return "UNKNOWN_MEMBER_ID" in {one["error"] for one in heard}
+
+    eventually(told, LONG_S, "a broker to tell the member that it is none")
+    eventually(
+        lambda: all(one.owned for one in world.view().members if one.alive), LONG_S, "both members to own partitions"
+    )
+
+
+def test_a_reassigned_coordinator_keeps_nothing_until_it_heals(world: World, inject: Inject) -> None:
+    admin = world.cluster.admin
+    before = admin.coordinator(world.group)
+    injection = inject(ReassignCoordinator(), world, NOBODY)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    partition = proven.data["partition"]
+    assert before not in admin.replicas(OFFSETS)[partition]
+    assert admin.coordinator(world.group) == proven.data["to_broker"] != before
+    with pytest.raises(FaultError, match="is kept by brokers"):
+        ReassignCoordinator().inject(world, NOBODY)
+    goes_on(world)
+    injection.undo()
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+    assert admin.replicas(OFFSETS)[partition] == proven.data["before"]
+    assert set(admin.in_sync_replicas(OFFSETS)[partition]) == {1, 2, 3}
+
+
+def test_added_partitions_are_there_and_led(world: World, inject: Inject) -> None:
+    admin = world.cluster.admin
+    before = len(admin.leaders(world.group))
+    proven = inject(AddPartitions(count=2), world, NOBODY).proven()
+    assert proven.took_effect, proven.what
+    after = admin.leaders(world.group)
+    assert len(after) == before + 2
+    assert min(after.values()) > 0
+    goes_on(world)
+
+
+# --- what a correct group makes of them, and what is judged --------------------------------------------------------
+
+
+@pytest.mark.spark
+def test_who_finds_its_next_records_deleted_goes_on_behind_them_and_is_not_accused(chaos: Chaos) -> None:
+    scenario = Scenario(
+        name="records are deleted under a member that stands still",
+        topics=[Topic("orders", partitions=4)],
+        group=Group(members=2, config={"session.timeout.ms": 45_000}),
+        workload=PollLoop(rate_hz=1000),
+        schedule=[at(1, Pause(), member(0), heal_after=6), at(4, DeleteRecords())],
+        min_records=300,  # what was deleted is not judged, so that many must come later
+    )
+    run = chaos.run(scenario)
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    deletion = next(fault for fault in run.verdict.faults if fault["fault"] == "delete_records")
+    unread = re.search(r"of which the group had not committed (\d+)", deletion["evidence"])
+    assert unread is not None
+    assert int(unread[1]) > 100, "the member that stood still had read and committed what was deleted"
+    partitions = json.loads((run.folder / "history/partitions.json").read_text())["partitions"]
+    assert all(0 < partition["log_start"] <= partition["committed"] for partition in partitions)
+    table = ds.dataset(run.folder / "history/delivered").to_table(columns=["tp", "offset"])
+    delivered = {(row["tp"], row["offset"]) for row in table.to_pylist()}
+    never = [(p["tp"], offset) for p in partitions for offset in range(p["log_start"])]
+    assert sum(place not in delivered for place in never) > 100, "nobody got what was deleted unread"
+
+
+# --- the effect taken away, or not to be had -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("fault", "target", "method", "why"),
+    [
+        (MoveLeaders(), NOBODY, "move_leader", "not broker"),
+        (DeleteRecords(), NOBODY, "delete_records", "begins at"),
+        (RemoveMember(), MEMBER, "remove_member", "does not say that it removed member-1"),
+        (ReassignCoordinator(), NOBODY, "reassign", "still keeps"),
+        (AddPartitions(), NOBODY, "add_partitions", "no leader of"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Fault) else "",
+)
+def test_what_an_administrator_did_not_do_is_no_fault(
+    world: World, fault: Fault, target: Target, method: str, why: str
+) -> None:
+    injection = fault.inject(with_admin(world, **{method: nothing}), target)
+    with nothing_to_see():
+        evidence = injection.proven()
+    assert not evidence.took_effect
+    assert why in evidence.what
+
+
+def test_replicas_that_are_not_put_back_are_not_healed(world: World, inject: Inject) -> None:
+    admin, calls = world.cluster.admin, []
+
+    def once(*arguments: Any) -> None:
+        calls.append(arguments)
+        if len(calls) == 1:
+            admin.reassign(*arguments)
+
+    injection = ReassignCoordinator().inject(with_admin(world, reassign=once), NOBODY)
+    try:
+        assert injection.proven().took_effect
+        injection.undo()
+        with nothing_to_see():
+            evidence = injection.healed()
+        assert not evidence.took_effect
+        assert "not all of" in evidence.what
+    finally:
+        admin.reassign(*calls[1])
+    assert injection.healed().took_effect
+
+
+def test_what_cannot_be_now_is_awaited_and_refused(world: World) -> None:
+    first = world.cluster.admin.leaders(world.group)
+    alone = with_admin(world, in_sync_replicas=lambda topic: {p: (leader,) for p, leader in first.items()})
+    stranger = Instead(world.members[1], member_id="nobody")
+    unknown = replace(world, members=[world.members[0], stranger])
+    for there, fault, target, why in (
+        (alone, MoveLeaders(), NOBODY, "no other in-sync replica"),
+        (world, DeleteRecords(keep=10**9), NOBODY, "no more than 1000000000 records"),
+        (unknown, RemoveMember(), MEMBER, "member-1 is not in the group"),
+    ):
+        assert why in fault.awaits(there, target)
+        with pytest.raises(FaultError, match=why):
+            fault.inject(there, target)
+        assert not fault.awaits(world, target) or there is world
+
+
+def test_what_kafka_refuses_is_told(world: World) -> None:
+    admin = world.cluster.admin
+    with pytest.raises(ClusterError, match="UnknownMemberIdError"):
+        admin.remove_member(world.group, "nobody")
+    with pytest.raises(ClusterError, match="InvalidPartitionsError"):
+        admin.add_partitions(world.group, 1)
+    with pytest.raises(ClusterError, match="OffsetOutOfRangeError"):
+        admin.delete_records(world.group, {0: 10**12})

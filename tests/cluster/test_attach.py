@@ -1,0 +1,301 @@
+"""Attached as a stranger to a cluster that others run: what is judged, what is refused, and that nothing is left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+import pytest
+from confluent_kafka.admin import AdminClient
+
+from cluster.planted import BUGS
+from cluster.worlds import LONG_S
+from fencepost import runner
+from fencepost.checkers.spark.session import Spark
+from fencepost.clock import eventually
+from fencepost.clusters import local, nodes
+from fencepost.clusters.admin import OFFSETS_TOPIC
+from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.own import OwnCluster
+from fencepost.errors import ClusterError, PlanError, WaitTimeout
+from fencepost.evidence import offsets, records
+from fencepost.evidence.times import Timeline
+from fencepost.evidence.wire import group_partition
+from fencepost.faults import (
+    AddPartitions,
+    BlackHole,
+    Bounce,
+    DeleteRecords,
+    Kill,
+    MoveCoordinator,
+    MoveLeaders,
+    Pause,
+    RemoveMember,
+)
+from fencepost.interfaces import ClusterSpec
+from fencepost.judging import judge
+from fencepost.model import Finding, Severity, Validity, Verdict
+from fencepost.processes import Owner
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.single import at, past_session
+from fencepost.targets import member
+from fencepost.workloads import PollLoop
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+SCENARIO = Scenario(
+    name="a guest",
+    topics=[Topic("orders", partitions=6)],
+    group=Group(members=3, config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}),
+    workload=PollLoop(rate_hz=500),
+    schedule=[
+        at(1, MoveCoordinator()),
+        at(2, Pause(), member(1), heal_after=past_session(1.5), expect="fenced"),
+        at(3, Kill(), member(0), heal_after=1),
+        at(4, MoveCoordinator()),
+        at(5, Bounce(), member(2), heal_after=1),
+    ],
+    min_records=3000,
+)
+FOREIGN_TOPICS = ("not-ours", "fencepost-0badcafe-orders")  # the second one is another run's
+FOREIGN_GROUP = "not-ours"
+SECRET = "correct-horse-battery"
+
+
+def address(cluster: OwnCluster) -> str:
+    return "attach:" + cluster.bootstrap().split(",")[0]
+
+
+def there(cluster: OwnCluster) -> dict[str, Any]:
+    """What clients can see of a cluster: topics with their ends, groups with their offsets, the order of replicas."""
+    admin = AdminClient({"bootstrap.servers": cluster.bootstrap()})
+    topics = sorted(admin.list_topics(timeout=LONG_S).topics)
+    groups = sorted(group.group_id for group in admin.list_consumer_groups().result(LONG_S).valid)
+    return {
+        "topics": {topic: cluster.admin.end_offsets(topic) for topic in topics if topic != OFFSETS_TOPIC},
+        "groups": {group: cluster.admin.committed(group) for group in groups},
+        "replicas": cluster.admin.replicas(OFFSETS_TOPIC),
+    }
+
+
+@pytest.fixture(scope="module")
+def foreign(session_cluster: OwnCluster) -> None:
+    """What others have in the cluster: topics with records, and a group that committed."""
+    session_cluster.admin.create_topics([Topic(topic, partitions=1) for topic in FOREIGN_TOPICS])
+    producer = ck.Producer({"bootstrap.servers": session_cluster.bootstrap()})
+    for topic in FOREIGN_TOPICS:
+        producer.produce(topic, b"value")
+    assert producer.flush(LONG_S) == 0
+    consumer = ck.Consumer({"bootstrap.servers": session_cluster.bootstrap(), "group.id": FOREIGN_GROUP})
+    consumer.commit(offsets=[ck.TopicPartition(FOREIGN_TOPICS[0], 0, 1)], asynchronous=False)
+    consumer.close()
+
+
+@pytest.fixture
+def unchanged(cluster: OwnCluster, foreign: None) -> Iterator[None]:
+    """After the test the cluster is as it was before."""
+    before = there(cluster)
+    yield
+    assert there(cluster) == before
+
+
+def violations(verdict: Verdict) -> list[Finding]:
+    return [f for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION]
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_correct_group_keeps_what_can_be_judged_and_the_rest_is_unknown(
+    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path
+) -> None:
+    run = runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
+    verdict = judge(run, chaos_spark)
+    found = {check.check: check for check in verdict.checks}
+    assert verdict.validity is Validity.UNKNOWN, "without the brokers' request log not everything is known"
+    assert {name for name, check in found.items() if check.validity is Validity.VALID} == {
+        "faults",
+        "delivery",
+        "order",
+    }
+    assert not violations(verdict)
+    assert all(fault["took_effect"] for fault in verdict.faults)
+    for name in ("history", "ownership", "progress", "commits"):
+        assert "the request log of an attached cluster's brokers cannot be read" in found[name].reason
+    told = " ".join(example["sentence"] for f in found["history"].findings for example in f.examples)
+    assert "__cluster_metadata" in told
+    assert "offsets.jsonl" not in told, "brokers on this machine's clock: their log of the group is part of the history"
+    asked = json.loads((run / "scenario.json").read_text())
+    assert asked["scenario"]["topics"][0]["name"] == "orders", "so that it can be performed anywhere again"
+    assert asked["backend"] == address(cluster)
+    written, kept = as_written(run), as_brokers_keep_it(cluster, asked["group"])
+    assert len(written) > 10
+    assert written == kept[: len(written)]
+    assert not any(fact.get("members") or "committed" in fact for fact in kept[len(written) :]), "only its end is later"
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_what_an_administrator_does_hits_the_runs_own_topics_and_group(
+    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path
+) -> None:
+    steps = [
+        at(1, MoveLeaders(("orders-1",))),
+        at(2, RemoveMember(), member(1)),
+        at(3, AddPartitions()),
+        at(4, DeleteRecords(keep=10)),
+    ]
+    scenario = replace(SCENARIO, schedule=steps)
+    run = runner.run(scenario, plan=scenario.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
+    verdict = judge(run, chaos_spark)
+    assert [fault["took_effect"] for fault in verdict.faults] == [True] * len(steps), verdict.faults
+    assert not violations(verdict)
+    partitions = json.loads((run / "history/partitions.json").read_text())["partitions"]
+    assert len(partitions) == SCENARIO.topics[0].partitions + 1
+    assert all(partition["log_start"] > 0 for partition in partitions[:-1])
+
+
+def as_written(run: Path) -> list[dict[str, Any]]:
+    lines = (run / "history/coordinator/offsets.jsonl").read_text().splitlines()
+    return [timeless(json.loads(line)) for line in lines]
+
+
+def as_brokers_keep_it(cluster: OwnCluster, group: str) -> list[dict[str, Any]]:
+    """The same from their files."""
+    dump = cluster.evidence.dump(OFFSETS_TOPIC, group_partition(group, len(cluster.admin.leaders(OFFSETS_TOPIC))))
+    return [timeless(fact) for fact in offsets.normalise(records.read(dump), Timeline.of([(0, 0)]), group, {})]
+
+
+def timeless(fact: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fact.items() if name not in ("at_ns", "uncertainty_ns")}
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("name", ["off-by-one", "seek-back"])
+def test_a_planted_bug_is_found_under_its_kind(
+    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    bug = BUGS[name]
+    monkeypatch.setattr(runner, "DRAIN_S", bug.drain_s)
+    wrong = bug.scenario("cooperative")
+    run = runner.run(wrong, plan=wrong.plan(2), runs=tmp_path, backend=Attachment.of(address(cluster)))
+    verdict = judge(run, chaos_spark)
+    assert verdict.validity is Validity.INVALID
+    assert {f.kind for f in violations(verdict)} == set(bug.kinds)
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_fault_that_needs_power_over_the_cluster_is_refused_before_anything_is_made(
+    cluster: OwnCluster, tmp_path: Path
+) -> None:
+    hole = replace(SCENARIO, schedule=[at(1, BlackHole(), member(0), heal_after=1)])
+    with pytest.raises(PlanError, match="needs links, but the back-end 'attach:127"):
+        runner.run(hole, plan=hole.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_address_where_nobody_answers_is_said_within_seconds(tmp_path: Path) -> None:
+    began_s = time.monotonic()
+    with pytest.raises(ClusterError, match=r"no Kafka broker answered at 127\.0\.0\.1:9 within 5 s"):
+        runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=Attachment.of("attach:127.0.0.1:9"))
+    assert time.monotonic() - began_s < 30
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_a_topic_that_the_brokers_refuse_ends_the_run_and_leaves_nothing(cluster: OwnCluster, tmp_path: Path) -> None:
+    wide = replace(SCENARIO, brokers=9, topics=[Topic("orders"), Topic("refunds", replication_factor=9)])
+    with pytest.raises(ClusterError, match="refunds was refused: InvalidReplicationFactorError"):
+        runner.run(wide, plan=wide.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
+
+
+@pytest.mark.usefixtures("unchanged")
+def test_times_that_the_brokers_decide_otherwise_are_refused(cluster: OwnCluster, tmp_path: Path) -> None:
+    other = replace(SCENARIO, group=Group(protocol="consumer", config={"session.timeout.ms": 7000}))
+    with pytest.raises(ClusterError, match=r"brokers decide session\.timeout\.ms: theirs is 6000"):
+        runner.run(other, plan=other.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
+
+
+def heeds_interrupts() -> None:
+    """What a shell starts in the background ignores them, and so do its children."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
+def test_nothing_is_left_when_the_harness_is_interrupted(
+    cluster: OwnCluster, tmp_path: Path, number: signal.Signals
+) -> None:
+    scenario = tmp_path / "guest.json"
+    scenario.write_text(json.dumps(replace(SCENARIO, min_records=10**9).to_json()))
+    before = there(cluster)
+    command = [sys.executable, "-m", "fencepost", "run", str(scenario), "--seed", "3", "--no-check"]
+    with (tmp_path / "said").open("w") as said:
+        harness = subprocess.Popen(
+            [*command, "--cluster", address(cluster), "--runs", str(tmp_path / "runs")],
+            stdout=said,
+            stderr=subprocess.STDOUT,
+            preexec_fn=heeds_interrupts,
+        )
+    try:
+        eventually(
+            lambda: "phase chaos" in (tmp_path / "said").read_text() or harness.poll() is not None,
+            LONG_S * 2,
+            "the run to get to its faults",
+            state=(tmp_path / "said").read_text,
+        )
+        assert there(cluster) != before, (tmp_path / "said").read_text()
+        harness.send_signal(number)
+        code = harness.wait(LONG_S * 2)
+    finally:
+        harness.kill()
+    assert code == (130 if number == signal.SIGINT else -number), (tmp_path / "said").read_text()
+    if number == signal.SIGKILL:  # nobody waits for what is removed then
+        # What is removed while it is looked at has no end that anybody tells.
+        gone = (KeyError, WaitTimeout)
+        eventually(lambda: there(cluster) == before, LONG_S * 2, "everything to be removed", forgive=gone)
+
+
+@pytest.fixture
+def guarded(monkeypatch: pytest.MonkeyPatch, session_owner: Owner) -> Iterator[OwnCluster]:
+    """A cluster that wants a password at the listeners of slot 0."""
+    usual = nodes.broker_properties
+
+    def properties(*arguments: Any) -> dict[str, Any]:
+        found = usual(*arguments)
+        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
+        jaas = f'{module} required username="guest" password="{SECRET}" user_guest="{SECRET}";'
+        protocols = found["listener.security.protocol.map"].replace("SLOT0:PLAINTEXT", "SLOT0:SASL_PLAINTEXT")
+        sasl = {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": jaas}
+        own = {f"listener.name.slot0.{name}": value for name, value in sasl.items()}
+        return {**found, **own, "listener.security.protocol.map": protocols}
+
+    monkeypatch.setattr(nodes, "broker_properties", properties)
+    running = local.start(ClusterSpec(slots=1), session_owner)
+    yield running
+    running.stop()
+
+
+def test_secrets_give_access_and_stand_in_no_file(guarded: OwnCluster, chaos_spark: Spark, tmp_path: Path) -> None:
+    config = tmp_path / "client.properties"
+    lines = ["# who we are", "security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.username=guest"]
+    calm = replace(SCENARIO, schedule=[at(1, Kill(), member(0), heal_after=1)], min_records=300)
+    name = "attach:" + guarded.bootstrap(0).split(",")[0]
+    runs = tmp_path / "runs"
+
+    config.write_text("\n".join([*lines, f"sasl.password={SECRET}-wrong"]))
+    with pytest.raises(ClusterError, match="no Kafka broker answered") as refused:
+        runner.run(calm, plan=calm.plan(1), runs=runs, backend=Attachment.of(name, config))
+    assert SECRET not in str(refused.value)
+
+    config.write_text("\n".join([*lines, f"sasl.password={SECRET}"]))
+    run = runner.run(calm, plan=calm.plan(2), runs=runs, backend=Attachment.of(name, config))
+    verdict = judge(run, chaos_spark)
+    assert {check.check: check.validity for check in verdict.checks}["delivery"] is Validity.VALID
+    written = [path for path in runs.rglob("*") if path.is_file()]
+    assert any(b"SASL_PLAINTEXT" in path.read_bytes() for path in written)
+    assert not [path for path in written if SECRET.encode() in path.read_bytes()]

@@ -1,0 +1,255 @@
+"""The Docker back-end on a real engine: faults of containers, whole runs, and that nothing of it is ever left."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import docker as library
+import psutil
+import pytest
+
+from cluster.docker_base import base_image
+from cluster.plans import MOVES
+from cluster.worlds import BROKER, LONG_S, MEMBER, Inject, World, node, nothing_to_see
+from fencepost import runner
+from fencepost.checkers.spark.session import Spark
+from fencepost.clock import eventually
+from fencepost.clusters import backends, docker, docker_host
+from fencepost.clusters.docker_images import BASE
+from fencepost.clusters.docker_processes import ContainerProcess
+from fencepost.clusters.docker_removal import OWNER
+from fencepost.clusters.own import OwnCluster
+from fencepost.errors import PlanError, ProvisionError, WaitTimeout
+from fencepost.faults import BlackHole, Bounce, CutConnections, DropPackets, Kill, Pause, Refuse
+from fencepost.interfaces import ClusterSpec, Fault, Target
+from fencepost.judging import judge
+from fencepost.live import last_poll_ns
+from fencepost.model import Validity
+from fencepost.processes import Owner
+from fencepost.scenario import Group
+from fencepost.single import at
+from fencepost.targets import brokers, member
+from fencepost.workloads import PollLoop
+
+pytestmark = [
+    pytest.mark.cluster,
+    pytest.mark.docker,
+    pytest.mark.timeout(600),  # images are built, which is no fixture's own doing
+    # kafka-python leaves the sockets of refused connections to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+BOTH_KINDS = pytest.mark.parametrize("target", [MEMBER, BROKER], ids=["member", "broker"])
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
+
+# A harness of its own: says how far it is, then waits to be killed.
+HARNESS = """
+import signal, sys, threading
+from pathlib import Path
+from fencepost.clusters import docker_host
+from fencepost.interfaces import ClusterSpec
+from fencepost.processes import Owner
+
+with Owner.open(Path(sys.argv[1])) as owner:
+    print(owner.token, owner.directory, flush=True)
+    cluster = docker_host.start(ClusterSpec(brokers=1, slots=1), owner)
+    cluster.brokers[1].signal(signal.SIGSTOP)
+    print("serving", flush=True)
+    threading.Event().wait()
+"""
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Any]:
+    try:
+        docker.engine()
+    except ProvisionError as error:
+        pytest.skip(str(error))
+    engine = library.from_env()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module", autouse=True)
+def base(engine: Any) -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(BASE, base_image(engine))
+        yield
+
+
+@pytest.fixture(scope="module")
+def session_owner(base: None) -> Iterator[Owner]:
+    with Owner.open() as owner:
+        yield owner
+
+
+@pytest.fixture(scope="module")
+def session_cluster(session_owner: Owner) -> Iterator[OwnCluster]:
+    """In place of the one of processes: all that is made of it is in containers, too."""
+    running = docker_host.start(ClusterSpec(slots=4), session_owner)
+    yield running
+    running.stop()
+
+
+def left(engine: Any, token: str | None = None) -> list[str]:
+    """The containers, networks and volumes of an owner, or of all."""
+    label = {"label": f"{OWNER}={token}" if token else OWNER}
+    api = engine.api
+    volumes = api.volumes(filters=label)["Volumes"] or ()
+    things = [*api.containers(all=True, filters=label), *api.networks(filters=label), *volumes]
+    return [str(thing.get("Names") or thing.get("Name")) for thing in things]
+
+
+def polled_ns(world: World) -> int:
+    """When the member last polled, by what it wrote through the mount."""
+    member = world.members[1]
+    return last_poll_ns(member._home.history / "segments", member.actor)
+
+
+@BOTH_KINDS
+def test_a_paused_container_is_frozen_and_runs_on_in_the_same_life(
+    world: World, inject: Inject, target: Target
+) -> None:
+    pid = node(world, target).pid
+    injection = inject(Pause(), world, target)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    assert psutil.Process(pid).status() != psutil.STATUS_STOPPED  # no signal did it
+    if target is MEMBER:
+        stood = polled_ns(world)
+        with pytest.raises(WaitTimeout):
+            eventually(lambda: polled_ns(world) > stood, 2, "a frozen member to poll")
+    else:
+        leaderless = lambda: 3 not in world.cluster.admin.leaders("__consumer_offsets").values()  # noqa: E731
+        eventually(leaderless, LONG_S, "the others to lead what the frozen broker led")
+    injection.undo()
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+    assert node(world, target).pid == pid
+    if target is MEMBER:
+        eventually(lambda: polled_ns(world) > stood, LONG_S, "the member to poll again")
+
+
+@pytest.mark.parametrize(("fault", "codes"), [(Kill(), {-9}), (Bounce(), {0, 143})], ids=["kill", "bounce"])
+@BOTH_KINDS
+def test_a_killed_or_bounced_container_ends_its_way_and_another_takes_its_place(
+    world: World, inject: Inject, target: Target, fault: Fault, codes: set[int]
+) -> None:
+    before = node(world, target).pid
+    injection = inject(fault, world, target)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    assert set(proven.data["exit_codes"].values()) <= codes
+    assert not psutil.pid_exists(before or 0)
+    injection.undo()
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+    assert node(world, target).pid != before
+
+
+@pytest.mark.parametrize("fault", [Pause(), Kill(), Bounce()], ids=["pause", "kill", "bounce"])
+def test_a_fault_that_the_engine_does_not_perform_is_not_proven(
+    world: World, inject: Inject, monkeypatch: pytest.MonkeyPatch, fault: Fault
+) -> None:
+    with nothing_to_see():
+        monkeypatch.setattr(ContainerProcess, "send_signal", lambda self, number: None)
+        assert not inject(fault, world, MEMBER).proven().took_effect
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("fault", [BlackHole(), CutConnections(), Refuse()], ids=["hole", "cut", "refuse"])
+def test_links_between_containers_are_disturbed_and_healed(world: World, inject: Inject, fault: Fault) -> None:
+    injection = inject(fault, world, MEMBER)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    injection.undo()
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+
+
+def test_a_hole_is_not_proven_where_the_sockets_of_the_proxies_cannot_be_seen(
+    world: World, inject: Inject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with nothing_to_see():
+        monkeypatch.setattr(OwnCluster, "sockets", lambda self: "")
+        injection = inject(BlackHole(direction="to"), world, MEMBER)
+        assert not injection.proven().took_effect
+        monkeypatch.undo()
+
+
+def test_a_member_finds_its_proxies_and_no_broker_behind_them(world: World, engine: Any) -> None:
+    member = engine.containers.list(filters={"label": OWNER, "network": networks(engine, "members")})
+    (inside, *_) = [c for c in member if "fencepost_member" in c.attrs["Args"]]
+    cluster = world.cluster
+
+    def reached(endpoint: tuple[str, int]) -> bool:
+        host, port = endpoint
+        return bool(inside.exec_run(["python3", "-c", CONNECT, host, str(port)]).exit_code == 0)
+
+    assert reached(cluster.links.endpoint(1, 1))
+    assert not reached(cluster.links.upstream(1, 1))
+
+
+def networks(engine: Any, name: str) -> str:
+    (found,) = [n.name for n in engine.networks.list(filters={"label": OWNER}) if n.name.endswith(f"-{name}")]
+    return str(found)
+
+
+SMALL = replace(
+    MOVES,
+    name="in containers",
+    group=Group(members=2, config=dict(MOVES.group.config)),
+    schedule=[at(1, Bounce(), member(0), heal_after=1), at(3, Pause(), brokers([2]), heal_after=4)],
+    min_records=5_000,
+)
+
+
+def run(scenario: Any, tmp_path: Path, spark: Spark) -> Any:
+    folder = runner.run(scenario, plan=scenario.plan(7), runs=tmp_path, backend=backends.docker())
+    asked = json.loads((folder / "scenario.json").read_text())
+    assert asked["backend"] == "docker"
+    logs = {log.name for log in (folder / "logs").iterdir()}
+    assert {"controller.log", "broker-1.log", "broker-1-kafka-request.log", "toxiproxy.log", "member-0.1.log"} <= logs
+    return judge(folder, spark)
+
+
+def test_a_correct_group_is_valid_and_nothing_is_left(tmp_path: Path, chaos_spark: Spark, engine: Any) -> None:
+    before = left(engine)
+    verdict = run(SMALL, tmp_path, chaos_spark)
+    assert verdict.validity is Validity.VALID, [(c.check, c.reason) for c in verdict.checks]
+    assert left(engine) == before
+
+
+def test_a_planted_bug_is_found(tmp_path: Path, chaos_spark: Spark) -> None:
+    wrong = replace(SMALL, schedule=[], workload=PollLoop(rate_hz=1000, batch=100, keys=60, planted_bug="seek-back"))
+    verdict = run(wrong, tmp_path, chaos_spark)
+    assert verdict.validity is Validity.INVALID, [(c.check, c.reason) for c in verdict.checks]
+    assert "rewind" in {finding.kind for check in verdict.checks for finding in check.findings}
+
+
+def test_packets_of_containers_are_refused_before_anything_starts(tmp_path: Path) -> None:
+    lost = replace(SMALL, schedule=[at(1, DropPackets(), member(0), heal_after=1)])
+    with pytest.raises(PlanError, match=r"needs packets, but the back-end 'docker' offers only"):
+        runner.run(lost, plan=lost.plan(1), runs=tmp_path, backend=backends.docker())
+
+
+@pytest.mark.parametrize("when", ["starting", "serving"])
+def test_no_container_outlives_a_harness_that_is_killed(tmp_path: Path, engine: Any, when: str) -> None:
+    argv = [sys.executable, "-c", HARNESS, str(tmp_path)]
+    with subprocess.Popen(argv, stdout=subprocess.PIPE, text=True) as harness:
+        try:
+            assert harness.stdout is not None
+            token, directory = harness.stdout.readline().split()
+            if when == "serving":  # and a broker is frozen
+                assert harness.stdout.readline().strip() == "serving"
+            eventually(lambda: left(engine, token), LONG_S, "the first of its containers")
+        finally:
+            harness.send_signal(signal.SIGKILL)
+    eventually(lambda: not left(engine, token), LONG_S, "its containers to go", state=lambda: str(left(engine, token)))
+    eventually(lambda: not Path(directory).exists(), LONG_S, "its files to go")

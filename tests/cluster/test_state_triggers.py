@@ -1,0 +1,104 @@
+"""Faults that wait for a protocol state meet it, or say that they came too late: the whole history tells afterwards."""
+
+from __future__ import annotations
+
+import json
+
+import pyarrow.parquet as pq
+import pytest
+
+from fencepost import Group, Scenario, Topic, at, past_session, until, when
+from fencepost.faults import Bounce, CutConnections, Hold, Kill, MoveCoordinator, Pause
+from fencepost.model import Validity
+from fencepost.states import commit_in_flight, coordinator_loading, fenced, joining, rebalanced, revoking
+from fencepost.targets import coordinator, member
+from fencepost.workloads import PollLoop
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+KINDS = {"revoking": "revoked", "commit_in_flight": "commit"}
+
+
+def scenario(protocol, *schedule):
+    return Scenario(
+        name=f"states, {protocol}",
+        topics=[Topic("orders", partitions=6)],
+        group=Group(members=3, protocol=protocol, config={"session.timeout.ms": 6000}),
+        workload=PollLoop(rate_hz=1000, commit_every_ms=50),
+        schedule=schedule,
+        chaos_s=120,
+    )
+
+
+def told(run, kind):
+    """The details of the events of this kind, by step, with their times."""
+    rows = pq.read_table(run.folder / "history" / "events.parquet").to_pylist()
+    details = [{**json.loads(row["detail"]), **row} for row in rows if row["kind"] == kind]
+    return {detail["step"]: detail for detail in details if "step" in detail}
+
+
+def was_so(run, fault):
+    """Whether the member whose callback or commit triggered a fault was still in it when the fault was there."""
+    rows = pq.read_table(run.folder / "history" / "events.parquet").to_pylist()
+    seen = fault["when"]
+    [ended_ns] = {
+        row["end_ns"]
+        for row in rows
+        if (row["kind"], row["begin_ns"]) == (KINDS[seen["state"]], seen["since_ns"])
+        and row["actor"] in fault["members"]
+    }
+    return ended_ns == 0 or ended_ns >= fault["injected_ns"]
+
+
+def joined(run):
+    """When brokers answered a JoinGroup with a generation: then all had joined."""
+    path = run.folder / "history" / "coordinator" / "requests.jsonl"
+    requests = [json.loads(line) for line in path.read_text().splitlines()]
+    return [r["end_ns"] for r in requests if r["api"] == "JOIN_GROUP" and not r["error"]]
+
+
+def test_faults_meet_the_states_of_a_classic_group(chaos):
+    """A kill brings each state about, as it is proven at once: nobody looks for states while others are proven."""
+    run = chaos.run(
+        scenario(
+            "eager",
+            when(commit_in_flight(), Hold(), heal_after=1),
+            at(3, Kill(), member(0), heal_after=past_session(1.5)),
+            when(revoking(), Pause(), at_s=4, heal_after=1),
+            at(16, Kill(), member(1), heal_after=past_session(1.5)),
+            when(joining(), MoveCoordinator(), at_s=17),
+            at(30, Kill(), coordinator(), heal_after=4),
+            when(coordinator_loading(), CutConnections(), member(2), at_s=30),
+        )
+    )
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    faults = told(run, "fault")
+    assert set(faults) == set(range(7))
+    triggered = {fault["when"]["state"]: fault for fault in faults.values() if "when" in fault}
+    assert set(triggered) == {"commit_in_flight", "revoking", "joining", "coordinator_loading"}
+    for state, fault in triggered.items():
+        assert 0 <= fault["begin_ns"] - fault["when"]["since_ns"] < 5e9, fault
+        assert fault["when"]["met"] <= fault["states"][state]
+    for state in KINDS:
+        assert was_so(run, triggered[state]) or not triggered[state]["when"]["met"], triggered[state]
+    moved = triggered["joining"]
+    early = [at_ns for at_ns in joined(run) if moved["when"]["since_ns"] + 2e6 < at_ns < moved["injected_ns"] - 2e6]
+    assert not (moved["when"]["met"] and early)
+
+
+@pytest.mark.parametrize("protocol", ["consumer", pytest.param("cooperative", marks=pytest.mark.slow)])
+def test_a_fault_lasts_until_its_target_is_fenced_and_no_longer(chaos, protocol):
+    run = chaos.run(
+        scenario(
+            protocol,
+            at(1, Pause(), member(1), heal_after=until(fenced(), 60), expect="fenced"),
+            at(20, Bounce(), member(2), heal_after=until(rebalanced(), past_session(5))),
+        )
+    )
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    begun, ended = told(run, "fault"), told(run, "healed")
+    paused_s = (ended[0]["begin_ns"] - begun[0]["end_ns"]) / 1e9
+    assert 4 < paused_s < 30  # a session of 6 s, whose last heartbeat was up to a second before
+    for step, state in ((0, "fenced"), (1, "rebalanced")):
+        assert ended[step]["until"]["state"] == state
+        assert begun[step]["begin_ns"] - 1e6 <= ended[step]["until"]["since_ns"] <= ended[step]["begin_ns"] + 1e6

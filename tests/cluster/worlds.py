@@ -1,0 +1,167 @@
+"""What faults are tried on: a real cluster and group, any part of which a test replaces, and what brokers saw of it."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any
+
+import pytest
+
+from fencepost.clock import NS, now_ns
+from fencepost.evidence import requests, sockets
+from fencepost.evidence.times import Timeline
+from fencepost.evidence.wire import probe
+from fencepost.interfaces import Fault, Injection, Node, Target
+from fencepost.model import MemberView, View
+
+SHORT_S = 0.8  # the bound of a witness that is known to see nothing
+LONG_S = 60  # for what comes at once on a machine that has nothing else to do
+BOUNDS = (
+    "faults.add_partitions.PROOF_S",
+    "faults.bounce.STOP_S",
+    "faults.duplicate_instance.PROOF_S",
+    "faults.bounce.START_S",
+    "faults.delete_records.PROOF_S",
+    "faults.kill.PROOF_S",
+    "faults.move_coordinator.PROOF_S",
+    "faults.move_leaders.PROOF_S",
+    "faults.pause.PROOF_S",
+    "faults.reassign_coordinator.PROOF_S",
+    "faults.rolling_bounce.STOP_S",
+    "faults.rolling_bounce.SYNC_S",
+    "faults.scale_in.STOP_S",
+    "faults.scale_out.START_S",
+    "faults.stall.PROOF_S",
+    "faults.stall.HEALED_S",
+    "faults.hold.RELEASED_S",
+    "evidence.doors.PROOF_S",
+    "evidence.holes.PROOF_S",
+    "evidence.links.HEALED_S",
+    "evidence.losses.PROOF_S",
+    "evidence.pace.PROOF_S",
+)
+MEMBER, BROKER = Target(members=(1,)), Target(brokers=(3,))
+MEMBERS_LINKS, OTHERS_LINKS = [(1, 1), (1, 2), (1, 3)], [(0, 1), (0, 2), (0, 3)]
+
+
+@dataclass(frozen=True)
+class World:
+    """What faults may touch: the real thing, any part of which a test may replace."""
+
+    cluster: Any
+    members: Any
+    group: str
+
+    @property
+    def topics(self) -> Mapping[str, str]:
+        return {self.group: self.group}
+
+    def slot_of(self, member: int) -> int:
+        return int(self.members[member].slot)
+
+    def view(self) -> View:
+        for member in self.members:
+            if member.life:
+                member.life.live.refresh()
+        members = tuple(
+            MemberView(m.index, m.slot, m.actor, m.pid is not None, owned=m.owned, member_id=m.member_id)
+            for m in self.members
+        )
+        return View(members, tuple(self.cluster.brokers), {}, self.cluster.admin.coordinator(self.group), self.group)
+
+
+class Instead:
+    """``real``, but for the named attributes."""
+
+    def __init__(self, real: Any, **attributes: Any) -> None:
+        self._real, self._attributes = real, attributes
+
+    def __getattr__(self, name: str) -> Any:
+        return self._attributes[name] if name in self._attributes else getattr(self._real, name)
+
+
+Inject = Callable[[Fault, World, Target], Injection]
+
+
+def bounded(patched: pytest.MonkeyPatch, within_s: float) -> None:
+    """All witnesses look so long."""
+    for bound in BOUNDS:
+        patched.setattr(f"fencepost.{bound}", within_s)
+
+
+@contextmanager
+def nothing_to_see() -> Iterator[None]:
+    """Witnesses look only for a short time in here."""
+    with pytest.MonkeyPatch.context() as patched:
+        bounded(patched, SHORT_S)
+        yield
+
+
+def node(world: World, target: Target) -> Node:
+    found: Node = world.members[target.members[0]] if target.members else world.cluster.brokers[target.brokers[0]]
+    return found
+
+
+def requests_by(world: World, slot: int) -> list[dict[str, Any]]:
+    """The group's requests of a slot, in the order in which the brokers carried them out."""
+    timeline = Timeline(((0, 0),))
+    logged = (line for b in world.cluster.brokers for line in world.cluster.evidence.request_log(b))
+    found = (requests.parse(line, timeline, world.group, {}) for line in logged)
+    return sorted((one for one in found if one and one["slot"] == slot), key=lambda one: int(one["end_ns"]))
+
+
+def heartbeats(world: World, slot: int, since_ns: int) -> int:
+    return sum(one["start_ns"] > since_ns for one in requests_by(world, slot))
+
+
+def steady(world: World, slot: int) -> bool:
+    """Nothing of the member is parked at a broker: behind a parked request later ones wait there to be read."""
+    latest = requests_by(world, slot)[-5:]
+    return all(one["api"] in ("HEARTBEAT", "OFFSET_COMMIT") and one["error"] is None for one in latest)
+
+
+def connections(world: World, slot: int) -> set[tuple[Any, Any]]:
+    """The connections of a slot that are up, by both their ends."""
+    ends = {world.cluster.links.endpoint(slot, broker) for broker in world.cluster.brokers}
+    return {pair for pair, counted in sockets.snapshot(world.cluster).items() if pair[0] in ends and counted.up}
+
+
+def pinged_s(world: World, slot: int, broker: int, padding: int = 0) -> float:
+    """How long a round trip through a link takes, for who just waits for it."""
+    with socket.create_connection(world.cluster.links.endpoint(slot, broker), timeout=LONG_S) as link:
+        begun_ns = now_ns()
+        link.sendall(probe(padding))
+        assert link.recv(1)
+        return (now_ns() - begun_ns) / NS
+
+
+def deaf(world: World, heard: Callable[[int], int | None] = lambda number: None) -> World:
+    """The same world, but signals become others on their way, or are lost."""
+
+    def wrapped(real: Node) -> Instead:
+        def send(number: int) -> None:
+            if (other := heard(number)) is not None:
+                real.signal(other)
+
+        return Instead(real, signal=send)
+
+    brokers = {b: wrapped(n) for b, n in world.cluster.brokers.items()}
+    return World(Instead(world.cluster, brokers=brokers), [wrapped(m) for m in world.members], world.group)
+
+
+def with_links(world: World, **methods: Callable[..., Any]) -> World:
+    return replace(world, cluster=Instead(world.cluster, links=Instead(world.cluster.links, **methods)))
+
+
+def toxics_without_effect(world: World, streams: tuple[str, ...]) -> World:
+    """On ``streams`` a toxic is put that lets everything through at once."""
+
+    def add(slot: int, broker: int, kind: str, stream: str, attributes: Mapping[str, Any]) -> str:
+        harmless = ("latency", stream, {"latency": 0})
+        chosen = harmless if stream in streams else (kind, stream, attributes)
+        return str(world.cluster.links.add_toxic(slot, broker, *chosen))
+
+    return with_links(world, add_toxic=add)

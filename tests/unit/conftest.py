@@ -1,0 +1,14 @@
+"""What several unit tests use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from stage import Shell
+
+
+@pytest.fixture
+def shell(capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shell:
+    monkeypatch.chdir(tmp_path)
+    return Shell(capsys)

@@ -1,0 +1,220 @@
+"""How a cluster of others is named, what gives access to it, what is refused, and what is read of its batches."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.clusters import local
+from fencepost.clusters.admin_connections import ACCESS_NAMES
+from fencepost.clusters.attachment import ACCESS, Attachment, loopback, read_access
+from fencepost.clusters.backends import backend
+from fencepost.clusters.cleaner import Task
+from fencepost.clusters.foreign import ForeignEvidence, whole_batches
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import NotShown, PlanError, ScenarioError
+from fencepost.faults import (
+    AddPartitions,
+    DeleteRecords,
+    Kill,
+    MoveCoordinator,
+    MoveLeaders,
+    Pause,
+    ReassignCoordinator,
+    RemoveMember,
+    RollingBounce,
+)
+from fencepost.plan import check_abilities
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.single import at
+from fencepost.targets import brokers, member
+from fencepost.workloads import PollLoop
+
+SECRET = "correct-horse-battery"
+SCENARIO = Scenario(
+    "a guest", [Topic("orders", partitions=4)], Group(), PollLoop(), schedule=[at(1, MoveCoordinator())]
+)
+PLAN = SCENARIO.plan(7)
+
+
+@pytest.mark.parametrize("wrong", ["attach:", "attach:host", "attach:host:0", "attach:host:70000", "attach:a:1,b:2"])
+def test_an_address_that_is_none_is_refused(wrong: str) -> None:
+    with pytest.raises(ScenarioError, match="write attach:HOST:PORT"):
+        Attachment.of(wrong)
+
+
+def test_back_ends_have_names_and_those_of_our_own_take_no_settings_of_access() -> None:
+    assert str(backend("local")) == "local"
+    assert str(backend("attach:kafka.example:9092")) == "attach:kafka.example:9092"
+    with pytest.raises(ScenarioError, match="belong to attach:HOST:PORT, not to local"):
+        backend("local", permitted=True)
+
+
+@pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.77.3.1", "[::1]"])
+def test_these_are_addresses_of_this_machine_alone(host: str) -> None:
+    assert loopback(Endpoint(host, 9092))
+
+
+@pytest.mark.parametrize("host", ["kafka.example", "10.0.0.1", "0.0.0.0", "[2001:db8::1]", "localhost.example"])
+def test_these_may_be_anywhere(host: str) -> None:
+    assert not loopback(Endpoint(host, 9092))
+
+
+def test_a_cluster_elsewhere_wants_yes_and_is_told_what_would_be_done() -> None:
+    far = Attachment.of("attach:kafka.example:9092")
+    with pytest.raises(PlanError, match="needs --yes") as refused:
+        far.permit(SCENARIO, PLAN)
+    for told in (
+        f"make the topics {far.prefix}orders (4 partitions, 3 replicas)",
+        f"as the group {far.prefix}a-guest-7 with 3 members",
+        "move the leader of the partition of __consumer_offsets",
+        "remove topics and group",
+    ):
+        assert told in str(refused.value)
+    replace(far, permitted=True).permit(SCENARIO, PLAN)
+    Attachment.of("attach:127.0.0.1:9092").permit(SCENARIO, PLAN)
+
+
+def test_a_group_that_stays_where_it_is_moves_nobody_elses_leader() -> None:
+    calm = replace(SCENARIO, schedule=())
+    assert "move the leader" not in " ".join(Attachment.of("attach:h:1").intent(calm, calm.plan(1)))
+
+
+def test_the_brokers_settings_are_not_ours() -> None:
+    with pytest.raises(PlanError, match="leave broker_config out"):
+        Attachment.of("attach:127.0.0.1:1").permit(replace(SCENARIO, broker_config={"num.io.threads": 3}), PLAN)
+
+
+def test_every_run_has_names_of_its_own() -> None:
+    once = Attachment.of("attach:h:1")
+    assert len({once.prefix, once.anew().prefix, once.anew().prefix}) == 3
+
+
+def test_members_can_be_signalled_and_brokers_cannot() -> None:
+    check_abilities(
+        replace(SCENARIO, schedule=[at(1, Kill(), member(0), heal_after=1)]).plan(1), Attachment.abilities, "x"
+    )
+    frozen = replace(SCENARIO, schedule=[at(1, Pause(), brokers((1,)), heal_after=1)]).plan(1)
+    check_abilities(frozen, local.ABILITIES, "local")
+    with pytest.raises(PlanError, match="needs broker-signal, but the back-end 'attach:h:1' offers only admin, coo"):
+        check_abilities(frozen, Attachment.abilities, "attach:h:1")
+
+
+def test_its_topics_and_group_may_be_administrated_and_replicas_that_others_use_may_not() -> None:
+    own = [at(1, MoveLeaders()), at(2, DeleteRecords()), at(3, AddPartitions()), at(4, RemoveMember(), member(0))]
+    allowed = replace(SCENARIO, schedule=own).plan(1)
+    check_abilities(allowed, Attachment.abilities, "attach:h:1")
+    assert "move the leader" not in " ".join(Attachment.of("attach:h:1").intent(SCENARIO, allowed))
+    for fault, target, need in (
+        (ReassignCoordinator(), None, "replicas"),
+        (RollingBounce(), brokers((1,)), "broker-s"),
+    ):
+        plan = replace(SCENARIO, schedule=[at(1, fault, target)]).plan(1)
+        check_abilities(plan, local.ABILITIES, "local")
+        with pytest.raises(PlanError, match=f"needs {need}"):
+            check_abilities(plan, Attachment.abilities, "attach:h:1")
+
+
+# --- access ------------------------------------------------------------------------------------------------------
+
+
+def test_settings_of_access_are_read_and_never_shown(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"# SASL\n\nsecurity.protocol = SASL_SSL\nsasl.password={SECRET}=\n")
+    attached = Attachment.of("attach:h:1", file)
+    assert attached.access == {"security.protocol": "SASL_SSL", "sasl.password": f"{SECRET}="}
+    assert SECRET not in repr(attached)
+    assert SECRET not in str(attached)
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (SECRET, "line 1 of .* is no name=value"),
+        (f"sasl.jaas.config={SECRET}", "sets 'sasl.jaas.config', which is no setting of access; there are security"),
+    ],
+)
+def test_what_is_wrong_is_said_without_a_value(tmp_path: Path, text: str, told: str) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(text)
+    with pytest.raises(ScenarioError, match=told) as refused:
+        read_access(file)
+    assert SECRET not in str(refused.value)
+
+
+def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
+    with pytest.raises(ScenarioError, match="cannot be read: No such file"):
+        read_access(tmp_path / "none")
+
+
+def test_members_and_the_administrator_know_the_same_settings() -> None:
+    assert set(ACCESS) == set(ACCESS_NAMES)
+
+
+@pytest.mark.parametrize("name", ["sasl.password", "ssl.key.pem", "security.protocol"])
+def test_scenarios_are_written_down_so_they_hold_no_secrets(name: str) -> None:
+    with pytest.raises(ScenarioError, match="give SASL and TLS with --cluster-config"):
+        Group(config={name: SECRET})
+
+
+def test_what_is_to_be_cleaned_goes_through_a_pipe_and_comes_out_the_same() -> None:
+    task = Task({1: Endpoint("h", 9092)}, {"sasl.password": SECRET}, "fencepost-1-", {2: (3, 1)})
+    again = Task.from_json(task.to_json())
+    assert (again.brokers, again.access, again.prefix) == (task.brokers, task.access, task.prefix)
+    assert {p: tuple(order) for p, order in again.replicas.items()} == task.replicas
+
+
+# --- the group's log as clients may read it ----------------------------------------------------------------------
+
+
+def batch(first: int, records: int, kept: int | None = None) -> bytes:
+    """The head of a batch; ``kept``: how many records the compaction left."""
+    about = struct.pack(">ibihi", 0, 2, 0, 0, records - 1) + bytes(30) + struct.pack(">i", kept or records)
+    return struct.pack(">qi", first, len(about)) + about
+
+
+def test_a_batch_that_is_cut_off_is_no_batch() -> None:
+    both = batch(0, 2) + batch(2, 1)
+    assert list(whole_batches(both)) == [batch(0, 2), batch(2, 1)]
+    assert list(whole_batches(both[:-1])) == [batch(0, 2)]
+    assert list(whole_batches(both[:5])) == []
+
+
+class Leader:
+    """Gives batches from an offset on, two at a time."""
+
+    def __init__(self, end: int, *batches: bytes) -> None:
+        self.end, self.kept = end, batches
+
+    def end_offsets(self, topic: str) -> dict[int, int]:
+        return {0: self.end}
+
+    def batches(self, place: Any, offset: int) -> bytes:
+        spans = [(struct.unpack_from(">q", b)[0] + struct.unpack_from(">i", b, 23)[0], b) for b in self.kept]
+        return b"".join([b for last, b in spans if last >= offset][:2])
+
+
+def read_from(since: int, leader: Leader) -> list[bytes]:
+    evidence = ForeignEvidence(None, leader, 0, "")  # type: ignore[arg-type]
+    evidence._since = since
+    return list(evidence._batches())
+
+
+def test_what_was_written_during_the_run_is_read_whole() -> None:
+    kept = [batch(3, 2), batch(5, 1), batch(6, 4), batch(10, 1)]
+    assert read_from(4, Leader(11, *kept)) == kept
+    assert read_from(11, Leader(11, *kept)) == []
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [[batch(0, 2), batch(3, 1)], [batch(0, 2), batch(2, 2, kept=1)], [batch(1, 3)]],
+    ids=["a batch is gone", "a record is gone", "the first is gone"],
+)
+def test_what_was_compacted_during_the_run_is_no_evidence(kept: list[bytes]) -> None:
+    with pytest.raises(NotShown, match="was compacted while the run went on"):
+        read_from(0, Leader(4, *kept))
