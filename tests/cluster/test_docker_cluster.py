@@ -154,13 +154,10 @@ def test_a_killed_or_bounced_container_ends_its_way_and_another_takes_its_place(
 
 
 @pytest.mark.parametrize("fault", [Pause(), Kill(), Bounce()], ids=["pause", "kill", "bounce"])
-def test_a_fault_that_the_engine_does_not_perform_is_not_proven(
-    world: World, inject: Inject, monkeypatch: pytest.MonkeyPatch, fault: Fault
-) -> None:
-    with nothing_to_see():
-        monkeypatch.setattr(ContainerProcess, "send_signal", lambda self, number: None)
+def test_a_fault_that_the_engine_does_not_perform_is_not_proven(world: World, inject: Inject, fault: Fault) -> None:
+    with nothing_to_see() as patched:
+        patched.setattr(ContainerProcess, "send_signal", lambda self, number: None)
         assert not inject(fault, world, MEMBER).proven().took_effect
-        monkeypatch.undo()
 
 
 @pytest.mark.parametrize("fault", [BlackHole(), CutConnections(), Refuse()], ids=["hole", "cut", "refuse"])
@@ -173,14 +170,11 @@ def test_links_between_containers_are_disturbed_and_healed(world: World, inject:
     assert healed.took_effect, healed.what
 
 
-def test_a_hole_is_not_proven_where_the_sockets_of_the_proxies_cannot_be_seen(
-    world: World, inject: Inject, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with nothing_to_see():
-        monkeypatch.setattr(OwnCluster, "sockets", lambda self: "")
+def test_a_hole_is_not_proven_where_the_sockets_of_the_proxies_cannot_be_seen(world: World, inject: Inject) -> None:
+    with nothing_to_see() as patched:
+        patched.setattr(OwnCluster, "sockets", lambda self: "")
         injection = inject(BlackHole(direction="to"), world, MEMBER)
         assert not injection.proven().took_effect
-        monkeypatch.undo()
 
 
 def test_a_member_finds_its_proxies_and_no_broker_behind_them(world: World, engine: Any) -> None:

@@ -71,13 +71,17 @@ def test_a_member_that_gets_no_records_is_not_stalled(world: World, inject: Inje
     assert not evidence.took_effect
 
 
-def test_a_stopped_member_is_not_stalled(world: World, inject: Inject) -> None:
+def test_a_stopped_member_is_not_stalled_before_it_runs(world: World, inject: Inject) -> None:
     node(world, MEMBER).signal(signal.SIGSTOP)
+    injection = inject(Stall(), world, MEMBER)
     with nothing_to_see():
-        evidence = inject(Stall(), world, MEMBER).proven()
+        evidence = injection.proven()
     node(world, MEMBER).signal(signal.SIGCONT)
     assert not evidence.took_effect
     assert "is stopped" in evidence.what
+    assert injection.proven().took_effect
+    injection.undo()
+    assert injection.healed().took_effect
 
 
 def test_a_stall_that_goes_on_is_not_healed(world: World, inject: Inject) -> None:
@@ -90,6 +94,7 @@ def test_a_stall_that_goes_on_is_not_healed(world: World, inject: Inject) -> Non
     node(world, MEMBER).signal(signal.SIGUSR2)
     assert not evidence.took_effect
     assert "still waits" in evidence.what
+    assert injection.healed().took_effect
 
 
 def test_a_member_that_dies_in_its_stall_is_healed(world: World, inject: Inject) -> None:

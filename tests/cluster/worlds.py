@@ -93,11 +93,11 @@ def bounded(patched: pytest.MonkeyPatch, within_s: float) -> None:
 
 
 @contextmanager
-def nothing_to_see() -> Iterator[None]:
-    """Witnesses look only for a short time in here."""
+def nothing_to_see() -> Iterator[pytest.MonkeyPatch]:
+    """Witnesses look only for a short time in here; what else is patched with it ends here, too."""
     with pytest.MonkeyPatch.context() as patched:
         bounded(patched, SHORT_S)
-        yield
+        yield patched
 
 
 def node(world: World, target: Target) -> Node:
