@@ -15,14 +15,13 @@ from fencepost import codec
 from fencepost.errors import FencepostError
 from fencepost.evidence.processes import GONE, Life, pids
 from fencepost.evidence.witness import Injected, Sight, all_of, witness
-from fencepost.history import EventKind
+from fencepost.history import NAME_TAKEN, EventKind
 from fencepost.interfaces import Evidence, Injection, Member, Target, World
 from fencepost.model import Inventory
 from fencepost.targets import Idle
 
 PROOF_S = 30.0
 STOP_S = 15.0
-REFUSED = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 
 
 @dataclass(frozen=True)
@@ -128,7 +127,7 @@ class _Pair:
 def _given_up(member: Member) -> str:
     """The error for which its client gave up, if it was refused because of its name; else empty."""
     told = (e["error"] for e in member.told(EventKind.ERROR) if e["detail"].get("fatal"))
-    return next((name for name in told if name in REFUSED), "")
+    return next((name for name in told if name in NAME_TAKEN), "")
 
 
 def _proven(pairs: Sequence[_Pair], asleep: bool) -> Evidence:

@@ -30,11 +30,7 @@ class RemoveMember:
 
     def awaits(self, world: World, target: Target) -> str:
         """See ``Awaits``."""
-        group, ids = world.view().group, _ids(world, target)
-        out = [
-            m for m, member_id in ids.items() if not (member_id and world.cluster.admin.has_member(group, member_id))
-        ]
-        return f"member-{out[0]} is not in the group" if out else ""
+        return _Named.by(world, target).out(world)
 
     def inject(self, world: World, target: Target) -> Injection:
         """Have the coordinator remove them.
@@ -43,9 +39,10 @@ class RemoveMember:
             FaultError: one of them is not in the group.
             ClusterError: the coordinator refused.
         """
-        if out := self.awaits(world, target):
+        named = _Named.by(world, target)
+        if out := named.out(world):
             raise FaultError(f"{out}: there is nobody to remove")
-        admin, group, ids = world.cluster.admin, world.view().group, _ids(world, target)
+        admin, group, ids = world.cluster.admin, named.group, named.ids
         removed = {member: admin.remove_member(group, name) for member, name in ids.items()}
         at_ns = now_ns()
         left = [f"member-{m} as {name}" for m, name in ids.items() if removed[m] != name]
@@ -55,7 +52,21 @@ class RemoveMember:
         return Injected(proven=lambda: Evidence(not missing, at_ns, missing or what, data))
 
 
-def _ids(world: World, target: Target) -> dict[int, str]:
-    """What the coordinator calls them, as they told last."""
-    told = {member.index: member.member_id for member in world.view().members}
-    return {member: told[member] for member in target.members}
+@dataclass(frozen=True)
+class _Named:
+    """What the coordinator of a group calls members, as they told last."""
+
+    group: str
+    ids: dict[int, str]
+
+    @classmethod
+    def by(cls, world: World, target: Target) -> _Named:
+        view = world.view()
+        told = {member.index: member.member_id for member in view.members}
+        return cls(view.group, {member: told[member] for member in target.members})
+
+    def out(self, world: World) -> str:
+        """A clause about the first that is not in the group; empty: all are."""
+        there = world.cluster.admin.has_member
+        out = [m for m, member_id in self.ids.items() if not (member_id and there(self.group, member_id))]
+        return f"member-{out[0]} is not in the group" if out else ""

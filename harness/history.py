@@ -32,6 +32,7 @@ from enum import IntEnum, StrEnum
 
 FORMAT_VERSION = 1
 LACKING = "history/lacking.json"
+NAME_TAKEN = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")  # told to one of two under one group.instance.id
 
 # The files that are judged, and of which part of the history each tells.
 JUDGED: dict[str, str] = {

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 from fencepost.checkers.sightings import Sighting, member_of, people
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Life, Step, Window
+from fencepost.history import NAME_TAKEN
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
 
 WITHIN_S = 30.0  # unless progress is promised within another time
-NAMESAKE = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")
 STABLE_NS = 5 * NS  # so long without a new round, and the group was stable
 
 
@@ -126,7 +126,7 @@ def dead_member(tables: Tables) -> Iterator[Sighting]:
 
 def _had_a_namesake(tables: Tables, life: Life) -> bool:
     """Whether its client was refused for its name while a step had made two processes share it."""
-    if not life.instance_id or life.fatal not in NAMESAKE:
+    if not life.instance_id or life.fatal not in NAME_TAKEN:
         return False
     for step in tables.steps:
         shared = [other.instance_id for name in step.members if (other := tables.lives.get(name))]

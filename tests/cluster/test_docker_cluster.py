@@ -17,7 +17,7 @@ import pytest
 
 from cluster.docker_base import base_image
 from cluster.plans import MOVES
-from cluster.worlds import BROKER, LONG_S, MEMBER, Inject, World, node, nothing_to_see
+from cluster.worlds import BROKER, LONG_S, MEMBER, Inject, World, ends_and_begins_anew, node, nothing_to_see
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
@@ -141,16 +141,7 @@ def test_a_paused_container_is_frozen_and_runs_on_in_the_same_life(
 def test_a_killed_or_bounced_container_ends_its_way_and_another_takes_its_place(
     world: World, inject: Inject, target: Target, fault: Fault, codes: set[int]
 ) -> None:
-    before = node(world, target).pid
-    injection = inject(fault, world, target)
-    proven = injection.proven()
-    assert proven.took_effect, proven.what
-    assert set(proven.data["exit_codes"].values()) <= codes
-    assert not psutil.pid_exists(before or 0)
-    injection.undo()
-    healed = injection.healed()
-    assert healed.took_effect, healed.what
-    assert node(world, target).pid != before
+    ends_and_begins_anew(inject, world, target, fault, codes)
 
 
 @pytest.mark.parametrize("fault", [Pause(), Kill(), Bounce()], ids=["pause", "kill", "bounce"])

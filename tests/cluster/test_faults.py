@@ -10,7 +10,18 @@ from dataclasses import replace
 import psutil
 import pytest
 
-from cluster.worlds import BROKER, LONG_S, MEMBER, Inject, Instead, World, deaf, node, nothing_to_see
+from cluster.worlds import (
+    BROKER,
+    LONG_S,
+    MEMBER,
+    Inject,
+    Instead,
+    World,
+    deaf,
+    ends_and_begins_anew,
+    node,
+    nothing_to_see,
+)
 from fencepost.clock import eventually
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause, RollingBounce
 from fencepost.interfaces import Fault, Target
@@ -45,18 +56,7 @@ def test_a_paused_process_is_stopped_and_runs_on_in_the_same_life(world: World, 
 def test_a_killed_or_bounced_process_ends_its_way_and_begins_a_new_life(
     world: World, inject: Inject, target: Target, fault: Fault, codes: set[int]
 ) -> None:
-    before = node(world, target).pid
-    injection = inject(fault, world, target)
-    proven = injection.proven()
-    assert proven.took_effect, proven.what
-    assert set(proven.data["exit_codes"].values()) <= codes
-    assert not psutil.pid_exists(before or 0)
-    injection.undo()
-    after = node(world, target).pid
-    injection.undo()
-    healed = injection.healed()
-    assert healed.took_effect, healed.what
-    assert node(world, target).pid == after != before
+    ends_and_begins_anew(inject, world, target, fault, codes)
 
 
 def test_brokers_are_bounced_one_after_the_other_each_back_in_sync_before_the_next(

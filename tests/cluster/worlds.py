@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
+import psutil
 import pytest
 
 from fencepost.clock import NS, now_ns
@@ -103,6 +104,23 @@ def nothing_to_see() -> Iterator[pytest.MonkeyPatch]:
 def node(world: World, target: Target) -> Node:
     found: Node = world.members[target.members[0]] if target.members else world.cluster.brokers[target.brokers[0]]
     return found
+
+
+def ends_and_begins_anew(inject: Inject, world: World, target: Target, fault: Fault, codes: set[int]) -> None:
+    """A fault ends a life with one of these exit codes, and a new one begins when it is undone, once."""
+    hit = node(world, target)
+    before = hit.pid
+    injection = inject(fault, world, target)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    assert set(proven.data["exit_codes"].values()) <= codes
+    assert not psutil.pid_exists(before or 0)
+    injection.undo()
+    after = hit.pid
+    injection.undo()
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+    assert hit.pid == after != before
 
 
 def requests_by(world: World, slot: int) -> list[dict[str, Any]]:
