@@ -18,8 +18,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fencepost import catalogue, listing, series
-from fencepost.clusters.backends import backend
+from fencepost import catalogue, choice, listing, series
+from fencepost.choice import AUTO, backend
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
 from fencepost.model import Validity
 from fencepost.overrides import override
@@ -86,10 +86,11 @@ def doctor() -> None:
     findings = surgery.examine()
     for finding in findings:
         out.print(finding.line(), markup=False)
-    if missing := surgery.blocking(findings):
-        out.print(f"\nA local run is not possible yet: {', '.join(f.name for f in missing)}.", markup=False)
+    chosen = choice.auto()
+    out.print(f"\nA run gets the back-end {chosen}, unless --cluster says otherwise ({chosen.why}).", markup=False)
+    if missing := surgery.beyond_reach(surgery.lacks(chosen)):
+        out.print(f"It is not possible yet: {', '.join(part.name for part in missing)}.", markup=False)
         raise typer.Exit(Exit.FAILED)
-    out.print("\nA local run is possible.")
 
 
 @app.command("list")
@@ -110,7 +111,7 @@ def run(
     ],
     seed: Annotated[int | None, typer.Option(min=0, help="Decides every random choice; drawn when left out.")] = None,
     repeat: Annotated[int, typer.Option(min=1, help="Run this often, with consecutive seeds.")] = 1,
-    cluster: Backend = "local",
+    cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
     runs: Runs = Path("runs"),
@@ -137,7 +138,7 @@ def replay_(
     run: Run,
     exact: Annotated[bool, typer.Option("--exact", help="Hit the members and brokers that were hit then.")] = False,
     repeat: Annotated[int, typer.Option(min=1, help="Replay it this often, and say how often promises break.")] = 1,
-    cluster: Backend = "local",
+    cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
     runs: Runs = Path("runs"),
@@ -168,7 +169,7 @@ def shrink_(
     failures: Annotated[int, typer.Option(min=1, help="So many runs of a case must fail for it to be kept,")] = 2,
     of: Annotated[int, typer.Option(min=1, help="of at most so many.")] = 3,
     rate_runs: Annotated[int, typer.Option(min=0, help="Runs that tell how often the smallest one fails.")] = 5,
-    cluster: Backend = "local",
+    cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
     runs: Runs = Path("runs"),

@@ -17,7 +17,7 @@ from pathlib import Path
 
 import psutil
 
-from fencepost.clusters import cache, docker, provision, toxiproxy
+from fencepost.clusters import cache, docker, docker_images, provision, toxiproxy
 from fencepost.clusters.backends import Backend
 from fencepost.errors import ProvisionError
 from fencepost.network import packets
@@ -56,9 +56,16 @@ def examine(runs: Path = Path("runs")) -> tuple[Part, ...]:
     return tuple(_look(name, look) for name, look in _looks(runs).items())
 
 
-def blocking(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Those that make a local run impossible."""
-    return tuple(part for part in parts if part.state is State.MISSING)
+def lacks(backend: Backend, runs: Path = Path("runs")) -> tuple[Part, ...]:
+    """What a run with this back-end needs and is not there, or not yet."""
+    looks = _looks(runs)
+    parts = (_look(name, looks[name]) for name in (*EVERY_RUN, *backend.parts))
+    return tuple(part for part in parts if part.state is not State.OK)
+
+
+def beyond_reach(parts: Iterable[Part]) -> tuple[Part, ...]:
+    """Of what a run lacks, that which the first one does not get by itself."""
+    return tuple(part for part in parts if part.state is not State.LATER)
 
 
 def require(backend: Backend, runs: Path = Path("runs")) -> None:
@@ -67,10 +74,7 @@ def require(backend: Backend, runs: Path = Path("runs")) -> None:
     Raises:
         ProvisionError: says everything that is missing, with the remedies.
     """
-    looks = _looks(runs)
-    parts = [_look(name, looks[name]) for name in (*EVERY_RUN, *backend.parts)]
-    missing = [part for part in parts if part.state in (State.MISSING, State.OPTIONAL)]
-    if missing:
+    if missing := beyond_reach(lacks(backend, runs)):
         sentences = "; ".join(f"{part.name}: {part.text}" for part in missing)
         raise ProvisionError(f"a run with the back-end {backend} is not possible on this machine. {sentences}")
 
@@ -199,6 +203,9 @@ def _spark() -> tuple[State, str]:
 
 def _docker() -> tuple[State, str]:
     try:
-        return State.OK, f"engine {docker.engine()}; --cluster docker runs everything in containers"
+        engine = f"engine {docker.engine()}"
+        if not docker_images.any_there():
+            return State.LATER, f"{engine}; the first run with --cluster docker builds images"
+        return State.OK, f"{engine}; --cluster docker runs everything in containers"
     except ProvisionError as error:
         return State.OPTIONAL, str(error)

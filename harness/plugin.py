@@ -99,7 +99,7 @@ class Chaos:
 
 
 def _backend(config: pytest.Config) -> Backend:
-    from fencepost.clusters.backends import backend
+    from fencepost.choice import backend
 
     name, access, yes = map(config.getoption, ("--chaos-cluster", "--chaos-cluster-config", "--chaos-yes"))
     return backend(name, access and Path(access), yes)
@@ -126,12 +126,12 @@ def chaos_spark(pytestconfig: pytest.Config) -> Iterator[Spark]:
 @pytest.fixture
 def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster of three brokers with proxies for eight members, for tests that need no scenario."""
-    from fencepost.clusters import backends
+    from fencepost import choice
     from fencepost.interfaces import ClusterSpec
     from fencepost.processes import Owner
     from fencepost.turns import turn
 
-    own = backends.own(_backend(request.config))
+    own = choice.own(_backend(request.config))
     with turn(request.node.nodeid), Owner.open() as owner:
         cluster = own.provide(ClusterSpec(), owner, lambda note: None)
         yield cluster

@@ -87,6 +87,7 @@ def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: Backend) -
             "scenario": scenario.to_json(),
             "seed": seed,
             "backend": str(backend),
+            "backend_why": backend.why,
             "group": backend.prefix + scenario.group_name(seed),
             "cluster": {} if backend.prefix else asdict(scenario.cluster_spec()),
             "versions": versions(),

@@ -56,6 +56,7 @@ class Attachment:
     prefix: str = field(default_factory=_own_prefix)
     abilities: ClassVar[Abilities] = always("signal", "admin", "deletion", "coordinator")
     parts: ClassVar[Collection[str]] = ()
+    why: ClassVar[str] = ""
 
     @classmethod
     def of(cls, cluster: str, config: Path | None = None, permitted: bool = False) -> Attachment:

@@ -30,6 +30,10 @@ class Backend(Protocol):
         """What it needs on this machine beside what every run needs, as ``doctor`` names it."""
 
     @property
+    def why(self) -> str:
+        """Why it was taken; empty: it was asked for."""
+
+    @property
     def prefix(self) -> str:
         """Begins the names of all topics and groups of a run; empty where the cluster is the run's own."""
 
@@ -58,6 +62,7 @@ class Own:
     abilities: Abilities
     parts: Collection[str]
     provide: START
+    why: str = ""
     prefix: str = ""
 
     def __str__(self) -> str:
@@ -93,15 +98,10 @@ def docker() -> Own:
     return Own("docker", docker_host.ABILITIES, docker_host.PARTS, docker_host.start)
 
 
-BACKENDS = {"auto": local, "local": local, "docker": docker}
+OWN = {"local": local, "docker": docker}  # the quickest first
 
 
-def own(backend: Backend) -> Own:
-    """The same, or the quickest that has clusters of its own."""
-    return backend if isinstance(backend, Own) else local()
-
-
-def backend(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
+def named(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
     """A back-end by its name; ``config`` and ``permitted`` are for a cluster of others alone.
 
     Raises:
@@ -109,8 +109,8 @@ def backend(name: str, config: Path | None = None, permitted: bool = False) -> B
     """
     if name.startswith(SCHEME):
         return Attachment.of(name, config, permitted)
-    if name not in BACKENDS:
-        raise ScenarioError(f"there is no back-end {name!r}; there is {', '.join([*BACKENDS, f'{SCHEME}HOST:PORT'])}")
     if config is not None or permitted:
         raise ScenarioError(f"--cluster-config and --yes belong to {SCHEME}HOST:PORT, not to {name}")
-    return BACKENDS[name]()
+    if name not in OWN:
+        raise ScenarioError(f"there is no back-end {name!r}; there is auto, {', '.join(OWN)}, {SCHEME}HOST:PORT")
+    return OWN[name]()

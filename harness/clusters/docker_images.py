@@ -72,6 +72,16 @@ def images(progress: Progress) -> Images:
     )
 
 
+def any_there() -> bool:
+    """Whether images were built before, perhaps of other ingredients.
+
+    Raises:
+        ProvisionError: no engine answers.
+    """
+    with docker.client() as client:
+        return bool(client.images.list(name="fencepost-member"))
+
+
 def _checkpoint(image: str, into: Path) -> None:
     docker.take(image, [str(HOME / CHECKPOINT)], into / CHECKPOINT, docker.ANSWER_S * 10)
 

@@ -103,8 +103,8 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
         if stalled
         else "none"
     )
-    told_by = folder.scenario.get("backend")
-    backend = [("back-end", str(told_by))] if told_by else []
+    told_by, why = folder.scenario.get("backend"), folder.scenario.get("backend_why")
+    backend = [("back-end", f"{told_by} ({why})" if why else str(told_by))] if told_by else []
     host = [("stalls of the host", told if (folder.path / "history" / "host.jsonl").exists() else "not recorded")]
     known = {"name", "schedule", "promises"}
     return [

@@ -40,7 +40,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),
         (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
         (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' names no cluster: write attach:HOST:PORT"),
-        (["run", "demo", "--yes"], "--cluster-config and --yes belong to attach:HOST:PORT, not to local"),
+        (["run", "demo", "--yes"], "--cluster-config and --yes belong to attach:HOST:PORT, not to auto"),
         (["run", "demo", "--repeat", "0"], "--repeat"),
         (["run", "demo", "--set", "group.members"], "--set wants path=value"),
         (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),

@@ -1,0 +1,57 @@
+"""``auto`` means the quickest back-end that is ready, and says why."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from fencepost import choice
+from fencepost.clusters import backends
+from fencepost.clusters.backends import Own
+from fencepost.doctor import Part, State
+from fencepost.errors import ScenarioError
+
+KAFKA = Part("Kafka", State.LATER, "the first run fetches it")
+SS = Part("ss", State.MISSING, "install it")
+ENGINE = Part("Docker", State.OPTIONAL, "start it")
+IMAGES = Part("Docker", State.LATER, "the first run builds images")
+LOCAL, DOCKER = backends.local(), backends.docker()
+
+
+@pytest.mark.parametrize(
+    ("local", "docker", "name", "why"),
+    [
+        ((), (), "local", "auto: ready; the quickest"),
+        ((), (ENGINE,), "local", "auto: ready; docker lacks Docker"),
+        ((SS,), (), "docker", "auto: ready; local lacks ss"),
+        ((KAFKA,), (), "docker", "auto: ready; local lacks Kafka"),
+        ((KAFKA,), (IMAGES,), "local", "auto: the first run gets Kafka; docker lacks Docker"),
+        ((KAFKA, SS), (IMAGES,), "docker", "auto: the first run gets Docker; local lacks Kafka, ss"),
+        ((KAFKA, SS), (ENGINE,), "local", "auto: nothing is ready, and it lacks ss; the quickest"),
+    ],
+)
+def test_what_is_ready_goes_before_what_is_quick(
+    local: tuple[Part, ...], docker: tuple[Part, ...], name: str, why: str
+) -> None:
+    chosen = choice.pick([(LOCAL, local), (DOCKER, docker)])
+    assert (str(chosen), chosen.why) == (name, why)
+
+
+def test_who_names_a_back_end_gets_that() -> None:
+    chosen = choice.backend("docker")
+    assert isinstance(chosen, Own)
+    assert (str(chosen), chosen.why) == ("docker", "")
+
+
+def test_auto_is_one_of_ours_and_takes_no_access() -> None:
+    chosen = choice.backend(choice.AUTO)
+    assert str(chosen) in backends.OWN
+    assert chosen.why.startswith("auto: ")
+    with pytest.raises(ScenarioError, match="belong to attach:HOST:PORT, not to auto"):
+        choice.backend(choice.AUTO, Path("client.properties"))
+
+
+def test_an_unknown_name_is_told_what_there_is() -> None:
+    with pytest.raises(ScenarioError, match="no back-end 'podman'; there is auto, local, docker, attach:HOST:PORT"):
+        choice.backend("podman")
