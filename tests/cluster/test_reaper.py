@@ -15,6 +15,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from cluster.killing import iptables, rules_of
 from fencepost.clock import eventually
 from fencepost.clusters import cache, reaper
 from fencepost.errors import ClusterError
@@ -86,15 +87,7 @@ class Harness:
 
     def rules(self) -> list[str]:
         """What the packet filter has of its own: hook, chain, rules."""
-        return [line for line in iptables("-S").splitlines() if self.token in line]
-
-
-def iptables(*change: str) -> str:
-    """What it says; nothing where there is none, or where it is not for us to use."""
-    try:
-        return subprocess.run(["iptables", "-w", "5", *change], capture_output=True, text=True, check=False).stdout
-    except FileNotFoundError:
-        return ""
+        return rules_of(self.token)
 
 
 @pytest.fixture
