@@ -212,7 +212,8 @@ def test_a_correct_group_is_valid_and_nothing_is_left(tmp_path: Path, chaos_spar
 
 
 def test_a_planted_bug_is_found(tmp_path: Path, chaos_spark: Spark) -> None:
-    wrong = replace(SMALL, schedule=[], workload=PollLoop(rate_hz=1000, batch=100, keys=60, planted_bug="seek-back"))
+    moves = [at(1, Bounce(), member(0), heal_after=1)]  # what a member is given, it rewinds
+    wrong = replace(SMALL, schedule=moves, workload=PollLoop(rate_hz=1000, batch=100, keys=60, planted_bug="seek-back"))
     verdict = run(wrong, tmp_path, chaos_spark)
     assert verdict.validity is Validity.INVALID, [(c.check, c.reason) for c in verdict.checks]
     assert "rewind" in {finding.kind for check in verdict.checks for finding in check.findings}

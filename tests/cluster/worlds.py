@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import socket
+import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -11,7 +12,7 @@ from typing import Any
 import psutil
 import pytest
 
-from fencepost.clock import NS, now_ns
+from fencepost.clock import NS, eventually, now_ns
 from fencepost.evidence import requests, sockets
 from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
@@ -133,6 +134,16 @@ def requests_by(world: World, slot: int) -> list[dict[str, Any]]:
 
 def heartbeats(world: World, slot: int, since_ns: int) -> int:
     return sum(one["start_ns"] > since_ns for one in requests_by(world, slot))
+
+
+def silent(world: World, slot: int, beside: int) -> bool:
+    """Whether nothing is heard of a slot while the heartbeats of another go on; a busy broker may first carry out what
+    had arrived before.
+    """
+    for _ in range(2):
+        since_ns = time.time_ns()
+        eventually(lambda since_ns=since_ns: heartbeats(world, beside, since_ns) > 3, LONG_S, "another's heartbeats")  # type: ignore[misc]
+    return heartbeats(world, slot, since_ns) == 0
 
 
 def steady(world: World, slot: int) -> bool:
