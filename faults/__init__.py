@@ -19,7 +19,6 @@ from fencepost.faults.rate_limit import RateLimit
 from fencepost.faults.reassign_coordinator import ReassignCoordinator
 from fencepost.faults.refuse import Refuse
 from fencepost.faults.remove_member import RemoveMember
-from fencepost.faults.rolling_bounce import RollingBounce
 from fencepost.faults.scale_in import ScaleIn
 from fencepost.faults.scale_out import ScaleOut
 from fencepost.faults.slice import Slice
@@ -45,7 +44,6 @@ __all__ = [
     "ReassignCoordinator",
     "Refuse",
     "RemoveMember",
-    "RollingBounce",
     "ScaleIn",
     "ScaleOut",
     "Slice",

@@ -3,38 +3,58 @@
 from __future__ import annotations
 
 import signal
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fencepost.evidence.processes import ended, lives_of, reborn, start_again
-from fencepost.evidence.witness import Injected, witness
+from fencepost.evidence.seats import out_of_sync
+from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
 
 STOP_S = 15.0  # a member finishes, commits and leaves; a broker hands over its partitions
 START_S = 5.0
+SYNC_S = 60.0  # a broker serves again, and copies what was written meanwhile
 # A JVM that shut down in order after SIGTERM ends with 128 + 15.
 CLEAN = {0: "cleanly", 128 + signal.SIGTERM: "cleanly, by its shutdown hook"}
 
 
 @dataclass(frozen=True)
 class Bounce:
-    """Stops members or brokers cleanly. Witness: they ended with a clean exit code; healed: a new process runs."""
+    """Stops members or brokers cleanly. Witness: they ended with a clean exit code; healed: a new process runs.
 
+    Attributes:
+        in_sync: of brokers: healed only when they are in sync, too, wherever they keep a partition of the workload or
+            of the offsets topic.
+    """
+
+    in_sync: bool = False
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
-    hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
         "members leave the group (static ones keep their place) and join again; a broker hands its partitions and "
         "groups over, and leads none until somebody gives it some"
     )
 
+    @property
+    def hits(self) -> frozenset[str]:
+        """Members or brokers, of which only these are in sync."""
+        return frozenset({"brokers"} if self.in_sync else {"members", "brokers"})
+
     def inject(self, world: World, target: Target) -> Injection:
         """Send SIGTERM to all of them."""
         lives = lives_of(world, target)
         for life in lives:
             life.node.signal(signal.SIGTERM)
+
+        def back() -> Sight:
+            born = reborn(lives)
+            if born.missing or not self.in_sync:
+                return born
+            behind = [str(place) for broker in target.brokers for place in out_of_sync(world, broker)]
+            return replace(born, missing=f"not in sync: {', '.join(behind)}" if behind else "")
+
         return Injected(
             proven=lambda: witness(lambda: ended(lives, CLEAN), STOP_S),
             undo=lambda: start_again(lives),
-            healed=lambda: witness(lambda: reborn(lives), START_S),
+            healed=lambda: witness(back, SYNC_S if self.in_sync else START_S),
         )

@@ -11,7 +11,7 @@ What a test or a scenario needs is here and imports nothing but the standard lib
 from __future__ import annotations
 
 from fencepost.catalogue import load
-from fencepost.combined import mix, rolling_deploy, sequence, together
+from fencepost.combined import mix, rolling_bounce, rolling_deploy, sequence, together
 from fencepost.errors import BrokenPromises, FencepostError, UnknownVerdict
 from fencepost.model import TopicPartition, Validity, Verdict
 from fencepost.scenario import Group, Scenario, Topic
@@ -36,6 +36,7 @@ __all__ = [
     "mix",
     "past_session",
     "quiet",
+    "rolling_bounce",
     "rolling_deploy",
     "sequence",
     "swarm",

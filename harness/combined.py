@@ -14,7 +14,8 @@ from fencepost.errors import PlanError
 from fencepost.plan import Step
 from fencepost.schedule import Entry, Setting
 from fencepost.single import At, moments
-from fencepost.targets import Idle, Member
+from fencepost.survival import BACK_S
+from fencepost.targets import Brokers, Idle, Member
 
 JOINED_WITHIN_S = 60.0  # a new member waits for a round, and that for all others to poll
 
@@ -112,8 +113,7 @@ class RollingDeploy:
 
     def __post_init__(self) -> None:
         codec.settle(self)
-        if self.pause_s < 0 or self.down_s < 0:
-            raise PlanError(f"a rolling deploy cannot last {min(self.pause_s, self.down_s):g} s: use 0 or more")
+        _lasting("deploy", self.pause_s, self.down_s)
 
     def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
         """See ``Entry``."""
@@ -126,6 +126,32 @@ class RollingDeploy:
             return At(0, faults["bounce"](), old, heal_after=self.down_s)
         new = At(0, faults["scale_out"](joined_within_s=JOINED_WITHIN_S), Idle())
         return Sequence((new, At(0, faults["scale_in"](), old)))
+
+
+@dataclass(frozen=True)
+class RollingBounce:
+    """All brokers bounced, one after the other. Use ``rolling_bounce`` to make it.
+
+    Attributes:
+        at_s: when the first is; see ``Entry``.
+        pause_s: between the start of one and the end of the next, at least.
+        down_s: how long each is down.
+    """
+
+    at_s: float = 0.0
+    pause_s: float = BACK_S
+    down_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        _lasting("bounce", self.pause_s, self.down_s)
+
+    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+        """See ``Entry``."""
+        bounce = codec.known("fault")["bounce"](in_sync=True)
+        numbers = range(1, setting.inventory.brokers + 1)
+        parts = [At(0, bounce, Brokers((number,)), heal_after=self.down_s) for number in numbers]
+        return Sequence(tuple(parts), self.at_s, self.pause_s).draw(rng, setting)
 
 
 def sequence(seconds: float, *parts: Entry, pause_s: float = 0.0) -> Sequence:
@@ -170,6 +196,21 @@ def rolling_deploy(
         PlanError: a time is negative. That there is a spare member for start-first, ``plan.check_plan`` tells.
     """
     return RollingDeploy(seconds, pause_s, start_first, down_s)
+
+
+def rolling_bounce(seconds: float, *, pause_s: float = BACK_S, down_s: float = 1.0) -> RollingBounce:
+    """Every broker is bounced, one after the other, as in an upgrade, the first at ``seconds``: down for ``down_s``,
+    and in sync again before the next one goes, however long that takes and ``pause_s`` at least.
+
+    Raises:
+        PlanError: a time is negative.
+    """
+    return RollingBounce(seconds, pause_s, down_s)
+
+
+def _lasting(what: str, *times_s: float) -> None:
+    if min(times_s) < 0:
+        raise PlanError(f"a rolling {what} cannot last {min(times_s):g} s: use 0 or more")
 
 
 def _some(parts: tuple[Entry, ...], what: str) -> None:

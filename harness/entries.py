@@ -9,13 +9,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from fencepost import codec
-from fencepost.combined import Mix, RollingDeploy, Sequence, Together
+from fencepost.combined import Mix, RollingBounce, RollingDeploy, Sequence, Together
 from fencepost.errors import ScenarioError
 from fencepost.schedule import Entry, Quiet
 from fencepost.single import WITHIN_S, At, PastSession, Until
 from fencepost.swarm import Swarm
 
-__all__ = ["Mix", "Quiet", "RollingDeploy", "Sequence", "Swarm", "Together"]  # by type
+__all__ = ["Mix", "Quiet", "RollingBounce", "RollingDeploy", "Sequence", "Swarm", "Together"]  # by type
 
 NESTED_MAX = 10  # parts of parts of parts
 

@@ -61,6 +61,18 @@ def in_sync(world: World, place: TopicPartition) -> tuple[int, ...]:
     return world.cluster.admin.in_sync_replicas(place.topic).get(place.partition, ())
 
 
+def out_of_sync(world: World, broker: int) -> list[TopicPartition]:
+    """Where a broker keeps a replica of the workload's topics, or of the offsets topic, that is not in sync."""
+    admin = world.cluster.admin
+    return [
+        TopicPartition(topic, partition)
+        for topic in (*world.topics.values(), TOPIC)
+        for those in [admin.in_sync_replicas(topic)]
+        for partition, replicas in admin.replicas(topic).items()
+        if broker in replicas and broker not in those.get(partition, ())
+    ]
+
+
 def in_turn(leader: int, replicas: tuple[int, ...]) -> tuple[int, ...]:
     """The replicas beside the leader, the one after it first; none while there is no leader."""
     others = sorted(set(replicas) - {leader}) if leader >= 0 else []

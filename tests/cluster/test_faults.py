@@ -23,7 +23,7 @@ from cluster.worlds import (
     nothing_to_see,
 )
 from fencepost.clock import eventually
-from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause, RollingBounce
+from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Fault, Target
 
 pytestmark = [
@@ -59,19 +59,16 @@ def test_a_killed_or_bounced_process_ends_its_way_and_begins_a_new_life(
     ends_and_begins_anew(inject, world, target, fault, codes)
 
 
-def test_brokers_are_bounced_one_after_the_other_each_back_in_sync_before_the_next(
-    world: World, inject: Inject
-) -> None:
-    before = {b: broker.pid for b, broker in world.cluster.brokers.items()}
-    proven = inject(RollingBounce(), world, Target(brokers=(2, 3, 1))).proven()
-    assert proven.took_effect, proven.what
-    turns = proven.data["turns"]
-    assert [turn["broker"] for turn in turns] == ["broker-2", "broker-3", "broker-1"]
-    moments = [turn[name] for turn in turns for name in ("ended_ns", "in_sync_ns")]
-    assert moments == sorted(moments)
-    assert all(broker.pid not in (None, before[b]) for b, broker in world.cluster.brokers.items())
-    isr = world.cluster.admin.in_sync_replicas("__consumer_offsets")
-    assert all(set(replicas) == {1, 2, 3} for replicas in isr.values())
+def test_a_broker_is_healed_of_its_bounce_once_it_is_in_sync(world: World, inject: Inject) -> None:
+    offsets = "__consumer_offsets"
+    injection = inject(Bounce(in_sync=True), world, BROKER)
+    assert injection.proven().took_effect
+    gone = lambda: any(3 not in isr for isr in world.cluster.admin.in_sync_replicas(offsets).values())  # noqa: E731
+    eventually(gone, LONG_S, "the others to be in sync without it")
+    injection.undo()
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+    assert all(3 in isr for isr in world.cluster.admin.in_sync_replicas(offsets).values())
 
 
 def test_a_moved_coordinator_is_led_and_found_elsewhere(world: World, inject: Inject) -> None:
@@ -139,26 +136,15 @@ def test_a_member_without_a_process_cannot_be_hit(world: World, inject: Inject) 
         assert "member-0" in evidence.what
 
 
-def test_a_rolling_bounce_ends_with_the_broker_that_does_not_end_or_is_never_in_sync(
-    world: World, inject: Inject
-) -> None:
-    before = {b: broker.pid for b, broker in world.cluster.brokers.items()}
-    with nothing_to_see():
-        never_asked = deaf(world, lambda number: None if number == signal.SIGTERM else number)
-        evidence = RollingBounce().inject(never_asked, Target(brokers=(1, 2))).proven()
-    assert not evidence.took_effect
-    assert "broker-1" in evidence.what
-    assert world.cluster.brokers[1].pid is not None, "who does not end is made to, and runs again"
-    assert world.cluster.brokers[2].pid == before[2]
-
+def test_a_broker_that_is_never_in_sync_again_is_not_healed(world: World, inject: Inject) -> None:
     admin = Instead(world.cluster.admin, in_sync_replicas=lambda topic: {})
-    late = replace(world, cluster=Instead(world.cluster, admin=admin))
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setattr("fencepost.faults.rolling_bounce.SYNC_S", 5)
-        evidence = inject(RollingBounce(), late, Target(brokers=(3, 2))).proven()
+    injection = inject(Bounce(in_sync=True), replace(world, cluster=Instead(world.cluster, admin=admin)), BROKER)
+    assert injection.proven().took_effect
+    injection.undo()
+    with nothing_to_see():
+        evidence = injection.healed()
     assert not evidence.took_effect
-    assert "broker-3 is not in sync" in evidence.what
-    assert world.cluster.brokers[2].pid == before[2]
+    assert "not in sync: " in evidence.what
 
 
 def test_an_election_that_was_not_made_is_no_move(world: World, inject: Inject) -> None:

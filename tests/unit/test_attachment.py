@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
+from fencepost.choice import backend
 from fencepost.clusters import local
 from fencepost.clusters.admin_connections import ACCESS_NAMES
 from fencepost.clusters.attachment import ACCESS, Attachment, loopback, read_access
-from fencepost.clusters.backends import backend
 from fencepost.clusters.cleaner import Task
 from fencepost.clusters.foreign import ForeignEvidence, whole_batches
 from fencepost.clusters.nodes import Endpoint
@@ -26,7 +26,6 @@ from fencepost.faults import (
     Pause,
     ReassignCoordinator,
     RemoveMember,
-    RollingBounce,
 )
 from fencepost.plan import check_abilities
 from fencepost.scenario import Group, Scenario, Topic
@@ -109,10 +108,7 @@ def test_its_topics_and_group_may_be_administrated_and_replicas_that_others_use_
     allowed = replace(SCENARIO, schedule=own).plan(1)
     check_abilities(allowed, Attachment.abilities, "attach:h:1")
     assert "move the leader" not in " ".join(Attachment.of("attach:h:1").intent(SCENARIO, allowed))
-    for fault, target, need in (
-        (ReassignCoordinator(), None, "replicas"),
-        (RollingBounce(), brokers((1,)), "broker-s"),
-    ):
+    for fault, target, need in ((ReassignCoordinator(), None, "replicas"),):
         plan = replace(SCENARIO, schedule=[at(1, fault, target)]).plan(1)
         check_abilities(plan, local.ABILITIES, "local")
         with pytest.raises(PlanError, match=f"needs {need}"):

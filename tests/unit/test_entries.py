@@ -11,13 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost import catalogue
-from fencepost.combined import Mix, Sequence, Together, mix, rolling_deploy, sequence, together
+from fencepost.combined import Mix, Sequence, Together, mix, rolling_bounce, rolling_deploy, sequence, together
 from fencepost.errors import PlanError, ScenarioError
-from fencepost.faults import BlackHole, CutConnections, Kill, MoveCoordinator, Pause, Refuse
+from fencepost.faults import BlackHole, Bounce, CutConnections, Kill, MoveCoordinator, Pause, Refuse
 from fencepost.plan import Step
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.schedule import Entry, Quiet, make_plan, quiet
 from fencepost.single import at, every, flap, past_session
+from fencepost.survival import given_up
 from fencepost.swarm import Swarm, swarm
 from fencepost.targets import all_members, brokers, coordinator, idle, member, one_member
 from fencepost.workloads import PollLoop
@@ -110,6 +111,20 @@ def test_a_rolling_deploy_replaces_every_member_stop_first_or_start_first():
     assert all(step.fault.joined_within_s > 0 for step in found[::2])
     with pytest.raises(PlanError, match="1 idle wanted, but the group has 0 spare members"):
         steps(rolling_deploy(5, start_first=True))
+
+
+def test_a_rolling_bounce_takes_one_broker_after_the_other_and_gives_nothing_up():
+    found = steps(rolling_bounce(5, down_s=2))
+    assert [(step.at_s, step.fault, step.target, step.heal_after_s) for step in found] == [
+        (5, Bounce(in_sync=True), brokers([1]), 2),
+        (12, Bounce(in_sync=True), brokers([2]), 2),
+        (19, Bounce(in_sync=True), brokers([3]), 2),
+    ]
+    assert given_up(found, SCENARIO.inventory()) == []
+    with pytest.raises(PlanError, match=r"a rolling bounce cannot last -1 s"):
+        rolling_bounce(5, pause_s=-1)
+    with pytest.raises(PlanError, match="hit"):
+        steps(at(1, Bounce(in_sync=True), one_member()))
 
 
 def test_flapping_is_regular_and_hits_the_same_again():
@@ -263,10 +278,13 @@ for _ in range(12):
     [
         (
             {"type": "sequnce"},
-            "no schedule entry 'sequnce'; known are mix, quiet, rolling_deploy, sequence",
+            "no schedule entry 'sequnce'; known are mix, quiet, rolling_bounce, rolling_deploy, sequence",
         ),
         ({"type": 5}, "a schedule entry needs its type; known are"),
-        ({"at": 1}, r"needs a fault, or a type \(mix, quiet, rolling_deploy, sequence, swarm, together\)"),
+        (
+            {"at": 1},
+            r"needs a fault, or a type \(mix, quiet, rolling_bounce, rolling_deploy, sequence, swarm, together\)",
+        ),
         ({"type": "sequence", "parts": [STEP], "pause": 2}, "no option 'pause'; it has parts, at_s, pause_s"),
         ({"type": "sequence"}, "schedule entry sequence needs the option 'parts'"),
         ({"type": "sequence", "parts": STEP}, "sequence: parts wants a list"),

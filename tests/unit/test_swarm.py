@@ -112,7 +112,7 @@ def test_phases_use_some_of_the_faults_and_all_phases_together_all_of_them():
     everything -= {"ScaleOut", "ScaleIn", "DuplicateInstance"}  # nobody is spare, and nobody leaves for good unasked
     assert all(kinds < everything for kinds in used)
     assert set().union(*used) == everything
-    assert everything.isdisjoint({"DeleteRecords", "DropPackets", "ReassignCoordinator", "RollingBounce"})
+    assert everything.isdisjoint({"DeleteRecords", "DropPackets", "ReassignCoordinator"})
     assert any(one != other for one, other in pairwise(used))
 
 
