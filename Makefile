@@ -9,7 +9,7 @@ INSTALLED := .venv/installed
 TREE := build/typecheck
 MUTATION := build/mutation
 
-.PHONY: demo demonstrations claims mutation test lint format nightly bench doctor constraints clean
+.PHONY: demo demonstrations claims faults mutation test lint format nightly bench doctor constraints clean
 
 demo: $(INSTALLED)
 	$(BIN)/fencepost run demo
@@ -21,6 +21,10 @@ demonstrations: $(INSTALLED)
 # The table of claims, as Markdown: kind of finding x rule, history, near miss, planted bug.
 claims: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m claims
+
+# The table of faults, as Markdown: fault x target x back-end, and what witnesses saw in the tests that ran here.
+faults: $(INSTALLED)
+	@PYTHONPATH=tests $(BIN)/python -m fault_table
 
 # Wrong lines are planted into the checkers, one after the other, and tests must notice; goes on where it stopped. Only some of them:
 # make mutation PATTERN='*.oracle.*', or SAMPLE=600 at random. AGAIN=1 tries those that live once more.

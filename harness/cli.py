@@ -119,18 +119,19 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option: group.members=6.")
     ] = None,
+    steer: Annotated[bool, typer.Option("--steer", help="Swarms aim at what no run below --runs has met.")] = False,
     spark_master: SparkMaster = "local[*]",
     spark_remote: SparkRemote = None,
 ) -> None:
     """Run a scenario on a real cluster and judge what happened."""
+    from fencepost import steering
+
     asked = override(catalogue.load(scenario), settings or ())
     first = secrets.randbelow(2**31) if seed is None else seed
-    plans = [asked.plan(number) for number in range(first, first + repeat)]
-    _leave(
-        series.perform_all(
-            asked, plans, Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
-        )
-    )
+    seeds = range(first, first + repeat)
+    where = Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+    cases = steering.cases(asked, seeds, where) if steer else [(asked, asked.plan(number)) for number in seeds]
+    _leave(series.perform_all(cases, where))
 
 
 @app.command("replay")
@@ -154,12 +155,9 @@ def replay_(
     from fencepost import replay
 
     asked, plan = replay.load(run)
-    plans = [replay.pinned(plan, run) if exact else plan] * repeat
-    _leave(
-        series.perform_all(
-            asked, plans, Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
-        )
-    )
+    case = asked, replay.pinned(plan, run) if exact else plan
+    where = Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+    _leave(series.perform_all([case] * repeat, where))
 
 
 @app.command("shrink")

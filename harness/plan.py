@@ -124,7 +124,7 @@ def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
     Raises:
         PlanError: names the step, what it needs and what the back-end has, or what the machine lacks.
     """
-    for need, first in sorted({need: step for step in reversed(plan.steps) for need in _needs(step)}.items()):
+    for need, first in sorted({need: step for step in reversed(plan.steps) for need in needs(step)}.items()):
         if need not in abilities:
             raise PlanError(
                 f"{_name(first)} needs {need}, but the back-end {backend!r} offers only "
@@ -134,8 +134,8 @@ def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
             raise PlanError(f"{_name(first)} needs {need}, but on this machine {lacking}")
 
 
-def _needs(step: Step) -> frozenset[str]:
-    """Signals to members need no power over brokers; those to brokers do."""
+def needs(step: Step) -> frozenset[str]:
+    """The abilities that it needs. Signals to members need no power over brokers; those to brokers do."""
     brokers = step.hits == "brokers" and "signal" in step.fault.needs
     states = [state.needs for state in (step.when, step.until) if state]
     return step.fault.needs.union({"broker-signal"} if brokers else (), *states)

@@ -6,6 +6,7 @@ import json
 import re
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -53,10 +54,21 @@ def pinned(plan: Plan, run: Path) -> Plan:
 def _selected(run: Path) -> dict[int, Selector]:
     """By step, from the events of the injector."""
     try:
+        return {detail["step"]: _selector(detail["target"]) for detail in fired(run) if detail["target"]}
+    except (KeyError, TypeError) as error:
+        raise RunFolderError(f"{run / EVENTS} does not tell what each step hit: {error}") from error
+
+
+def fired(run: Path) -> list[dict[str, Any]]:
+    """What the injector told of each step that fired (the detail of ``EventKind.FAULT``).
+
+    Raises:
+        RunFolderError: nothing tells.
+    """
+    try:
         rows = pq.read_table(run / EVENTS, columns=["kind", "detail"]).to_pylist()
-        told = [json.loads(row["detail"]) for row in rows if row["kind"] == EventKind.FAULT]
-        return {detail["step"]: _selector(detail["target"]) for detail in told if detail["target"]}
-    except (OSError, ValueError, KeyError, TypeError, pa.ArrowException) as error:
+        return [dict(json.loads(row["detail"])) for row in rows if row["kind"] == EventKind.FAULT]
+    except (OSError, ValueError, TypeError, pa.ArrowException) as error:
         raise RunFolderError(
             f"{run / EVENTS} does not tell what each step hit: {error or type(error).__name__}"
         ) from error

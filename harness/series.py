@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -90,11 +90,11 @@ def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> 
     return verdict
 
 
-def perform_all(scenario: Scenario, plans: Sequence[Plan], where: Where) -> Validity | None:
-    """All of ``plans``, shown, one after the other: the worst of their verdicts, or None where nothing is judged."""
+def perform_all(cases: Iterable[tuple[Scenario, Plan]], where: Where) -> Validity | None:
+    """All of ``cases``, shown, one after the other: the worst of their verdicts, or None where nothing is judged."""
     where.ready()
     with where.judge() as spark:
-        verdicts = [_show(scenario, plan, where, spark) for plan in plans]
+        verdicts = [_show(scenario, plan, where, spark) for scenario, plan in cases]
     judged = [verdict.validity for verdict in verdicts if verdict is not None]
     if len(judged) > 1:
         out.print(tally(judged))

@@ -52,7 +52,7 @@ def given_up(steps: Collection[Step], inventory: Inventory) -> list[Loss]:
     )
     losses = []
     for nouns, spare, guarantee in kinds:
-        falls = [step for step in steps if step.target and step.target.hits == nouns and "signal" in step.fault.needs]
+        falls = [step for step in steps if step.hits == nouns and "signal" in step.fault.needs]
         down = {step.at_s: _down([other for other in falls if _beside(other, step.at_s)], inventory) for step in falls}
         if too_many := {at_s: count for at_s, count in down.items() if count > spare}:
             losses.append(Loss(guarantee, nouns, min(too_many), max(too_many.values()), spare))
@@ -62,16 +62,16 @@ def given_up(steps: Collection[Step], inventory: Inventory) -> list[Loss]:
 def in_the_way(step: Step, other: Step, inventory: Inventory) -> bool:
     """Whether both may have the same process or link in their hands at a time: one might hide the other's effect."""
     first, second = sorted((step, other), key=lambda one: one.at_s)
-    if first.target is None or second.target is None or not _beside(first, second.at_s):
+    if first.hits is None or second.hits is None or not _beside(first, second.at_s):
         return False
-    if "idle members" in (first.target.hits, second.target.hits):  # who is started is nobody whom a fault has
+    if "idle members" in (first.hits, second.hits):  # who is started is nobody whom a fault has
         return False
-    if first.target.hits != second.target.hits:  # the links of a member lead to every broker
-        of_members = first if first.target.hits == "members" else second
+    if first.hits != second.hits:  # the links of a member lead to every broker
+        of_members = first if first.hits == "members" else second
         return "links" in of_members.fault.needs
     one, two = _hit(first, inventory), _hit(second, inventory)
-    if one is None or two is None:
-        return not isinstance(second.target, OneMember)  # which takes one that no fault disturbs
+    if one is None or two is None:  # one that waits for a state may come after the other all the same
+        return not _spares(second) or (first.when is not None and not _spares(first))
     return bool(one & two)
 
 
@@ -87,6 +87,11 @@ def ends_for_good(fault: Fault) -> bool:
 
 def _beside(step: Step, at_s: float) -> bool:
     return step.at_s <= at_s < back_s(step)
+
+
+def _spares(step: Step) -> bool:
+    """Whether it hits nobody whom another fault disturbs."""
+    return isinstance(step.target, OneMember) or (step.target is None and step.hits == "members")
 
 
 def _hit(step: Step, inventory: Inventory) -> frozenset[int] | None:

@@ -7,8 +7,8 @@ Eide, Chen and Regehr, *Swarm Testing*, ISSTA 2012).
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from fencepost import codec
 from fencepost.errors import PlanError
@@ -16,7 +16,9 @@ from fencepost.interfaces import Fault, Names, Selector
 from fencepost.model import Inventory
 from fencepost.plan import Step
 from fencepost.schedule import ALONE, STEPS_MAX, Setting
+from fencepost.signs import State
 from fencepost.single import At
+from fencepost.states import LASTING, name_of
 from fencepost.survival import back_s, ends_for_good, given_up, in_the_way
 from fencepost.targets import Brokers, Coordinator, Idle, OneMember
 
@@ -27,6 +29,15 @@ LASTS_S = 0.5  # the shortest length drawn
 LASTS_SESSIONS = 1.5  # the longest: a third of those that fit in outlast the session
 PAST_SESSION = 1.1  # the shortest of a step that expects its target to be fenced
 TRIES = 50  # to draw a step that fits in; after that it is left out
+STEERED = 0.5  # of the steps, while there is something to steer to
+# What brings states about, and whom it has to hit; not here: commits, which are always in flight.
+_REBALANCES: tuple[Collection[str], Selector] = ({"bounce", "kill", "remove_member"}, OneMember())
+STIRRED_BY = {
+    **dict.fromkeys(("joining", "syncing", "assigning", "revoking"), _REBALANCES),
+    "coordinator_loading": ({"bounce", "kill"}, Coordinator()),
+}
+
+Span = tuple[float, float]  # from when until when, in seconds
 
 
 @dataclass(frozen=True)
@@ -41,6 +52,8 @@ class Swarm:
         at_s: when the first phase begins; see ``Entry``.
         phase_s, quiet_s: how long a phase is, and the quiet span after it.
         survivable: whether what would give up a guarantee (see ``survival``) is left out.
+        towards: by fault, the protocol states that steps are to meet. Half of the steps are drawn for them: one waits
+            for such a state, each once at most, beside one that brings the state about, if a part can.
     """
 
     intensity: float
@@ -50,6 +63,7 @@ class Swarm:
     phase_s: float = 30.0
     quiet_s: float = 10.0
     survivable: bool = True
+    towards: Mapping[str, tuple[str, ...]] = field(default_factory=dict, repr=False, hash=False)
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -66,18 +80,25 @@ class Swarm:
             raise PlanError("a swarm draws the times of its parts: write them as at(0, ...)")
         if self.intensity * (self.until_s - self.at_s) / 60 > STEPS_MAX:
             raise PlanError(f"a swarm of {self.intensity:g} steps a minute has more than {STEPS_MAX} of them")
+        for fault, states in self.towards.items():
+            codec.decode("fault", fault)
+            for state in states:
+                codec.decode("state", state)
 
     def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
         """See ``Entry``."""
         parts, done = self.parts or _everything(setting.inventory), list[Step]()
+        aims = self._aims(parts)
         due = 0.0
         for begin_s, end_s in self._phases():
             used = [part for part in parts if rng.random() < 0.5] or [rng.choice(parts)]
             near = [step for step in done if back_s(step) > begin_s]
             before, due = due, due + self.intensity * (end_s - begin_s) / 60
             for _ in range(round(due) - round(before)):
-                tries = (_drawn(rng, rng.choice(used), begin_s, end_s, setting) for _ in range(TRIES))
-                step = next((step for step in tries if step and self._goes_with(near, step, setting.inventory)), None)
+                aim = rng.choice(aims) if aims and rng.random() < STEERED else None
+                step = self._steered(rng, aim, parts, near, (begin_s, end_s), setting) if aim else None
+                aims = [other for other in aims if not (other is aim and step and step.when)]
+                step = step or self._fitting(rng, used, near, (begin_s, end_s), setting)
                 if step:
                     near.append(step)
                     done.append(step)
@@ -87,6 +108,48 @@ class Swarm:
                 "step: none is due, or none of its parts fits in"
             )
         yield from done
+
+    def pairs(self, inventory: Inventory, abilities: Collection[str]) -> dict[str, tuple[str, ...]]:
+        """By fault, the lasting states that it could meet in such a group, with a back-end of these abilities."""
+        there = [
+            s for s in LASTING if s.needs <= set(abilities) and not (isinstance(s, Names) and s.lacking(inventory))
+        ]
+        faults = (_name(part) for part in self.parts or _everything(inventory) if part.when is None)
+        return dict.fromkeys(faults, tuple(name_of(state) for state in there))
+
+    def _aims(self, parts: Sequence[At]) -> list[At]:
+        """The parts as they wait for each of the states that they are to meet."""
+        return [
+            replace(part, when=codec.decode("state", state), within_s=self.phase_s / 3, required=False)
+            for part in parts
+            for state in self.towards.get(_name(part), ())
+            if part.when is None
+        ]
+
+    def _steered(
+        self, rng: random.Random, aim: At, parts: Sequence[At], near: list[Step], span_s: Span, setting: Setting
+    ) -> Step | None:
+        """``aim`` from when on a step near it stirs its state up, or first such a step."""
+        begin_s, end_s = span_s[0], span_s[1] - aim.within_s
+        stirring = _stirring(parts, aim)
+        hits = {(part.fault, part.target.hits) for part in stirring if part.target}
+        moments_s = [s.at_s for s in near if (s.fault, s.hits) in hits and begin_s <= s.at_s < end_s]
+        if stirring and not moments_s:
+            return self._fitting(rng, stirring, near, (begin_s, end_s), setting)
+        return self._fitting(rng, [aim], near, span_s, setting, moments_s)
+
+    def _fitting(
+        self,
+        rng: random.Random,
+        parts: Sequence[At],
+        near: list[Step],
+        span_s: Span,
+        setting: Setting,
+        moments_s: Sequence[float] = (),
+    ) -> Step | None:
+        """A step of one of these parts that goes with those near it; None: none was drawn."""
+        tries = (_drawn(rng, rng.choice(parts), span_s, setting, moments_s) for _ in range(TRIES))
+        return next((step for step in tries if step and self._goes_with(near, step, setting.inventory)), None)
 
     def _phases(self) -> Iterator[tuple[float, float]]:
         begin_s = self.at_s
@@ -134,27 +197,49 @@ def _everything(inventory: Inventory) -> tuple[At, ...]:
     return tuple(At(0, f, required=False) for f in plain if f.hits <= there and not ends_for_good(f))
 
 
-def _drawn(rng: random.Random, part: At, begin_s: float, end_s: float, setting: Setting) -> Step | None:
-    """A step with everything drawn that ``part`` leaves out; None: it is too long."""
+def _name(part: At) -> str:
+    return codec.snake(type(part.fault).__name__)
+
+
+def _stirring(parts: Sequence[At], aim: At) -> list[At]:
+    """The parts that can bring the state of ``aim`` about, on whom they have to hit."""
+    faults, whom = STIRRED_BY.get(name_of(aim.when) if aim.when else "", ((), None))
+    aimed = (replace(part, target=part.target or whom) for part in parts if _name(part) in faults and not part.when)
+    return [part for part in aimed if part.target and whom and part.target.hits == whom.hits]
+
+
+def _drawn(
+    rng: random.Random, part: At, span_s: Span, setting: Setting, moments_s: Sequence[float] = ()
+) -> Step | None:
+    """A step with everything drawn that ``part`` leaves out, at one of the moments if there are any; None: it is too
+    long.
+    """
+    begin_s, end_s = span_s
     lasts_s = part.lasts_s(setting)
     if part.heal_after is None and lasts_s is not None:
         least_s = PAST_SESSION * setting.session_timeout_s if part.expect == "fenced" else LASTS_S
         most_s = min(LASTS_SESSIONS * setting.session_timeout_s, end_s - begin_s)
         lasts_s = round(rng.uniform(least_s, max(least_s, most_s)), 3)
-    latest_s = end_s - (lasts_s or 0)
-    if latest_s < begin_s:
+    latest_s = end_s - (lasts_s or 0) - part.within_s
+    in_time_s = [moment_s for moment_s in moments_s if moment_s <= latest_s]
+    if latest_s < begin_s or (moments_s and not in_time_s):
         return None
     at_s = int(rng.uniform(begin_s, latest_s) * 1000) / 1000  # rounded down: it heals in time
-    target = part.target or _target(rng, part.fault, setting.inventory)
-    return next(replace(part, at_s=at_s, target=target, heal_after=lasts_s).draw(rng, setting))
+    target = part.target or _target(rng, part.fault, part.when, setting.inventory)
+    timed = replace(part, at_s=rng.choice(in_time_s) if in_time_s else at_s, target=target, heal_after=lasts_s)
+    return next(timed.draw(rng, setting))
 
 
-def _target(rng: random.Random, fault: Fault, inventory: Inventory) -> Selector | None:
-    """One member (an idle one for who starts them), or one broker: a certain one, or the coordinator."""
+def _target(rng: random.Random, fault: Fault, when: State | None, inventory: Inventory) -> Selector | None:
+    """One member (an idle one for who starts them), or one broker: a certain one, or the coordinator.
+
+    None: whoever is in the state that is waited for, or what the fault chooses by itself.
+    """
     certain = [Brokers((broker,)) for broker in range(1, inventory.brokers + 1)]
     choices: dict[str, list[Selector]] = {
         "members": [OneMember()],
         "idle members": [Idle()],
         "brokers": [Coordinator(), *certain],
     }
-    return rng.choice(choices[rng.choice(sorted(fault.hits))]) if fault.hits else None
+    kind = rng.choice(sorted(fault.hits)) if fault.hits else None
+    return None if kind is None or (when and when.hits == kind) else rng.choice(choices[kind])

@@ -48,6 +48,8 @@ def in_words(step: Step) -> str:
     parts = [f"at {step.at_s:5.1f} s  {codec.snake(type(step.fault).__name__)}"]
     if step.target is not None:
         parts.append(f"on {codec.snake(type(step.target).__name__)}")
+    if step.when is not None:
+        parts.append(f"when {codec.snake(type(step.when).__name__)}, within {step.within_s:g} s,")
     if step.heal_after_s is not None:
         parts.append(f"for {step.heal_after_s:g} s")
     if step.expect:

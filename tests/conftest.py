@@ -6,6 +6,7 @@ import os
 from collections.abc import Generator
 
 import pytest
+from fault_table import FaultTable
 from steadiness import REAL, Steadiness
 
 pytest_plugins = ["pytester"]
@@ -14,6 +15,7 @@ OWN_SPARK = ("test_spark_session.py", "test_spark_clusters.py")
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Steadiness())
+    config.pluginmanager.register(FaultTable())
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -20,7 +20,7 @@ EFFECTS = ["store", "processes", "turns", "versions", "injector", "group", "live
 EFFECTS += ["aim"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
-ENTRIES += ["choice", "terminal", "series", "replay", "shrink"]
+ENTRIES += ["choice", "terminal", "series", "replay", "shrink", "steering"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
 LAYERS: dict[str, tuple[list[str], list[str]]] = {
     "pure": (PURE, [*PURE, "fencepost_member.outcomes"]),

@@ -8,14 +8,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
+from fault_table import Cell, Noted
 
 from cluster.worlds import LONG_S, Inject, World, bounded
 from fencepost import group as groups
 from fencepost import scenario
-from fencepost.clock import eventually
+from fencepost.clock import eventually, now_ns
 from fencepost.clusters import local
 from fencepost.clusters.own import OwnCluster
-from fencepost.interfaces import ClusterSpec, Fault, Injection, Target
+from fencepost.interfaces import Cluster, ClusterSpec, Fault, Injection, Target
 from fencepost.network import packets
 from fencepost.processes import Owner
 from fencepost.workloads import PollLoop
@@ -37,6 +38,12 @@ def session_cluster(session_owner: Owner) -> Iterator[OwnCluster]:
     running.stop()
 
 
+@pytest.fixture(scope="session")
+def backend() -> str:
+    """What the cluster is of."""
+    return "local"
+
+
 @pytest.fixture
 def cluster(session_cluster: OwnCluster) -> Iterator[OwnCluster]:
     """Three brokers and four slots, shared by all tests of the session; use topics and groups of your own."""
@@ -56,7 +63,13 @@ def cluster(session_cluster: OwnCluster) -> Iterator[OwnCluster]:
 
 @contextmanager
 def consuming(
-    cluster: OwnCluster, owner: Owner, history: Path, name: str, protocol: str, static: bool = False
+    cluster: Cluster,
+    owner: Owner,
+    history: Path,
+    name: str,
+    protocol: str,
+    static: bool = False,
+    backend: str = "local",
 ) -> Iterator[World]:
     """Two members, which both own partitions, two spare ones and a producer."""
     cluster.admin.create_topics([scenario.Topic(name, partitions=4)])
@@ -73,7 +86,7 @@ def consuming(
             return all(member.owned for member in group.members[:2])
 
         eventually(owning, LONG_S, "both members to own partitions")
-        yield World(cluster, group.members, name)
+        yield World(cluster, group.members, name, backend)
     finally:
         group.kill()
 
@@ -82,6 +95,7 @@ def consuming(
 def world_of_module(
     session_cluster: OwnCluster,
     session_owner: Owner,
+    backend: str,
     tmp_path_factory: pytest.TempPathFactory,
     request: pytest.FixtureRequest,
 ) -> Iterator[World]:
@@ -89,7 +103,7 @@ def world_of_module(
     name = request.module.__name__.rpartition(".")[2].replace("_", "-")
     history = tmp_path_factory.mktemp("history")
     static = getattr(request.module, "STATIC", False)
-    with consuming(session_cluster, session_owner, history, name, "cooperative", static) as world:
+    with consuming(session_cluster, session_owner, history, name, "cooperative", static, backend) as world:
         yield world
 
 
@@ -121,13 +135,14 @@ def world(cluster: OwnCluster, world_of_module: World, monkeypatch: pytest.Monke
 
 
 @pytest.fixture
-def inject() -> Iterator[Inject]:
-    """Injects a fault and undoes it after the test, however that ends."""
+def inject(request: pytest.FixtureRequest) -> Iterator[Inject]:
+    """Injects a fault and undoes it after the test, however that ends. What its witness sees fills the fault table."""
     with ExitStack() as undone:
 
         def injected(fault: Fault, world: World, target: Target) -> Injection:
+            begun_ns = now_ns()
             injection = fault.inject(world, target)
             undone.callback(injection.undo)
-            return injection
+            return Noted(injection, Cell.of(fault, target, world.backend), begun_ns, request.node)
 
         yield injected

@@ -14,10 +14,11 @@ from typing import Any
 import docker as library
 import psutil
 import pytest
+from fault_table import Cell, unfilled
 
 from cluster.docker_base import base_image
 from cluster.plans import MOVES
-from cluster.worlds import BROKER, LONG_S, MEMBER, Inject, World, ends_and_begins_anew, node, nothing_to_see
+from cluster.worlds import BROKER, LONG_S, MEMBER, Inject, World, ends_and_begins_anew, node, nothing_to_see, shown
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
@@ -27,7 +28,7 @@ from fencepost.clusters.docker_processes import ContainerProcess
 from fencepost.clusters.docker_removal import OWNER
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import PlanError, ProvisionError, WaitTimeout
-from fencepost.faults import BlackHole, Bounce, CutConnections, DropPackets, Kill, Pause, Refuse
+from fencepost.faults import BlackHole, Bounce, DropPackets, Kill, Pause
 from fencepost.interfaces import ClusterSpec, Fault, Target
 from fencepost.judging import judge
 from fencepost.live import last_poll_ns
@@ -45,6 +46,7 @@ pytestmark = [
     # kafka-python leaves the sockets of refused connections to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
 ]
+STATIC = True  # see ``world_of_module``
 BOTH_KINDS = pytest.mark.parametrize("target", [MEMBER, BROKER], ids=["member", "broker"])
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 
@@ -81,6 +83,11 @@ def base(engine: Any) -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patched:
         patched.setenv(BASE, base_image(engine))
         yield
+
+
+@pytest.fixture(scope="module")
+def backend() -> str:
+    return "docker"
 
 
 @pytest.fixture(scope="module")
@@ -151,14 +158,9 @@ def test_a_fault_that_the_engine_does_not_perform_is_not_proven(world: World, in
         assert not inject(fault, world, MEMBER).proven().took_effect
 
 
-@pytest.mark.parametrize("fault", [BlackHole(), CutConnections(), Refuse()], ids=["hole", "cut", "refuse"])
-def test_links_between_containers_are_disturbed_and_healed(world: World, inject: Inject, fault: Fault) -> None:
-    injection = inject(fault, world, MEMBER)
-    proven = injection.proven()
-    assert proven.took_effect, proven.what
-    injection.undo()
-    healed = injection.healed()
-    assert healed.took_effect, healed.what
+@pytest.mark.parametrize("cell", unfilled("docker"), ids=str)
+def test_every_fault_is_proven_and_healed_in_containers(world: World, inject: Inject, cell: Cell) -> None:
+    shown(cell, world, inject)
 
 
 def test_a_hole_is_not_proven_where_the_sockets_of_the_proxies_cannot_be_seen(world: World, inject: Inject) -> None:

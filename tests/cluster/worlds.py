@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -11,12 +12,13 @@ from typing import Any
 
 import psutil
 import pytest
+from fault_table import Cell
 
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.evidence import requests, sockets
 from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
-from fencepost.interfaces import Fault, Injection, Node, Target
+from fencepost.interfaces import Awaits, Fault, Injection, Node, Target
 from fencepost.model import MemberView, View
 
 SHORT_S = 0.8  # the bound of a witness that is known to see nothing
@@ -55,6 +57,7 @@ class World:
     cluster: Any
     members: Any
     group: str
+    backend: str = "local"
 
     @property
     def topics(self) -> Mapping[str, str]:
@@ -177,7 +180,8 @@ def deaf(world: World, heard: Callable[[int], int | None] = lambda number: None)
         return Instead(real, signal=send)
 
     brokers = {b: wrapped(n) for b, n in world.cluster.brokers.items()}
-    return World(Instead(world.cluster, brokers=brokers), [wrapped(m) for m in world.members], world.group)
+    cluster = Instead(world.cluster, brokers=brokers)
+    return replace(world, cluster=cluster, members=[wrapped(m) for m in world.members])
 
 
 def with_links(world: World, **methods: Callable[..., Any]) -> World:
@@ -193,3 +197,34 @@ def toxics_without_effect(world: World, streams: tuple[str, ...]) -> World:
         return str(world.cluster.links.add_toxic(slot, broker, *chosen))
 
     return with_links(world, add_toxic=add)
+
+
+AIMS = {"members": MEMBER, "brokers": BROKER, "idle members": Target(members=(2,))}
+
+
+def shown(cell: Cell, world: World, inject: Inject) -> None:
+    """What a cell of the table of faults promises; two members own partitions before and live afterwards."""
+    if lacking := cell.lacking_here():
+        pytest.skip(lacking)
+    fault, target = cell.made(), AIMS.get(cell.target, Target())
+
+    def ready() -> bool:
+        view = world.view()
+        owning = all(member.owned for member in view.members[:2])
+        return owning and not (isinstance(fault, Awaits) and fault.awaits(world, target))
+
+    eventually(ready, LONG_S, f"both members to own partitions, and what {cell.fault} waits for")
+    try:
+        injection = inject(fault, world, target)
+        proven = injection.proven()
+        assert proven.took_effect, proven.what
+        injection.undo()
+        healed = injection.healed()
+        assert healed.took_effect, healed.what
+    finally:
+        for member in world.members[2:]:
+            if member.pid is not None:
+                member.signal(signal.SIGKILL)
+                member.wait_ended(LONG_S)
+        for member in world.members[:2]:
+            member.start()
