@@ -24,7 +24,6 @@ from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError, FaultError
 from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
-from fencepost.network.proxies import Proxies
 from fencepost.network_interfaces import Packets
 from fencepost.plan import always
 from fencepost.process_interfaces import Interpreter, Spawn
@@ -58,12 +57,12 @@ class Engine:
         at = {
             "tool": {},
             "controller": {"kafka": self.addresses.controller.host},
-            f"broker-{number}": {"kafka": self.addresses.internal(int(number)).host} if number.isdecimal() else {},
+            f"broker-{number}": {"kafka": self.addresses.observer(int(number)).host} if number.isdecimal() else {},
         }
         settings = Path(str(resources.files("fencepost.clusters").joinpath("log4j2.yaml")))
         return partial(self._containers.spawn, Place(self._images.kafka, at[name], (settings,), all_ours))
 
-    def packets(self, links: Proxies) -> Packets:
+    def packets(self) -> Packets:
         """No fault that needs them gets so far."""
         raise FaultError("packets of containers are not touched")
 

@@ -61,6 +61,12 @@ def in_sync(world: World, place: TopicPartition) -> tuple[int, ...]:
     return world.cluster.admin.in_sync_replicas(place.topic).get(place.partition, ())
 
 
+def kept(world: World) -> dict[TopicPartition, tuple[int, ...]]:
+    """The in-sync replicas of all partitions of the workload and of the offsets topic."""
+    in_sync = {topic: world.cluster.admin.in_sync_replicas(topic) for topic in (*world.topics.values(), TOPIC)}
+    return {TopicPartition(topic, p): brokers for topic, told in in_sync.items() for p, brokers in told.items()}
+
+
 def in_turn(leader: int, replicas: tuple[int, ...]) -> tuple[int, ...]:
     """The replicas beside the leader, the one after it first; none while there is no leader."""
     others = sorted(set(replicas) - {leader}) if leader >= 0 else []

@@ -1,4 +1,4 @@
-"""The kernel's packet filter (iptables): rules by which packets between members and their proxies are lost.
+"""The kernel's packet filter (iptables): rules by which packets are lost between two ends of the cluster.
 
 They are in a chain of the owner's own, into which OUTPUT leads all that this machine sends to itself. It is made for
 the first of them, and removed with the owner, however that ends.
@@ -10,7 +10,7 @@ import itertools
 import os
 import re
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from fencepost.clusters import reaper
 from fencepost.errors import ClusterError, FencepostError
@@ -28,9 +28,9 @@ RULE = re.compile(r'--comment "?(loss-\d+)"? .*-c (\d+) ')
 class PacketFilter:
     """The rules of one owner. Satisfies ``Packets``."""
 
-    def __init__(self, owner: Owner, endpoint: Callable[[int, int], Address]) -> None:
-        """Nothing is changed yet. ``endpoint``: where the member in a slot connects to reach a broker."""
-        self._token, self._endpoint = owner.token, endpoint
+    def __init__(self, owner: Owner) -> None:
+        """Nothing is changed yet."""
+        self._token = owner.token
         self._chain = reaper.chain_of(owner.token)
         self._there = owner.directory / reaper.FILTERS
         self._numbers = itertools.count(1)
@@ -66,7 +66,7 @@ class PacketFilter:
         return {name: int(count) for name, count in RULE.findall(shown)}
 
     def _rule(self, name: str, loss: Loss) -> str:
-        host, port = self._endpoint(loss.slot, loss.broker)
+        host, port = loss.endpoint
         where = f"-d {host} -p tcp --dport {port}" if loss.stream == "upstream" else f"-s {host} -p tcp --sport {port}"
         asks = " --syn" if loss.connects else ""
         some = f" -m statistic --mode random --probability {loss.share}" if loss.share < 1 else ""
@@ -111,8 +111,8 @@ def lacking() -> str:
     """
     try:
         with Owner.open() as owner:
-            packets = PacketFilter(owner, lambda slot, broker: TRIAL)
-            packets.lose([Loss(0, 0, "upstream")])
+            packets = PacketFilter(owner)
+            packets.lose([Loss("the trial", TRIAL, "upstream")])
             tried = segments.lost(TRIAL, "upstream", TRIAL_COUNT)
     except FencepostError as error:
         return str(error)
