@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -53,6 +54,9 @@ class Packets(Protocol):
 
     def restore(self, names: Collection[str]) -> None:
         """Take rules away, all at once. Removing what is not there is no error."""
+
+    def inside(self, host: str) -> AbstractContextManager[None]:
+        """In here, what this thread opens and starts is in the network where the rules of this address are."""
 
     def lost(self) -> Mapping[str, int]:
         """How many packets each rule has lost, by its name: all rules that are there."""

@@ -97,7 +97,7 @@ def _format(owner: Owner, jvm: Jvm, home: Path) -> None:
 
 def standalone(spec: ClusterSpec, place: addresses.Addresses, data: Path) -> dict[str, object]:
     """A node that is controller and broker in one, so that the archive has the classes of both."""
-    voter = place.internal(None, 1)
+    voter = place.controller  # its port is none of the broker's: a node wants another one for each listener
     both = nodes.broker_properties(spec, 1, place.listeners(1, spec), voter, str(data))
     return {
         **both,

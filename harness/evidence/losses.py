@@ -62,10 +62,7 @@ class Rules:
 
     def _losing(self) -> Sight:
         before = self._packets.lost()
-        tried = {
-            name: segments.lost(loss.endpoint, loss.stream, enough(loss.share), loss.connects)
-            for name, loss in self._losses.items()
-        }
+        tried = {name: self._tried(loss) for name, loss in self._losses.items()}
         after = self._packets.lost()
         counted = {name: after.get(name, 0) - before.get(name, 0) for name in tried}
         wrong = [
@@ -77,6 +74,10 @@ class Rules:
         sent, lost = sum(one.sent for one in tried.values()), sum(one.lost for one in tried.values())
         what = f"{lost} of {sent} packets of our own were lost by {len(tried)} rules, and none of {sent} beside them"
         return Sight("; ".join(wrong[:3]), what, data)
+
+    def _tried(self, loss: Loss) -> Lost:
+        with self._packets.inside(loss.endpoint[0]):
+            return segments.lost(loss.endpoint, loss.stream, enough(loss.share), loss.connects)
 
     def _gone(self) -> Sight:
         left = len(set(self._losses) & set(self._packets.lost()))
