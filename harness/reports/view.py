@@ -105,6 +105,7 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
     )
     told_by = folder.scenario.get("backend")
     backend = [("back-end", str(told_by))] if told_by else []
+    backend += flat({"network": dict(mapping(folder.scenario.get("network")))})
     host = [("stalls of the host", told if (folder.path / "history" / "host.jsonl").exists() else "not recorded")]
     known = {"name", "schedule", "promises"}
     return [
