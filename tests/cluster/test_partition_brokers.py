@@ -4,14 +4,18 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import confluent_kafka as ck
 import pytest
 
 from cluster.worlds import BROKER, LONG_S, MEMBERS_LINKS, Inject, Instead, World, nothing_to_see, pinged_s
+from fencepost import runner
+from fencepost.checkers.spark.session import Spark
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError
 from fencepost.evidence import metadata, records
@@ -19,10 +23,15 @@ from fencepost.evidence.seats import kept
 from fencepost.evidence.times import Timeline
 from fencepost.faults import DropPackets, PartitionBrokers
 from fencepost.interfaces import Target
-from fencepost.model import TopicPartition
+from fencepost.judging import judge
+from fencepost.model import TopicPartition, Validity
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.network_interfaces import Loss
 from fencepost.processes import Owner
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.single import at
+from fencepost.targets import coordinator
+from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("packets_work")]
 CUT, OTHERS = 3, {1, 2}
@@ -143,6 +152,30 @@ def test_a_broker_that_is_isolated_from_members_only_leads_on_in_sync(
         with pytest.raises(TimeoutError):
             pinged_s(world, slot, CUT)
     healed(injection)
+
+
+RUN = Scenario(
+    name="parted brokers",
+    topics=[Topic("orders", partitions=6)],
+    group=Group(members=3, protocol="consumer", config={"session.timeout.ms": 6000}),
+    workload=PollLoop(rate_hz=500),
+    schedule=[
+        at(2, PartitionBrokers(), coordinator(), heal_after=5),
+        at(20, PartitionBrokers(controller=True), coordinator(), heal_after=5),
+    ],
+    min_records=5_000,
+)
+
+
+@pytest.mark.timeout(600)
+def test_a_group_whose_coordinator_is_cut_off_twice_keeps_its_promises(tmp_path: Path, chaos_spark: Spark) -> None:
+    folder = runner.run(RUN, plan=RUN.plan(3), runs=tmp_path)
+    verdict = judge(folder, chaos_spark)
+    assert verdict.validity is Validity.VALID, [(c.check, c.reason) for c in verdict.checks]
+    told = [json.loads(line) for line in (folder / "history" / metadata.FILE).read_text().splitlines()]
+    changes = [fact["change"] for fact in told if fact["type"] == "broker"]
+    assert changes.count("fenced") == 1
+    assert any(len(fact["isr"]) == 1 for fact in told if fact["type"] == "partition")  # a leader without followers
 
 
 # --- the effect taken away ---------------------------------------------------------------------------------------
