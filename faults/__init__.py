@@ -14,6 +14,7 @@ from fencepost.faults.lose_connects import LoseConnects
 from fencepost.faults.lose_packets import LosePackets
 from fencepost.faults.move_coordinator import MoveCoordinator
 from fencepost.faults.move_leaders import MoveLeaders
+from fencepost.faults.partition_brokers import PartitionBrokers
 from fencepost.faults.pause import Pause
 from fencepost.faults.rate_limit import RateLimit
 from fencepost.faults.reassign_coordinator import ReassignCoordinator
@@ -39,6 +40,7 @@ __all__ = [
     "LosePackets",
     "MoveCoordinator",
     "MoveLeaders",
+    "PartitionBrokers",
     "Pause",
     "RateLimit",
     "ReassignCoordinator",

@@ -14,6 +14,8 @@ from fencepost.interfaces import Injection, Target, World
 class DropPackets(OnStreams):
     """Drops all packets between members and brokers, as an unplugged cable does. Witness: the kernel dropped our own.
 
+    Aimed at a broker, it isolates it from all members, and from nobody else (see ``partition_brokers``).
+
     ``direction``: ``to`` the brokers, ``from`` the brokers, or ``both``. What was sent meanwhile arrives when it heals,
     on every connection that nobody gave up.
     """
@@ -21,7 +23,8 @@ class DropPackets(OnStreams):
     needs: ClassVar[frozenset[str]] = frozenset({"packets"})
     seen: ClassVar[str] = (
         "as with a pulled cable, TCP sends again and new connections time out; a member whose heartbeats do not "
-        "arrive is put out by the coordinator past its session time-out"
+        "arrive is put out by the coordinator past its session time-out; a broker that is hit leads on, in sync, "
+        "and no member reaches it"
     )
 
     def inject(self, world: World, target: Target) -> Injection:

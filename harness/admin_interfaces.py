@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from fencepost.model import TopicPartition
@@ -31,7 +31,7 @@ class ReplicaAdmin(Protocol):
 
 
 class TopicAdmin(Protocol):
-    """What topics there are, and of how many partitions."""
+    """What topics there are, of how many partitions, and whose word is taken for it."""
 
     def create_topics(self, topics: Iterable[Topic]) -> None:
         """Create topics and return once every broker knows a leader for each partition."""
@@ -41,6 +41,9 @@ class TopicAdmin(Protocol):
 
     def names_by_id(self, topics: Collection[str]) -> dict[str, str]:
         """These topics by their ids, as Kafka's tools write ids."""
+
+    def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
+        """Ask these brokers last, as they may know only what was once so. Returns what takes it back."""
 
 
 class LogAdmin(Protocol):

@@ -104,6 +104,9 @@ class Cluster(Protocol):
     def bootstrap(self, slot: int | None = None) -> str:
         """``bootstrap.servers`` for the member in ``slot`` (its proxies), or past the proxies for None."""
 
+    def internal(self, node: int | None, broker: int) -> tuple[str, int]:
+        """Where a broker (None: the controller) listens for this broker alone; for faults that need ``packets``."""
+
     def sockets(self) -> str:
         """What ``ss -tinHO`` shows where the proxies are."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -28,29 +29,34 @@ class Links(Protocol):
 
 @dataclass(frozen=True)
 class Loss:
-    """Which packets are lost on one link, between the member in ``slot`` and its proxy of ``broker``.
+    """Which packets are lost on one wire: between an address at which one peer alone is heard, and this peer.
 
     Attributes:
-        stream: ``upstream`` = towards the broker, or ``downstream``.
+        wire: its two ends, in words.
+        endpoint: the address, of a member's proxy or of a listener for another broker.
+        stream: ``upstream`` = to the address, or ``downstream``.
         share: of them; the kernel draws it for each packet. 1: all.
         connects: only those that ask for a new connection (SYN); what is connected stays so.
     """
 
-    slot: int
-    broker: int
+    wire: str
+    endpoint: tuple[str, int]
     stream: str
     share: float = 1.0
     connects: bool = False
 
 
 class Packets(Protocol):
-    """The kernel's packet filter, on the same links. Back-ends with the ability ``packets`` have it."""
+    """The kernel's packet filter. Back-ends with the ability ``packets`` have it."""
 
     def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
         """Put a rule for each ahead of all that are there, all at once or none; returns their names in this order."""
 
     def restore(self, names: Collection[str]) -> None:
         """Take rules away, all at once. Removing what is not there is no error."""
+
+    def inside(self, host: str) -> AbstractContextManager[None]:
+        """In here, what this thread opens and starts is in the network where the rules of this address are."""
 
     def lost(self) -> Mapping[str, int]:
         """How many packets each rule has lost, by its name: all rules that are there."""

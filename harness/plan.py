@@ -118,6 +118,14 @@ def always(*abilities: str) -> Abilities:
     return dict.fromkeys(abilities, str)
 
 
+def network(abilities: Abilities) -> dict[str, str]:
+    """What can be done to the network of a run, for its report: ``yes``, or ``no`` and what this machine lacks."""
+    lacks = {
+        name: abilities[name]() if name in abilities else "not with this back-end" for name in ("links", "packets")
+    }
+    return {name: f"no: {why}" if why else "yes" for name, why in lacks.items()}
+
+
 def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
     """Refuse a plan that needs what the back-end cannot do here.
 

@@ -24,7 +24,7 @@ from fencepost.injector import Injector
 from fencepost.interfaces import Cluster
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
-from fencepost.plan import Plan, check_abilities, plan_to_json
+from fencepost.plan import Plan, check_abilities, network, plan_to_json
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
 from fencepost.store import RunFolder
@@ -90,6 +90,7 @@ def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: Backend) -
             "backend_why": backend.why,
             "group": backend.prefix + scenario.group_name(seed),
             "cluster": {} if backend.prefix else asdict(scenario.cluster_spec()),
+            "network": network(backend.abilities),
             "versions": versions(),
         },
     )

@@ -1,9 +1,10 @@
 """What a plan leaves standing: which guarantee of the cluster or the group it gives up, by its planned times.
 
 A process is down while a fault that signals it is in effect (killed, bounced, paused), and for a while after; for good
-where nothing heals it (a scale-in). Kafka
-takes writes with ``acks=all``, and a group's commits, while ``min.insync.replicas`` of a partition are left. The
-controller is a process of its own that no fault hits, so its quorum is never at stake.
+where nothing heals it (a scale-in). Brokers that are cut off from the others count like those; as they may go on to
+lead, the others may be down to them. Kafka takes writes with ``acks=all``, and a group's commits, while
+``min.insync.replicas`` of a partition are left. The controller is a process of its own that no fault hits, so its
+quorum is never at stake.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 from math import inf
+from typing import Protocol, runtime_checkable
 
 from fencepost.interfaces import Fault
 from fencepost.model import Inventory
@@ -18,6 +20,15 @@ from fencepost.plan import Step
 from fencepost.targets import AllMembers, Brokers, Member, Members, OneMember
 
 BACK_S = 5.0  # from the undo until a broker is in sync, or a member back at work
+
+
+@runtime_checkable
+class Parts(Protocol):
+    """A fault that cuts brokers off from the others."""
+
+    @property
+    def strands(self) -> bool:
+        """Whether they go on to lead, without followers."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +63,7 @@ def given_up(steps: Collection[Step], inventory: Inventory) -> list[Loss]:
     )
     losses = []
     for nouns, spare, guarantee in kinds:
-        falls = [step for step in steps if step.hits == nouns and "signal" in step.fault.needs]
+        falls = [step for step in steps if step.hits == nouns and _takes_down(step.fault)]
         down = {step.at_s: _down([other for other in falls if _beside(other, step.at_s)], inventory) for step in falls}
         if too_many := {at_s: count for at_s, count in down.items() if count > spare}:
             losses.append(Loss(guarantee, nouns, min(too_many), max(too_many.values()), spare))
@@ -85,6 +96,10 @@ def ends_for_good(fault: Fault) -> bool:
     return not fault.heals and "signal" in fault.needs and "members" in fault.hits
 
 
+def _takes_down(fault: Fault) -> bool:
+    return "signal" in fault.needs or isinstance(fault, Parts)
+
+
 def _beside(step: Step, at_s: float) -> bool:
     return step.at_s <= at_s < back_s(step)
 
@@ -108,4 +123,10 @@ def _hit(step: Step, inventory: Inventory) -> frozenset[int] | None:
 
 def _down(steps: Collection[Step], inventory: Inventory) -> int:
     hit = [_hit(step, inventory) for step in steps]
-    return len(frozenset().union(*filter(None, hit))) + hit.count(None)
+    missed = len(frozenset().union(*filter(None, hit))) + hit.count(None)
+    to_stranded = [
+        inventory.brokers - (len(those) if those else 1)
+        for step, those in zip(steps, hit, strict=True)
+        if isinstance(step.fault, Parts) and step.fault.strands
+    ]
+    return max(missed, *to_stranded) if to_stranded else missed

@@ -13,15 +13,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import chain
 
-from fencepost.clusters import cache
+from fencepost.clusters import cache, nodes
 from fencepost.clusters.nodes import Endpoint, Listener
 from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
 
 NUMBERS = 250
 FIRST_SLOT = 20
-PROXY = 253
+PROXY, CONTROLLER = 253, 254
 
 
 @dataclass(frozen=True)
@@ -46,17 +47,17 @@ class Addresses:
 
     @property
     def controller(self) -> Endpoint:
-        """Where the controller listens."""
-        return Endpoint(self._host(254), 9094)
+        """Where the controller listens for itself."""
+        return Endpoint(self._host(CONTROLLER), 9094)
 
     @property
     def proxy_api(self) -> Endpoint:
         """Where Toxiproxy takes orders."""
         return Endpoint(self._host(PROXY), 8474)
 
-    def internal(self, broker: int) -> Endpoint:
-        """Where a broker listens for the other brokers."""
-        return Endpoint(self._host(broker), 9092)
+    def internal(self, node: int | None, broker: int) -> Endpoint:
+        """Where a node (None: the controller) listens for this broker alone, so that packet rules can name the two."""
+        return Endpoint(self._host(CONTROLLER if node is None else node), 9080 + broker)
 
     def observer(self, broker: int) -> Endpoint:
         """Where a broker listens for everybody who is past the proxies."""
@@ -72,13 +73,19 @@ class Addresses:
             return Endpoint(self.proxies, 9100 + 10 * slot + broker)
         return Endpoint(self._host(FIRST_SLOT + slot), 9100 + broker)
 
-    def listeners(self, broker: int, slots: int) -> tuple[Listener, ...]:
+    def listeners(self, broker: int, spec: ClusterSpec) -> tuple[Listener, ...]:
         """The listeners of one broker."""
-        plain = (("INTERNAL", self.internal(broker)), ("OBSERVER", self.observer(broker)))
+        others = [(nodes.internal(other), self.internal(broker, other)) for other in range(1, spec.brokers + 1)]
         return (
-            *(Listener(name, endpoint, endpoint) for name, endpoint in plain),
-            *(Listener(f"SLOT{s}", self.upstream(s, broker), self.proxy(s, broker)) for s in range(slots)),
+            *(Listener(name, at, at) for name, at in (*others, ("OBSERVER", self.observer(broker)))),
+            *(Listener(f"SLOT{s}", self.upstream(s, broker), self.proxy(s, broker)) for s in range(spec.slots)),
         )
+
+    def controller_listeners(self, spec: ClusterSpec) -> tuple[Listener, ...]:
+        """The listeners of the controller, its own one first."""
+        brokers = range(1, spec.brokers + 1)
+        ends = [("CONTROLLER", self.controller), *((nodes.controller(b), self.internal(None, b)) for b in brokers)]
+        return tuple(Listener(name, at, at) for name, at in ends)
 
     def _host(self, last: int) -> str:
         return f"{self.network}.{last}"
@@ -109,10 +116,10 @@ def reserve(spec: ClusterSpec) -> Addresses:
 
 
 def _endpoints(addresses: Addresses, spec: ClusterSpec) -> Iterator[Endpoint]:
-    yield from (addresses.controller, addresses.proxy_api)
-    for broker in range(1, spec.brokers + 1):
-        for listener in addresses.listeners(broker, spec.slots):
-            yield from {listener.listens, listener.advertised}
+    yield addresses.proxy_api
+    brokers = (addresses.listeners(broker, spec) for broker in range(1, spec.brokers + 1))
+    for listener in chain(addresses.controller_listeners(spec), *brokers):
+        yield from {listener.listens, listener.advertised}
 
 
 def _free(endpoint: Endpoint) -> bool:

@@ -6,7 +6,7 @@ This module and those named after it (connections, requests, groups, cleaning) a
 from __future__ import annotations
 
 import base64
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from fencepost.clock import eventually
@@ -31,6 +31,10 @@ class ObserverAdmin:
     def close(self) -> None:
         """Close all connections. May be called twice."""
         self._brokers.close()
+
+    def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
+        """Ask these brokers last, as they may know only what was once so. Returns what takes it back."""
+        return self._brokers.doubt(brokers)
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Leader broker of every partition of ``topic``; -1 where there is none, nothing when there is no topic."""

@@ -6,7 +6,7 @@ has a connection with. Here, a request that a broker does not answer is asked of
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from kafka import errors as kafka_errors
@@ -79,6 +79,7 @@ class Connections:
             for broker, endpoint in brokers.items()
         }
         self._order = list(self._managers)
+        self._doubted: list[frozenset[int]] = []
         self.told: dict[int, str] = {}
 
     @property
@@ -94,6 +95,12 @@ class Connections:
         if managers:
             self._net.close()
 
+    def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
+        """Ask these last, as they may know only what was once so. Returns what takes it back, to be called once."""
+        these = frozenset(brokers)
+        self._doubted.append(these)
+        return lambda: self._doubted.remove(these)
+
     def ask(self, request: Callable[[], Any]) -> Any:
         """The answer of any broker; the one that answered last is asked first.
 
@@ -105,7 +112,7 @@ class Connections:
             raise ClusterError("the cluster was stopped: nobody can be asked any more")
 
         def answer() -> Any:
-            for broker in list(self._order):
+            for broker in sorted(self._order, key=lambda broker: any(broker in some for some in self._doubted)):
                 found = self.ask_once(broker, request())
                 if found is not None:
                     self._order.sort(key=lambda other: other != broker)

@@ -78,6 +78,10 @@ class AttachedCluster:
         """There are none, and no fault that needs them gets so far."""
         raise FaultError("members of an attached cluster have no proxies before them")
 
+    def internal(self, node: int | None, broker: int) -> tuple[str, int]:
+        """No fault that needs it gets so far."""
+        raise FaultError("brokers of an attached cluster are not parted")
+
     @property
     def packets(self) -> Packets:
         """No fault that needs them gets so far."""

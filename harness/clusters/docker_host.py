@@ -14,24 +14,26 @@ from pathlib import Path
 from typing import Any
 
 import fencepost_member
-from fencepost.clusters import docker, nodes
+from fencepost.clusters import docker, docker_packets, nodes
 from fencepost.clusters.addresses import PROXY, Addresses
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.clusters.docker_images import HOME, Images, images
+from fencepost.clusters.docker_packets import ContainerPackets
 from fencepost.clusters.docker_processes import ContainerProcess, Containers, Place
 from fencepost.clusters.jvm import Jvm
 from fencepost.clusters.own import OwnCluster
-from fencepost.errors import ClusterError, FaultError
+from fencepost.errors import ClusterError
 from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
-from fencepost.network.proxies import Proxies
-from fencepost.network_interfaces import Packets
-from fencepost.plan import always
+from fencepost.plan import Abilities, always
 from fencepost.process_interfaces import Interpreter, Spawn
 from fencepost.processes import Owner
 
 PARTS = ("Docker",)
-ABILITIES = always("signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas")
+ABILITIES: Abilities = {
+    **always("signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas"),
+    "packets": docker_packets.lacking,
+}
 KAFKA, MEMBERS = "10.177", "10.178"  # what the addresses of the two networks begin with
 NUMBERS = 250
 GATEWAY = 252  # the last part of this machine's own address in both
@@ -58,14 +60,14 @@ class Engine:
         at = {
             "tool": {},
             "controller": {"kafka": self.addresses.controller.host},
-            f"broker-{number}": {"kafka": self.addresses.internal(int(number)).host} if number.isdecimal() else {},
+            f"broker-{number}": {"kafka": self.addresses.observer(int(number)).host} if number.isdecimal() else {},
         }
         settings = Path(str(resources.files("fencepost.clusters").joinpath("log4j2.yaml")))
         return partial(self._containers.spawn, Place(self._images.kafka, at[name], (settings,), all_ours))
 
-    def packets(self, links: Proxies) -> Packets:
-        """No fault that needs them gets so far."""
-        raise FaultError("packets of containers are not touched")
+    def packets(self) -> ContainerPackets:
+        """Rules in the containers."""
+        return ContainerPackets(self._owner, self._containers.living)
 
     def sockets(self) -> str:
         """Those of Toxiproxy's container."""

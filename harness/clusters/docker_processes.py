@@ -201,6 +201,17 @@ class Containers:
             api.connect_container_to_network(created["Id"], name, ipv4_address=at)
         return str(created["Id"])
 
+    def living(self, host: str) -> ContainerProcess:
+        """The present life at an address.
+
+        Raises:
+            ClusterError: there is none.
+        """
+        for life in reversed(self._lives):
+            if host in life.place.networks.values() and life.poll() is None:
+                return life
+        raise ClusterError(f"no container at {host} lives")
+
     def run(self, life: ContainerProcess, argv: Sequence[str]) -> str:
         """What a program says that is run beside the process of a container.
 

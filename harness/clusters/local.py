@@ -17,7 +17,6 @@ from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
 from fencepost.network import packets
 from fencepost.network.packets import PacketFilter
-from fencepost.network.proxies import Proxies
 from fencepost.plan import Abilities, always
 from fencepost.process_interfaces import Interpreter, Spawn
 from fencepost.processes import Owner
@@ -44,9 +43,9 @@ class ThisMachine:
         """They hold the lock of the addresses, as long as they live; but a tool needs none."""
         return partial(self.owner.spawn, keep_open=() if name == "tool" else (self.addresses.lock,))
 
-    def packets(self, links: Proxies) -> PacketFilter:
+    def packets(self) -> PacketFilter:
         """Rules on the loopback interface."""
-        return PacketFilter(self.owner, links.endpoint)
+        return PacketFilter(self.owner)
 
     def sockets(self) -> str:
         """Those of this machine."""

@@ -1,13 +1,14 @@
 """What the nodes of a cluster are configured with: pure functions from a ``ClusterSpec`` to ``server.properties``.
 
-Every broker listens on ``INTERNAL`` (brokers among themselves), ``OBSERVER`` (administrators, producers, audit) and
-``SLOT0 ... SLOTn-1``. A slot's listener is advertised at that slot's own proxy, so a member learns no other way to a
-broker. The controller runs apart, so that hitting a broker takes no voter away.
+Every broker listens on ``INTERNALb`` for each broker b, ``OBSERVER`` (administrators, producers, audit) and
+``SLOT0 ... SLOTn-1``, and the controller on ``CONTROLLERb`` for each broker b, so that a port says who is at both ends.
+A slot's listener is advertised at that slot's own proxy, so a member learns no other way to a broker. The controller
+runs apart, so that hitting a broker takes no voter away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,9 @@ class Listener:
     listens: Endpoint
     advertised: Endpoint
 
+    def __str__(self) -> str:
+        return f"{self.name}://{self.listens}"
+
 
 def check(spec: ClusterSpec) -> None:
     """Refuse what cannot be started.
@@ -67,36 +71,47 @@ def check(spec: ClusterSpec) -> None:
         raise ScenarioError(f"the setting {name} belongs to the harness: leave it out")
 
 
+def internal(broker: int) -> str:
+    """The listener on which all brokers hear this one."""
+    return f"INTERNAL{broker}"
+
+
+def controller(broker: int) -> str:
+    """The listener on which the controller hears this broker."""
+    return f"CONTROLLER{broker}"
+
+
 def broker_properties(
-    spec: ClusterSpec, broker: int, listeners: tuple[Listener, ...], controller: Endpoint, data: str
+    spec: ClusterSpec, broker: int, listeners: tuple[Listener, ...], voter: Endpoint, data: str
 ) -> dict[str, Any]:
-    """The settings of one broker; ``data`` is its log directory."""
-    protocols = [f"{name}:PLAINTEXT" for name in (*(listener.name for listener in listeners), "CONTROLLER")]
-    threads = {f"listener.name.{listener.name.lower()}.num.network.threads": 1 for listener in listeners}
+    """The settings of one broker; ``voter`` is where the controller hears it, ``data`` its log directory."""
+    names = [listener.name for listener in listeners]
+    threads = {f"listener.name.{name.lower()}.num.network.threads": 1 for name in names}
     own = {
         "node.id": broker,
         "process.roles": "broker",
-        "controller.quorum.voters": f"{CONTROLLER_ID}@{controller}",
-        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{CONTROLLER_ID}@{voter}",
+        "controller.listener.names": controller(broker),
         "log.dirs": data,
-        "listeners": ",".join(f"{listener.name}://{listener.listens}" for listener in listeners),
+        "listeners": ",".join(map(str, listeners)),
         "advertised.listeners": ",".join(f"{listener.name}://{listener.advertised}" for listener in listeners),
-        "listener.security.protocol.map": ",".join(protocols),
-        "inter.broker.listener.name": "INTERNAL",
+        "listener.security.protocol.map": _plain((*names, controller(broker))),
+        "inter.broker.listener.name": internal(broker),
     }
     return {**_common(spec), **threads, **_of_brokers(spec), **spec.broker_config, **own}
 
 
-def controller_properties(spec: ClusterSpec, controller: Endpoint, data: str) -> dict[str, Any]:
+def controller_properties(spec: ClusterSpec, listeners: tuple[Listener, ...], data: str) -> dict[str, Any]:
     """The settings of the controller. It gets the scenario's broker settings, too: it decides some of them."""
+    names = [listener.name for listener in listeners]
     own = {
         "node.id": CONTROLLER_ID,
         "process.roles": "controller",
-        "controller.quorum.voters": f"{CONTROLLER_ID}@{controller}",
-        "controller.listener.names": "CONTROLLER",
+        "controller.quorum.voters": f"{CONTROLLER_ID}@{listeners[0].listens}",
+        "controller.listener.names": ",".join(names),
         "log.dirs": data,
-        "listeners": f"CONTROLLER://{controller}",
-        "listener.security.protocol.map": "CONTROLLER:PLAINTEXT",
+        "listeners": ",".join(map(str, listeners)),
+        "listener.security.protocol.map": _plain(names),
     }
     return {**_common(spec), **spec.broker_config, **spec.controller_config, **own}
 
@@ -119,6 +134,10 @@ def meta_properties(cluster_id: str, node: int, directory_id: str) -> str:
 def heap_of(broker_config: Mapping[str, Any]) -> str:
     """The heap that a node needs: the log cleaner alone asks for 128 MB more."""
     return "384M" if str(broker_config.get("log.cleaner.enable", "")).lower() == "true" else "256M"
+
+
+def _plain(names: Iterable[str]) -> str:
+    return ",".join(f"{name}:PLAINTEXT" for name in names)
 
 
 def _common(spec: ClusterSpec) -> dict[str, Any]:
@@ -145,6 +164,8 @@ def _of_brokers(spec: ClusterSpec) -> dict[str, Any]:
     return {
         "auto.create.topics.enable": False,
         "num.replica.fetchers": 1,
+        # A follower that is cut off falls out of sync after 3 s instead of 30, as a dead one does.
+        "replica.lag.time.max.ms": 3000,
         # Three partitions: every broker leads one of them, and a group's place is chosen by its name.
         "offsets.topic.num.partitions": 3,
         "offsets.topic.replication.factor": replicas,

@@ -40,8 +40,8 @@ class Host(Protocol):
     def spawn(self, name: str) -> Spawn:
         """Starts the lives of a node (``broker-1``), of ``toxiproxy``, or of a ``tool``, each at its address."""
 
-    def packets(self, links: Proxies) -> Packets:
-        """The packet filter before the proxies."""
+    def packets(self) -> Packets:
+        """The packet filter."""
 
     def sockets(self) -> str:
         """What ``ss -tinHO`` shows where the proxies are."""
@@ -83,8 +83,8 @@ class OwnCluster:
 
     @cached_property
     def packets(self) -> Packets:
-        """The packet filter, before the proxies."""
-        return self._host.packets(self._links)
+        """The packet filter."""
+        return self._host.packets()
 
     @property
     def admin(self) -> ObserverAdmin:
@@ -118,6 +118,11 @@ class OwnCluster:
         if slot is None:
             return ",".join(str(self._addresses.observer(broker)) for broker in self._brokers)
         return ",".join(str(self._ends[slot, broker][0]) for broker in self._brokers)
+
+    def internal(self, node: int | None, broker: int) -> tuple[str, int]:
+        """Where a broker (None: the controller) listens for this broker alone."""
+        endpoint = self._addresses.internal(node, broker)
+        return endpoint.host, endpoint.port
 
     def sockets(self) -> str:
         """What ``ss -tinHO`` shows where the proxies are."""
@@ -156,10 +161,11 @@ class OwnCluster:
         """Write every file and start every process; returns at once."""
         self._begin_proxy()
         cluster_id, place = new_id(), self._addresses
-        properties = {nodes.CONTROLLER_ID: nodes.controller_properties(self.spec, place.controller, "data")}
+        listeners = place.controller_listeners(self.spec)
+        properties = {nodes.CONTROLLER_ID: nodes.controller_properties(self.spec, listeners, "data")}
         for broker in self._brokers:
-            listeners = place.listeners(broker, self.spec.slots)
-            properties[broker] = nodes.broker_properties(self.spec, broker, listeners, place.controller, "data")
+            listeners, voter = place.listeners(broker, self.spec), place.internal(None, broker)
+            properties[broker] = nodes.broker_properties(self.spec, broker, listeners, voter, "data")
         for number, node in {nodes.CONTROLLER_ID: self.controller, **self._brokers}.items():
             data = node.home / "data"
             data.mkdir()

@@ -97,11 +97,11 @@ def _format(owner: Owner, jvm: Jvm, home: Path) -> None:
 
 def standalone(spec: ClusterSpec, place: addresses.Addresses, data: Path) -> dict[str, object]:
     """A node that is controller and broker in one, so that the archive has the classes of both."""
-    listeners = place.listeners(1, spec.slots)
-    both = nodes.broker_properties(spec, 1, listeners, place.controller, str(data))
+    voter = place.controller  # its port is none of the broker's: a node wants another one for each listener
+    both = nodes.broker_properties(spec, 1, place.listeners(1, spec), voter, str(data))
     return {
         **both,
         "process.roles": "broker,controller",
-        "controller.quorum.voters": f"1@{place.controller}",
-        "listeners": f"{both['listeners']},CONTROLLER://{place.controller}",
+        "controller.quorum.voters": f"1@{voter}",
+        "listeners": f"{both['listeners']},{nodes.controller(1)}://{voter}",
     }

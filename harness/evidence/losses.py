@@ -1,4 +1,4 @@
-"""Links that lose packets: of segments of our own the share that was asked for is lost, and nothing beside them.
+"""Wires that lose packets: of segments of our own the share that was asked for is lost, and nothing beside them.
 
 Who lost them was the very rule: it has counted as many packets since. Members' packets meet it, too, and may be more.
 """
@@ -6,7 +6,7 @@ Who lost them was the very rule: it has counted as many packets since. Members' 
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 
 from fencepost.evidence import segments
@@ -14,7 +14,7 @@ from fencepost.evidence.links import Link, answering, named
 from fencepost.evidence.segments import Lost
 from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Evidence, Injection, World
-from fencepost.network_interfaces import Loss
+from fencepost.network_interfaces import Loss, Packets
 
 PROOF_S = 4.0
 COUNT = 20  # segments that are sent when all are to be lost
@@ -29,45 +29,65 @@ def losing(
     Raises:
         ClusterError: the packet filter refused; no rule is there.
     """
-    packets = world.cluster.packets
-    losses = [Loss(*link, stream, share, connects) for link in links for stream in streams]
-    rules = dict(zip(packets.lose(losses), losses, strict=True))
+    endpoint = world.cluster.links.endpoint
+    losses = [Loss(named(link), endpoint(*link), stream, share, connects) for link in links for stream in streams]
+    rules = Rules(world.cluster.packets, losses)
 
     def healed() -> Evidence:
-        gone = witness(lambda: _gone(rules, packets.lost()), PROOF_S)
+        gone = rules.healed()
         return answering(world, links) if gone.took_effect else gone
 
-    return Injected(
-        proven=lambda: witness(lambda: _losing(world, rules), PROOF_S, every_s=0.1),
-        undo=lambda: packets.restore(rules),
-        healed=healed,
-    )
+    return Injected(proven=rules.proven, undo=rules.undo, healed=healed)
+
+
+class Rules:
+    """Rules of the packet filter, one for each loss, in effect from now on. Satisfies ``Injection``."""
+
+    def __init__(self, packets: Packets, losses: Sequence[Loss]) -> None:
+        """Raises ClusterError: the packet filter refused; no rule is there."""
+        self._packets = packets
+        self._losses = dict(zip(packets.lose(losses), losses, strict=True))
+
+    def proven(self) -> Evidence:
+        """Wait, bounded, until just the packets of our own are lost that should be, and the rules have counted them."""
+        return witness(self._losing, PROOF_S, every_s=0.1)
+
+    def undo(self) -> None:
+        """Take them away. May be called twice."""
+        self._packets.restore(self._losses)
+
+    def healed(self) -> Evidence:
+        """Wait, bounded, until they are gone."""
+        return witness(self._gone, PROOF_S)
+
+    def _losing(self) -> Sight:
+        before = self._packets.lost()
+        tried = {name: self._tried(loss) for name, loss in self._losses.items()}
+        after = self._packets.lost()
+        counted = {name: after.get(name, 0) - before.get(name, 0) for name in tried}
+        wrong = [
+            f"{loss.wire}, {loss.stream}: {why}"
+            for name, loss in self._losses.items()
+            if (why := _wrong(loss.share, tried[name], counted[name]))
+        ]
+        data = {"links": [{**asdict(self._losses[n]), **tried[n]._asdict(), "counted": counted[n]} for n in tried]}
+        sent, lost = sum(one.sent for one in tried.values()), sum(one.lost for one in tried.values())
+        what = f"{lost} of {sent} packets of our own were lost by {len(tried)} rules, and none of {sent} beside them"
+        return Sight("; ".join(wrong[:3]), what, data)
+
+    def _tried(self, loss: Loss) -> Lost:
+        with self._packets.inside(loss.endpoint[0]):
+            return segments.lost(loss.endpoint, loss.stream, enough(loss.share), loss.connects)
+
+    def _gone(self) -> Sight:
+        left = len(set(self._losses) & set(self._packets.lost()))
+        return Sight(f"{left} rules are still there" if left else "", "all rules are gone")
 
 
 def enough(share: float) -> int:
     """So many segments that SIGMAS are at most half of what is rarer: of the lost ones, or of those that arrive."""
     rarer = min(share, 1 - share)
     return math.ceil((2 * SIGMAS) ** 2 * (1 - rarer) / rarer) if rarer else COUNT
-
-
-def _losing(world: World, rules: Mapping[str, Loss]) -> Sight:
-    packets, links = world.cluster.packets, world.cluster.links
-    before = packets.lost()
-    tried = {
-        name: segments.lost(links.endpoint(loss.slot, loss.broker), loss.stream, enough(loss.share), loss.connects)
-        for name, loss in rules.items()
-    }
-    after = packets.lost()
-    counted = {name: after.get(name, 0) - before.get(name, 0) for name in rules}
-    wrong = [
-        f"{named((loss.slot, loss.broker))}, {loss.stream}: {why}"
-        for name, loss in rules.items()
-        if (why := _wrong(loss.share, tried[name], counted[name]))
-    ]
-    data = {"links": [{**asdict(rules[n]), **tried[n]._asdict(), "counted": counted[n]} for n in rules]}
-    sent, lost = sum(one.sent for one in tried.values()), sum(one.lost for one in tried.values())
-    what = f"{lost} of {sent} packets of our own were lost by {len(rules)} rules, and none of {sent} beside them"
-    return Sight("; ".join(wrong[:3]), what, data)
 
 
 def _wrong(share: float, tried: Lost, counted: int) -> str:
@@ -78,8 +98,3 @@ def _wrong(share: float, tried: Lost, counted: int) -> str:
     if tried.beside:
         return f"{tried.beside} of {tried.sent} packets were lost that should not be"
     return f"the rule counted only {counted} of {tried.lost} lost packets" if counted < tried.lost else ""
-
-
-def _gone(rules: Collection[str], there: Collection[str]) -> Sight:
-    left = len(set(rules) & set(there))
-    return Sight(f"{left} rules are still there" if left else "", "all rules are gone")

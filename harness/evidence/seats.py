@@ -61,16 +61,22 @@ def in_sync(world: World, place: TopicPartition) -> tuple[int, ...]:
     return world.cluster.admin.in_sync_replicas(place.topic).get(place.partition, ())
 
 
+def kept(world: World) -> dict[TopicPartition, tuple[int, ...]]:
+    """The in-sync replicas of all partitions of the workload and of the offsets topic."""
+    in_sync = {topic: world.cluster.admin.in_sync_replicas(topic) for topic in (*world.topics.values(), TOPIC)}
+    return {TopicPartition(topic, p): brokers for topic, told in in_sync.items() for p, brokers in told.items()}
+
+
 def out_of_sync(world: World, broker: int) -> list[TopicPartition]:
     """Where a broker keeps a replica of the workload's topics, or of the offsets topic, that is not in sync."""
-    admin = world.cluster.admin
-    return [
+    admin, in_sync = world.cluster.admin, kept(world)
+    keeps = [
         TopicPartition(topic, partition)
         for topic in (*world.topics.values(), TOPIC)
-        for those in [admin.in_sync_replicas(topic)]
         for partition, replicas in admin.replicas(topic).items()
-        if broker in replicas and broker not in those.get(partition, ())
+        if broker in replicas
     ]
+    return [place for place in keeps if broker not in in_sync.get(place, ())]
 
 
 def in_turn(leader: int, replicas: tuple[int, ...]) -> tuple[int, ...]:

@@ -1,7 +1,8 @@
-"""The kernel's packet filter (iptables): rules by which packets between members and their proxies are lost.
+"""The kernel's packet filter (iptables): rules by which packets are lost between two ends of the cluster.
 
 They are in a chain of the owner's own, into which OUTPUT leads all that this machine sends to itself. It is made for
-the first of them, and removed with the owner, however that ends.
+the first of them, and removed with the owner, however that ends. In another network namespace, the chain gets what goes
+to an address and what comes from there, and is gone with the namespace.
 """
 
 from __future__ import annotations
@@ -10,11 +11,14 @@ import itertools
 import os
 import re
 import subprocess
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from pathlib import Path
 
 from fencepost.clusters import reaper
 from fencepost.errors import ClusterError, FencepostError
 from fencepost.evidence import segments
+from fencepost.network.namespaces import Namespace
 from fencepost.network_interfaces import Loss
 from fencepost.processes import Owner
 
@@ -26,15 +30,29 @@ RULE = re.compile(r'--comment "?(loss-\d+)"? .*-c (\d+) ')
 
 
 class PacketFilter:
-    """The rules of one owner. Satisfies ``Packets``."""
+    """The rules of one owner in one network namespace. Satisfies ``Packets``."""
 
-    def __init__(self, owner: Owner, endpoint: Callable[[int, int], Address]) -> None:
-        """Nothing is changed yet. ``endpoint``: where the member in a slot connects to reach a broker."""
-        self._token, self._endpoint = owner.token, endpoint
-        self._chain = reaper.chain_of(owner.token)
-        self._there = owner.directory / reaper.FILTERS
-        self._numbers = itertools.count(1)
+    def __init__(self, owner: Owner, elsewhere: Namespace | None = None, numbers: Iterator[int] | None = None) -> None:
+        """Nothing is changed yet.
+
+        Args:
+            elsewhere: where the rules are; None: in the namespace of this process.
+            numbers: of the rules, for their names.
+        """
+        self._token, self._elsewhere = owner.token, elsewhere
+        self._chain = chain = reaper.chain_of(owner.token)
+        self._hooks = [f"OUTPUT {' '.join(reaper.hook_of(owner.token))}"]
+        self._mark: Path | None = owner.directory / reaper.FILTERS
+        if elsewhere:
+            self._hooks = [f"INPUT -d {elsewhere.host} -j {chain}", f"OUTPUT -s {elsewhere.host} -j {chain}"]
+            self._mark = None
+        self._made = False
+        self._numbers = numbers or itertools.count(1)
         self._rules: dict[str, str] = {}
+
+    def inside(self, host: str) -> AbstractContextManager[None]:
+        """See ``Packets``."""
+        return self._elsewhere.entered() if self._elsewhere else nullcontext()
 
     def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
         """Put a rule for each ahead of all that are there, all at once or none; returns their names in this order.
@@ -62,25 +80,29 @@ class PacketFilter:
         Raises:
             ClusterError: iptables refused.
         """
-        shown = self._run("iptables", "-vS", self._chain) if self._there.exists() else ""
+        shown = self._run("iptables", "-vS", self._chain) if self._made else ""
         return {name: int(count) for name, count in RULE.findall(shown)}
 
     def _rule(self, name: str, loss: Loss) -> str:
-        host, port = self._endpoint(loss.slot, loss.broker)
+        host, port = loss.endpoint
         where = f"-d {host} -p tcp --dport {port}" if loss.stream == "upstream" else f"-s {host} -p tcp --sport {port}"
         asks = " --syn" if loss.connects else ""
         some = f" -m statistic --mode random --probability {loss.share}" if loss.share < 1 else ""
         return f"{where}{asks}{some} -m comment --comment {name} -j DROP"
 
     def _make_chain(self) -> None:
-        if self._there.exists():
+        if self._made:
             return
-        self._there.touch()  # first of all, so that whoever cleans up removes what may be there
+        self._made = True
+        if self._mark:
+            self._mark.touch()  # first of all, so that whoever cleans up removes what may be there
         try:
-            self._change([f":{self._chain} -", f"-I OUTPUT {' '.join(reaper.hook_of(self._token))}"])
+            self._change([f":{self._chain} -", *(f"-I {hook}" for hook in self._hooks)])
         except ClusterError as error:
             if not isinstance(error.__cause__, subprocess.TimeoutExpired):
-                self._there.unlink()  # it refused, and made nothing
+                self._made = False  # it refused, and made nothing
+                if self._mark:
+                    self._mark.unlink()
             raise
 
     def _change(self, lines: Iterable[str]) -> None:
@@ -92,9 +114,10 @@ class PacketFilter:
         env = {**os.environ, reaper.TOKEN_VARIABLE: self._token}  # it ends with us, and changes nothing afterwards
         limit_s = reaper.IPTABLES_S
         try:
-            return subprocess.run(
-                argv, input=text, env=env, capture_output=True, text=True, timeout=limit_s, check=True
-            ).stdout
+            with self.inside(""):
+                return subprocess.run(
+                    argv, input=text, env=env, capture_output=True, text=True, timeout=limit_s, check=True
+                ).stdout
         except FileNotFoundError as error:
             raise ClusterError("iptables, which loses packets, is missing: install it") from error
         except subprocess.CalledProcessError as error:
@@ -111,8 +134,8 @@ def lacking() -> str:
     """
     try:
         with Owner.open() as owner:
-            packets = PacketFilter(owner, lambda slot, broker: TRIAL)
-            packets.lose([Loss(0, 0, "upstream")])
+            packets = PacketFilter(owner)
+            packets.lose([Loss("the trial", TRIAL, "upstream")])
             tried = segments.lost(TRIAL, "upstream", TRIAL_COUNT)
     except FencepostError as error:
         return str(error)

@@ -18,7 +18,18 @@ from fault_table import Cell, unfilled
 
 from cluster.docker_base import base_image
 from cluster.plans import MOVES
-from cluster.worlds import BROKER, LONG_S, MEMBER, Inject, World, ends_and_begins_anew, node, nothing_to_see, shown
+from cluster.worlds import (
+    BROKER,
+    LONG_S,
+    MEMBER,
+    Inject,
+    Instead,
+    World,
+    ends_and_begins_anew,
+    node,
+    nothing_to_see,
+    shown,
+)
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
@@ -27,8 +38,17 @@ from fencepost.clusters.docker_images import BASE
 from fencepost.clusters.docker_processes import ContainerProcess
 from fencepost.clusters.docker_removal import OWNER
 from fencepost.clusters.own import OwnCluster
-from fencepost.errors import PlanError, ProvisionError, WaitTimeout
-from fencepost.faults import BlackHole, Bounce, DropPackets, Kill, Pause
+from fencepost.errors import ProvisionError, WaitTimeout
+from fencepost.faults import (
+    BlackHole,
+    Bounce,
+    DropPackets,
+    Kill,
+    LoseConnects,
+    LosePackets,
+    PartitionBrokers,
+    Pause,
+)
 from fencepost.interfaces import ClusterSpec, Fault, Target
 from fencepost.judging import judge
 from fencepost.live import last_poll_ns
@@ -171,16 +191,8 @@ def test_a_hole_is_not_proven_where_the_sockets_of_the_proxies_cannot_be_seen(wo
 
 
 def test_a_member_finds_its_proxies_and_no_broker_behind_them(world: World, engine: Any) -> None:
-    member = engine.containers.list(filters={"label": OWNER, "network": networks(engine, "members")})
-    (inside, *_) = [c for c in member if "fencepost_member" in c.attrs["Args"]]
-    cluster = world.cluster
-
-    def reached(endpoint: tuple[str, int]) -> bool:
-        host, port = endpoint
-        return bool(inside.exec_run(["python3", "-c", CONNECT, host, str(port)]).exit_code == 0)
-
-    assert reached(cluster.links.endpoint(1, 1))
-    assert not reached(cluster.links.upstream(1, 1))
+    assert reaches(engine, 1, world.cluster.links.endpoint(1, 1))
+    assert not reaches(engine, 1, world.cluster.links.upstream(1, 1))
 
 
 def networks(engine: Any, name: str) -> str:
@@ -221,10 +233,76 @@ def test_a_planted_bug_is_found(tmp_path: Path, chaos_spark: Spark) -> None:
     assert "rewind" in {finding.kind for check in verdict.checks for finding in check.findings}
 
 
-def test_packets_of_containers_are_refused_before_anything_starts(tmp_path: Path) -> None:
-    lost = replace(SMALL, schedule=[at(1, DropPackets(), member(0), heal_after=1)])
-    with pytest.raises(PlanError, match=r"needs packets, but the back-end 'docker' offers only"):
-        runner.run(lost, plan=lost.plan(1), runs=tmp_path, backend=backends.docker())
+def reaches(engine: Any, slot: int, endpoint: tuple[str, int]) -> bool:
+    """Whether who tries it in the container of the member in this slot gets a connection."""
+    found = engine.containers.list(filters={"label": OWNER, "network": networks(engine, "members")})
+    members = [c for c in found if "fencepost_member" in c.attrs["Args"]]
+    (inside,) = [c for c in members if any(f"member-{slot}." in part for part in c.attrs["Args"])]
+    host, port = endpoint
+    return bool(inside.exec_run(["python3", "-c", CONNECT, host, str(port)]).exit_code == 0)
+
+
+@pytest.mark.usefixtures("packets_work")
+@pytest.mark.parametrize(
+    "fault", [DropPackets(), DropPackets(direction="from"), LoseConnects()], ids=["drop", "drop from", "connects"]
+)
+def test_a_member_loses_packets_in_the_network_of_its_proxies_and_nobody_else_does(
+    world: World, inject: Inject, engine: Any, fault: Fault
+) -> None:
+    endpoint = world.cluster.links.endpoint
+    injection = inject(fault, world, MEMBER)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    assert all(one["counted"] >= one["lost"] > one["beside"] == 0 for one in proven.data["links"])
+    assert not reaches(engine, 1, endpoint(1, 1))
+    assert reaches(engine, 0, endpoint(0, 1))
+    injection.undo()
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+    assert not world.cluster.packets.lost()
+    assert reaches(engine, 1, endpoint(1, 1))
+
+
+@pytest.mark.usefixtures("packets_work")
+def test_the_share_of_lost_packets_is_that_of_one_passage(world: World, inject: Inject) -> None:
+    injection = inject(LosePackets(share=0.5), world, MEMBER)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    injection.undo()
+    assert injection.healed().took_effect
+
+
+@pytest.mark.usefixtures("packets_work")
+def test_packets_of_containers_are_not_proven_lost_by_other_rules(world: World, inject: Inject) -> None:
+    packets, endpoint = world.cluster.packets, world.cluster.links.endpoint
+
+    def other(losses: Any) -> Any:
+        return packets.lose([replace(loss, endpoint=endpoint(3, 1)) for loss in losses])
+
+    elsewhere = replace(world, cluster=Instead(world.cluster, packets=Instead(packets, lose=other)))
+    with nothing_to_see():
+        evidence = inject(DropPackets(), elsewhere, MEMBER).proven()
+    assert not evidence.took_effect
+    assert "slot 1 to broker 1, " in evidence.what
+    assert "0 of 20 packets of our own were lost" in evidence.what
+
+
+@pytest.mark.usefixtures("packets_work")
+def test_brokers_in_containers_are_parted_and_one_that_is_killed_takes_its_rules_along(
+    world: World, inject: Inject
+) -> None:
+    injection = inject(PartitionBrokers(controller=True), world, BROKER)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    rules = world.cluster.packets.lost()
+    killed = inject(Kill(), world, BROKER)
+    assert killed.proven().took_effect
+    assert 0 < len(world.cluster.packets.lost()) < len(rules)
+    injection.undo()
+    killed.undo()  # only now its new life finds the controller
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+    assert not world.cluster.packets.lost()
 
 
 @pytest.mark.parametrize("when", ["starting", "serving"])

@@ -36,6 +36,7 @@ from cluster.worlds import (
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError
 from fencepost.evidence import segments
+from fencepost.evidence.links import named
 from fencepost.evidence.wire import probe
 from fencepost.faults import DropPackets, LoseConnects, LosePackets
 from fencepost.interfaces import Fault
@@ -95,8 +96,8 @@ def test_dropped_packets_arrive_when_it_heals_and_nobody_else_loses_any(
         healed(injection)
         assert all(answered(link, LONG_S) for link in mine)  # TCP sent again what was lost
     streams = {"to": {"upstream"}, "from": {"downstream"}}.get(direction, {"upstream", "downstream"})
-    assert {(one["slot"], one["broker"], one["stream"]) for one in proven.data["links"]} == {
-        (*link, stream) for link in MEMBERS_LINKS for stream in streams
+    assert {(one["wire"], one["stream"]) for one in proven.data["links"]} == {
+        (named(link), stream) for link in MEMBERS_LINKS for stream in streams
     }
     began_ns = time.time_ns()
     eventually(lambda: heartbeats(world, 1, began_ns), LONG_S, "the member to come back")
@@ -197,9 +198,18 @@ def with_rules(world: World, change: Callable[[Loss], Loss]) -> World:
     return with_packets(world, lose=lambda losses: world.cluster.packets.lose([change(loss) for loss in losses]))
 
 
+def nowhere(loss: Loss) -> Loss:
+    """The same of an address that no cluster has."""
+    return replace(loss, endpoint=(TRIAL[0], loss.endpoint[1]))
+
+
+def lost(world: World, slot: int, broker: int) -> Loss:
+    return Loss(named((slot, broker)), world.cluster.links.endpoint(slot, broker), "upstream")
+
+
 @pytest.mark.parametrize("fault", FAULTS.values(), ids=FAULTS)
 def test_a_rule_that_meets_nothing_loses_nothing(world: World, inject: Inject, fault: Fault) -> None:
-    injection = inject(fault, with_rules(world, lambda loss: replace(loss, slot=3)), MEMBER)
+    injection = inject(fault, with_rules(world, nowhere), MEMBER)
     with nothing_to_see():
         evidence = injection.proven()
     assert not evidence.took_effect
@@ -209,7 +219,11 @@ def test_a_rule_that_meets_nothing_loses_nothing(world: World, inject: Inject, f
 
 
 OTHER_RULES = {
-    "one link is missed": (DropPackets(), lambda loss: replace(loss, slot=3 if loss.broker == 2 else 1), "0 of 20"),
+    "one link is missed": (
+        DropPackets(),
+        lambda loss: nowhere(loss) if loss.wire == named((1, 2)) else loss,
+        "0 of 20",
+    ),
     "the other direction": (DropPackets(direction="to"), lambda loss: replace(loss, stream="downstream"), "0 of 20"),
     "one direction of two": (DropPackets(), lambda loss: replace(loss, stream="upstream"), "downstream: 0 of 20"),
     "connects only": (DropPackets(), lambda loss: replace(loss, connects=True), "0 of 20"),
@@ -238,9 +252,9 @@ def test_another_rule_is_not_this_fault(
 
 
 def test_what_somebody_elses_rule_loses_is_not_proven(world: World, inject: Inject, other_owner: Owner) -> None:
-    theirs = PacketFilter(other_owner, world.cluster.links.endpoint)
-    injection = inject(DropPackets(direction="to"), with_rules(world, lambda loss: replace(loss, slot=3)), MEMBER)
-    names = theirs.lose([Loss(*link, "upstream") for link in MEMBERS_LINKS])
+    theirs = PacketFilter(other_owner)
+    injection = inject(DropPackets(direction="to"), with_rules(world, nowhere), MEMBER)
+    names = theirs.lose([lost(world, *link) for link in MEMBERS_LINKS])
     with nothing_to_see():
         evidence = injection.proven()
     theirs.restore(names)
@@ -264,8 +278,8 @@ def test_links_that_do_not_answer_without_rules_are_not_healed(
 ) -> None:
     injection = inject(DropPackets(), world, MEMBER)
     assert injection.proven().took_effect
-    theirs = PacketFilter(other_owner, world.cluster.links.endpoint)
-    theirs.lose([Loss(1, 2, "upstream")])
+    theirs = PacketFilter(other_owner)
+    theirs.lose([lost(world, 1, 2)])
     injection.undo()
     with nothing_to_see():
         evidence = injection.healed()
@@ -284,14 +298,14 @@ def other_owner() -> Iterator[Owner]:
 
 
 def test_rules_are_put_and_taken_away_all_at_once_or_none(other_owner: Owner) -> None:
-    rules = PacketFilter(other_owner, lambda slot, broker: TRIAL)
+    rules, loss = PacketFilter(other_owner), Loss("a trial", TRIAL, "upstream")
     assert rules.lost() == {}
     rules.restore(["loss-1"])
-    first = rules.lose([Loss(0, 1, "upstream"), Loss(0, 1, "downstream", share=0.25)])
-    second = rules.lose([Loss(0, 1, "upstream", connects=True)])
+    first = rules.lose([loss, replace(loss, stream="downstream", share=0.25)])
+    second = rules.lose([replace(loss, connects=True)])
     assert rules.lost() == dict.fromkeys((*first, *second), 0)
     with pytest.raises(ClusterError, match=r"iptables refused .*: run as root, or give CAP_NET_ADMIN"):
-        rules.lose([Loss(0, 1, "upstream"), Loss(0, 1, "upstream", share=-1)])
+        rules.lose([loss, replace(loss, share=-1)])
     rules.restore([*first, "loss-99"])
     assert rules.lost() == dict.fromkeys(second, 0)
     rules.restore(first)
@@ -302,9 +316,9 @@ def test_rules_are_put_and_taken_away_all_at_once_or_none(other_owner: Owner) ->
 def test_who_sends_at_the_same_time_counts_its_own_packets_only() -> None:
     together = Barrier(4)
 
-    def lost(_: int) -> segments.Lost:
+    def tried(_: int) -> segments.Lost:
         together.wait(LONG_S)
         return segments.lost(TRIAL, "upstream", 25)  # all of them fit into what the kernel keeps for each
 
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(lost, range(4))) == [(25, 0, 0)] * 4
+        assert list(threads.map(tried, range(4))) == [(25, 0, 0)] * 4

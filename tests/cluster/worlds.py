@@ -33,6 +33,8 @@ BOUNDS = (
     "faults.kill.PROOF_S",
     "faults.move_coordinator.PROOF_S",
     "faults.move_leaders.PROOF_S",
+    "faults.partition_brokers.APART_S",
+    "faults.partition_brokers.SYNC_S",
     "faults.pause.PROOF_S",
     "faults.reassign_coordinator.PROOF_S",
     "faults.scale_in.STOP_S",

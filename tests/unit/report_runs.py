@@ -238,6 +238,7 @@ def write_run(path: Path, told: Verdict | None, history: History | None, records
     _json(path / "scenario.json", {
         "format_version": 1, "scenario": scenario, "seed": 20261121, "backend": "local", "versions": versions,
         "cluster": {"brokers": 3, "slots": 4, "broker_config": {"group.min.session.timeout.ms": 1000}},
+        "network": {"links": "yes", "packets": "no: iptables is missing"},
     })  # fmt: skip
     drawn = {"pick": 0.5, "expect": None, "required": True}
     steps = [

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
+import shutil
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +14,7 @@ from fencepost import doctor
 from fencepost.clusters import backends, provision
 from fencepost.doctor import State
 from fencepost.errors import ProvisionError
+from fencepost.network import packets
 
 
 @pytest.fixture
@@ -49,6 +53,20 @@ def test_without_iptables_a_run_does_without_faults_of_packets(bare: Path) -> No
     part = next(part for part in doctor.examine(bare) if part.name == "packets")
     assert part.state is State.OPTIONAL
     assert "iptables, which loses packets, is missing: install it" in part.text
+
+
+def test_without_rights_packets_can_be_lost_in_a_network_of_ones_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if shutil.which("unshare") is None or subprocess.run([*doctor.ALONE, "true"], check=False).returncode:
+        pytest.skip("this system gives users no network of their own")
+    if subprocess.run([*doctor.ALONE, "iptables", "-S"], capture_output=True, check=False).returncode:
+        pytest.skip("there is no iptables for it")
+    monkeypatch.setattr(packets, "lacking", lambda: "iptables refused")
+    part = next(part for part in doctor.examine(tmp_path) if part.name == "packets")
+    assert part.state is State.OPTIONAL
+    assert part.text.startswith("faults that lose packets are not possible: iptables refused; ")
+    assert part.text.endswith(f": {shlex.join(doctor.ALONE)}")
 
 
 def test_an_old_java_is_missing(bare: Path) -> None:

@@ -8,31 +8,32 @@ from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec
 
-CONTROLLER = Endpoint("127.77.5.254", 9094)
+VOTER = Endpoint("127.77.5.254", 9082)
 PLACE = Addresses(number=5, lock=-1)
 
 
 def settings_of_broker(spec: ClusterSpec, broker: int = 2) -> dict[str, object]:
-    return nodes.broker_properties(spec, broker, PLACE.listeners(broker, spec.slots), CONTROLLER, "/data")
+    return nodes.broker_properties(spec, broker, PLACE.listeners(broker, spec), VOTER, "/data")
 
 
 def test_a_slot_is_advertised_at_its_own_proxy_and_nowhere_else() -> None:
     settings = settings_of_broker(ClusterSpec(slots=2))
     listens = dict(entry.split("://") for entry in str(settings["listeners"]).split(","))
     advertised = dict(entry.split("://") for entry in str(settings["advertised.listeners"]).split(","))
-    assert list(listens) == list(advertised) == ["INTERNAL", "OBSERVER", "SLOT0", "SLOT1"]
+    internal = ["INTERNAL1", "INTERNAL2", "INTERNAL3"]
+    assert list(listens) == list(advertised) == [*internal, "OBSERVER", "SLOT0", "SLOT1"]
     for slot in (0, 1):
         assert listens[f"SLOT{slot}"] == str(PLACE.upstream(slot, 2))
         assert advertised[f"SLOT{slot}"] == str(PLACE.proxy(slot, 2)) != listens[f"SLOT{slot}"]
-    for name in ("INTERNAL", "OBSERVER"):
+    for name in (*internal, "OBSERVER"):
         assert advertised[name] == listens[name]
 
 
 def test_every_listener_has_a_protocol_and_one_network_thread() -> None:
     settings = settings_of_broker(ClusterSpec(slots=1))
-    names = ["INTERNAL", "OBSERVER", "SLOT0"]
+    names = ["INTERNAL1", "INTERNAL2", "INTERNAL3", "OBSERVER", "SLOT0"]
     protocols = str(settings["listener.security.protocol.map"]).split(",")
-    assert protocols == [f"{name}:PLAINTEXT" for name in (*names, "CONTROLLER")]
+    assert protocols == [f"{name}:PLAINTEXT" for name in (*names, "CONTROLLER2")]
     assert all(settings[f"listener.name.{name.lower()}.num.network.threads"] == 1 for name in names)
 
 
@@ -40,7 +41,7 @@ def test_no_two_endpoints_of_a_cluster_are_the_same() -> None:
     brokers, slots = range(1, nodes.MOST_BROKERS + 1), range(nodes.MOST_SLOTS)
     endpoints = [PLACE.controller, PLACE.proxy_api]
     for broker in brokers:
-        endpoints += [PLACE.internal(broker), PLACE.observer(broker)]
+        endpoints += [PLACE.observer(broker), *(PLACE.internal(node, broker) for node in (None, *brokers))]
         endpoints += [place(slot, broker) for slot in slots for place in (PLACE.upstream, PLACE.proxy)]
     assert len(set(endpoints)) == len(endpoints)
     assert all(int(endpoint.host.rsplit(".", 1)[1]) <= 254 for endpoint in endpoints)
@@ -51,12 +52,27 @@ def test_every_slot_has_an_address_of_its_own_so_that_packet_rules_can_name_it()
     assert {PLACE.proxy(3, broker).host for broker in (1, 2, 3)} == {"127.77.5.23"}
 
 
+def test_each_broker_has_a_way_of_its_own_to_every_other_one_and_to_the_controller() -> None:
+    spec = ClusterSpec(slots=0)
+    of_controller = nodes.controller_properties(spec, PLACE.controller_listeners(spec), "/data")
+    hears = dict(entry.split("://") for entry in of_controller["listeners"].split(","))
+    assert of_controller["controller.listener.names"].split(",") == list(hears)
+    assert of_controller["controller.quorum.voters"] == f"100@{hears['CONTROLLER']}"
+    for broker in (1, 2, 3):
+        settings = nodes.broker_properties(
+            spec, broker, PLACE.listeners(broker, spec), PLACE.internal(None, broker), "/data"
+        )
+        assert settings["inter.broker.listener.name"] == f"INTERNAL{broker}"
+        name = settings["controller.listener.names"]
+        assert (name, settings["controller.quorum.voters"]) == (f"CONTROLLER{broker}", f"100@{hears[name]}")
+
+
 def test_what_the_controller_decides_is_in_its_file_also_when_the_scenario_asks_the_brokers() -> None:
-    plain = nodes.controller_properties(ClusterSpec(), CONTROLLER, "/data")
+    plain = nodes.controller_properties(ClusterSpec(), PLACE.controller_listeners(ClusterSpec()), "/data")
     assert plain["broker.session.timeout.ms"] == 3000
     assert plain["auto.leader.rebalance.enable"] is False
     spec = ClusterSpec(broker_config={"min.insync.replicas": 1}, controller_config={"broker.session.timeout.ms": 9000})
-    asked = nodes.controller_properties(spec, CONTROLLER, "/data")
+    asked = nodes.controller_properties(spec, PLACE.controller_listeners(spec), "/data")
     assert asked["min.insync.replicas"] == 1
     assert asked["broker.session.timeout.ms"] == 9000
     assert settings_of_broker(spec)["min.insync.replicas"] == 1

@@ -102,6 +102,10 @@ class TestThePage:
         assert "awaited T" in row[0]
         assert "not applicable" in section(told, "faults")
 
+    def test_it_says_what_could_be_done_to_the_network(self, invalid: Path) -> None:
+        told = re.sub(r"<[^>]*>|\s+", " ", page(invalid))
+        assert re.search(r"network\.links +yes +network\.packets +no: iptables is missing", told)
+
     def test_violations_of_a_run_that_cannot_be_judged_are_not_hidden(self, tmp_path: Path) -> None:
         doubtful = replace(runs.checks("invalid")[0], validity=Validity.UNKNOWN, reason="the audit is missing")
         run = runs.write_run(tmp_path / "run", runs.verdict("x", (doubtful,)), runs.group_history())

@@ -12,7 +12,7 @@ from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import BlackHole, MoveCoordinator, Pause, RemoveMember, ScaleOut, Stall
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory
-from fencepost.plan import Plan, check_abilities, check_plan, plan_from_json, plan_to_json
+from fencepost.plan import Plan, check_abilities, check_plan, network, plan_from_json, plan_to_json
 from fencepost.schedule import make_plan
 from fencepost.single import At, at, every, past_session
 from fencepost.targets import coordinator, idle, member, one_member
@@ -122,6 +122,14 @@ def test_a_plan_that_needs_what_the_back_end_lacks_is_refused():
         check_abilities(plan, {"admin": str}, "far")
     with pytest.raises(PlanError, match="needs signal, but on this machine nobody listens: wake them up"):
         check_abilities(plan, {"signal": lambda: "nobody listens: wake them up", "admin": str}, "local")
+
+
+def test_what_can_be_done_to_the_network_is_told_with_what_is_missing():
+    assert network({"links": str, "packets": lambda: "iptables is missing"}) == {
+        "links": "yes",
+        "packets": "no: iptables is missing",
+    }
+    assert network({"links": str})["packets"] == "no: not with this back-end"
 
 
 def test_a_plan_is_the_same_after_its_json():

@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from fencepost import codec
 from fencepost.errors import PlanError
-from fencepost.faults import BlackHole, Bounce, Kill, Latency, MoveCoordinator, Pause, ScaleIn, ScaleOut
+from fencepost.faults import (
+    BlackHole,
+    Bounce,
+    DropPackets,
+    Kill,
+    Latency,
+    MoveCoordinator,
+    PartitionBrokers,
+    Pause,
+    ScaleIn,
+    ScaleOut,
+)
 from fencepost.plan import Step
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.schedule import Entry
@@ -170,6 +181,15 @@ NOBODY = "that a member is left to process is given up"
         ([at(5, Kill(), brokers((1,)), heal_after=2), at(6, Pause(), coordinator())], [f"{WRITES}: up to 2 brokers"]),
         ([at(5, Kill(), brokers((1,)), heal_after=2), at(6, Pause(), leader_of("orders-0"))], [f"{WRITES}: up to 2"]),
         ([at(5, Kill(), brokers((1,)), heal_after=2), at(6, BlackHole(), brokers((2, 3)))], []),
+        ([at(5, PartitionBrokers(controller=True), brokers((1,)), heal_after=2)], []),
+        ([at(5, PartitionBrokers(controller=True), brokers((1, 2)), heal_after=2)], [f"{WRITES}: up to 2 brokers"]),
+        ([at(5, PartitionBrokers(), brokers((1,)), heal_after=2)], [f"{WRITES}: up to 2 brokers"]),
+        ([at(5, PartitionBrokers(), coordinator(), heal_after=2)], [f"{WRITES}: up to 2 brokers"]),
+        (
+            [at(5, PartitionBrokers(controller=True), brokers((1,)), heal_after=2), at(6, Kill(), brokers((2,)))],
+            [f"{WRITES}: up to 2 brokers"],
+        ),
+        ([at(5, DropPackets(), brokers((1, 2)), heal_after=2)], []),
         ([at(5, Pause(), all_members())], [f"{NOBODY}: up to 3 members are down at a time, from 5 s, and 2 can be"]),
         ([at(5, Pause(), members((0, 1)))], []),
         ([at(5, Pause(), members((0, 1))), at(6, Kill(), one_member())], [f"{NOBODY}: up to 3 members"]),

@@ -1,0 +1,68 @@
+"""Packets of containers are lost in their own network namespaces: each where the address is that its rule names."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import AbstractContextManager
+
+from fencepost.network import namespaces, packets
+from fencepost.network.namespaces import Namespace
+from fencepost.network.packets import PacketFilter
+from fencepost.network_interfaces import Loss
+from fencepost.process_interfaces import Process
+from fencepost.processes import Owner
+
+
+class ContainerPackets:
+    """Rules in the containers of one owner. Satisfies ``Packets``; a container that ends takes its rules along."""
+
+    def __init__(self, owner: Owner, living: Callable[[str], Process]) -> None:
+        """``living``: the present life at an address."""
+        self._owner, self._living = owner, living
+        self._numbers = itertools.count(1)
+        self._filters: dict[str, tuple[Process, PacketFilter]] = {}
+
+    def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
+        """See ``Packets``.
+
+        Raises:
+            ClusterError: no container has such an address, or iptables refused.
+        """
+        names: dict[int, str] = {}
+        try:
+            for host in dict.fromkeys(loss.endpoint[0] for loss in losses):
+                mine = {at: loss for at, loss in enumerate(losses) if loss.endpoint[0] == host}
+                names |= zip(mine, self._at(host).lose(list(mine.values())), strict=True)
+        except BaseException:
+            self.restore(names.values())
+            raise
+        return tuple(names[at] for at in range(len(losses)))
+
+    def restore(self, names: Collection[str]) -> None:
+        """See ``Packets``."""
+        for rules in self._there():
+            rules.restore(names)
+
+    def inside(self, host: str) -> AbstractContextManager[None]:
+        """See ``Packets``."""
+        return self._at(host).inside(host)
+
+    def lost(self) -> Mapping[str, int]:
+        """See ``Packets``."""
+        return {name: count for rules in self._there() for name, count in rules.lost().items()}
+
+    def _there(self) -> list[PacketFilter]:
+        return [rules for life, rules in self._filters.values() if life.poll() is None]
+
+    def _at(self, host: str) -> PacketFilter:
+        life = self._living(host)
+        if self._filters.get(host, (None,))[0] is not life:
+            rules = PacketFilter(self._owner, Namespace(life.pid, host), self._numbers)
+            self._filters[host] = (life, rules)
+        return self._filters[host][1]
+
+
+def lacking() -> str:
+    """What keeps packets of containers from being lost, as a clause with the remedy; empty: nothing."""
+    return namespaces.lacking() or packets.lacking()
