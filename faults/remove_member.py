@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from fencepost.clock import now_ns
 from fencepost.errors import FaultError
+from fencepost.evidence import members
 from fencepost.evidence.witness import Injected
 from fencepost.interfaces import Evidence, Injection, Target, World
 
@@ -30,11 +31,8 @@ class RemoveMember:
 
     def awaits(self, world: World, target: Target) -> str:
         """See ``Awaits``."""
-        group, ids = world.view().group, _ids(world, target)
-        out = [
-            m for m, member_id in ids.items() if not (member_id and world.cluster.admin.has_member(group, member_id))
-        ]
-        return f"member-{out[0]} is not in the group" if out else ""
+        out = members.outsiders(world, target)
+        return f"{out[0]} is not in the group" if out else ""
 
     def inject(self, world: World, target: Target) -> Injection:
         """Have the coordinator remove them.
@@ -45,7 +43,7 @@ class RemoveMember:
         """
         if out := self.awaits(world, target):
             raise FaultError(f"{out}: there is nobody to remove")
-        admin, group, ids = world.cluster.admin, world.view().group, _ids(world, target)
+        admin, group, ids = world.cluster.admin, world.view().group, members.ids(world, target)
         removed = {member: admin.remove_member(group, name) for member, name in ids.items()}
         at_ns = now_ns()
         left = [f"member-{m} as {name}" for m, name in ids.items() if removed[m] != name]
@@ -53,9 +51,3 @@ class RemoveMember:
         what = f"removed from {group}: {', '.join(f'member-{m} ({name})' for m, name in ids.items())}"
         data = {"member_ids": {f"member-{m}": name for m, name in ids.items()}}
         return Injected(proven=lambda: Evidence(not missing, at_ns, missing or what, data))
-
-
-def _ids(world: World, target: Target) -> dict[int, str]:
-    """What the coordinator calls them, as they told last."""
-    told = {member.index: member.member_id for member in world.view().members}
-    return {member: told[member] for member in target.members}

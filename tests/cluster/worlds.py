@@ -24,6 +24,7 @@ BOUNDS = (
     "faults.bounce.STOP_S",
     "faults.duplicate_instance.PROOF_S",
     "faults.bounce.START_S",
+    "faults.change_subscription.PROOF_S",
     "faults.delete_records.PROOF_S",
     "faults.kill.PROOF_S",
     "faults.move_coordinator.PROOF_S",
@@ -54,10 +55,11 @@ class World:
     cluster: Any
     members: Any
     group: str
+    more: tuple[str, ...] = ()
 
     @property
     def topics(self) -> Mapping[str, str]:
-        return {self.group: self.group}
+        return {topic: topic for topic in (self.group, *self.more)}
 
     def slot_of(self, member: int) -> int:
         return int(self.members[member].slot)
