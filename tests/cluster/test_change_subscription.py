@@ -5,6 +5,7 @@ what is committed, and what the witness says without it.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -14,16 +15,16 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster.conftest import consuming
-from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, bounded, nothing_to_see
+from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, bounded, nothing_to_see, requests_by
 from fencepost import Group, Scenario, Topic, at, when
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
-from fencepost.faults import AddPartitions, ChangeSubscription, Kill
+from fencepost.faults import AddPartitions, ChangeSubscription, ScaleOut
 from fencepost.interfaces import Target
 from fencepost.model import TopicPartition, Validity
 from fencepost.processes import Owner
 from fencepost.states import revoking
-from fencepost.targets import all_members, member
+from fencepost.targets import all_members, idle, member
 from fencepost.workloads import PollLoop
 
 pytestmark = [
@@ -43,11 +44,22 @@ def world(
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
 ) -> Iterator[World]:
-    """A group of two topics, for one test."""
+    """A group of two topics, for one test, once it rests.
+
+    (With the consumer protocol librdkafka 2.16 may never give up what it drops while an assignment is being applied.)
+    """
     bounded(monkeypatch, LONG_S)
     name = f"subscribed-{tmp_path.name}"
     with consuming(cluster, session_owner, tmp_path, name, request.param, more=(f"{name}-more",)) as world:
+        since_ns = time.time_ns()  # as the brokers' logs tell it
+        eventually(lambda: all(rests(world, slot, since_ns) for slot in (0, 1)), LONG_S, "the group to rest")
         yield world
+
+
+def rests(world: World, slot: int, since_ns: int) -> bool:
+    """Whether the last three heartbeats of a member since then neither told of partitions nor were told of any."""
+    beats = [one for one in requests_by(world, slot) if "HEARTBEAT" in one["api"] and one["start_ns"] > since_ns][-3:]
+    return len(beats) == 3 and not any(one["error"] or one["owned"] or one["assignment"] for one in beats)
 
 
 def partitions(topic: str) -> set[TopicPartition]:
@@ -84,7 +96,7 @@ def test_who_drops_a_topic_lives_on_without_it_and_another_one_takes_over(world:
     healed = injection.healed()
     assert healed.took_effect, healed.what
     assert healed.data == {"topics": {"member-1": sorted((world.group, dropped))}}
-    eventually(lambda: dropped in {tp.topic for tp in owned(world, 1)}, LONG_S, "it to get some of it again")
+    goes_on(world, dropped)  # whoever owns it now: a sticky assignor need not move anything back
     assert (life, pid) == (world.members[1].life, world.members[1].pid)
     assert [e["detail"]["topics"] for e in world.members[1].told("subscribed")] == [
         [world.group],
@@ -99,6 +111,7 @@ def test_what_nobody_wants_waits_and_is_consumed_later(world: World, inject: Inj
     proven = injection.proven()
     assert proven.took_effect, proven.what
     eventually(lambda: not {dropped} & {tp.topic for m in (0, 1) for tp in owned(world, m)}, LONG_S, "nobody to own it")
+    goes_on(world, world.group)  # commits of the revoked callbacks are over
     before = committed(world, dropped)
     goes_on(world, world.group)
     assert committed(world, dropped) == before
@@ -147,11 +160,11 @@ def events(run: Any, kind: str) -> list[dict[str, Any]]:
     return [{**row, "detail": json.loads(row["detail"])} for row in rows if row["kind"] == kind]
 
 
-def scenario(protocol: str, *schedule: Any, **config: Any) -> Scenario:
+def scenario(protocol: str, *schedule: Any, spare: int = 0, **config: Any) -> Scenario:
     return Scenario(
         name=f"subscriptions, {protocol}",
         topics=[Topic("orders", partitions=6), Topic("payments", partitions=6)],
-        group=Group(members=3, protocol=protocol, config={"session.timeout.ms": 6000, **config}),
+        group=Group(members=3, spare=spare, protocol=protocol, config={"session.timeout.ms": 6000, **config}),
         workload=PollLoop(rate_hz=1000, commit_every_ms=50),
         schedule=schedule,
     )
@@ -172,20 +185,20 @@ def test_nobody_is_accused_when_a_topic_is_dropped_and_taken_back(chaos: Any, pr
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", ["cooperative", pytest.param("consumer", marks=pytest.mark.slow)])
-def test_subscription_and_partition_count_change_in_the_middle_of_a_rebalance(chaos: Any, protocol: str) -> None:
-    """A killed member comes back, and whoever is to make room for it is in its revoked callback."""
+def test_subscription_and_partition_count_change_in_the_middle_of_a_rebalance(chaos: Any) -> None:
+    """A member comes, and whoever makes room for it is in its revoked callback."""
     run = chaos.run(
         scenario(
-            protocol,
-            at(0.5, Kill(), member(0), heal_after=1),
-            when(revoking(), ChangeSubscription(), at_s=0.6, heal_after=2),
-            at(12, Kill(), member(1), heal_after=1),
-            when(revoking(), AddPartitions(), at_s=12.1),
+            "cooperative",
+            at(1, ScaleOut(), idle()),
+            when(revoking(), ChangeSubscription(), at_s=1, heal_after=2),
+            at(12, ScaleOut(), idle()),
+            when(revoking(), AddPartitions(), at_s=12),
+            spare=2,
             **{"topic.metadata.refresh.interval.ms": 500},
         )
     )
     assert run.verdict.validity is Validity.VALID, run.verdict
     triggered = [e["detail"] for e in events(run, "fault") if "when" in e["detail"]]
-    assert [fault["when"]["state"] for fault in triggered] == ["revoking", "revoking"]
-    assert any(fault["when"]["met"] for fault in triggered)
+    assert [fault["fault"] for fault in triggered] == ["change_subscription", "add_partitions"]
+    assert any(fault["when"]["met"] for fault in triggered), triggered
