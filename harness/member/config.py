@@ -51,6 +51,7 @@ class MemberConfig:
         client_config: settings for the client, on top of the adapter's own.
         instance_id: ``group.instance.id`` of a static member.
         without: those of ``topics`` that it does not subscribe to.
+        assignors: with a classic protocol, in place of those that it has otherwise.
     """
 
     actor: str
@@ -66,6 +67,7 @@ class MemberConfig:
     instance_id: Optional[str] = None
     loop: LoopConfig = field(default_factory=LoopConfig)
     without: Sequence[str] = ()
+    assignors: str = ""
 
     @property
     def subscription(self) -> List[str]:

@@ -24,6 +24,7 @@ BOUNDS = (
     "faults.bounce.STOP_S",
     "faults.duplicate_instance.PROOF_S",
     "faults.bounce.START_S",
+    "faults.change_assignor.PROOF_S",
     "faults.change_subscription.PROOF_S",
     "faults.delete_records.PROOF_S",
     "faults.kill.PROOF_S",
