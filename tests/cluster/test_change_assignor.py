@@ -1,4 +1,4 @@
-"""A member that is bounced to an assignor that the others do not have is refused by the coordinator; nobody is accused."""
+"""A member bounced to an assignor that the others do not have is refused by the coordinator; nobody is accused."""
 
 from __future__ import annotations
 

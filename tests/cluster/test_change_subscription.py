@@ -23,7 +23,7 @@ from fencepost.faults import AddPartitions, ChangeSubscription, ScaleOut
 from fencepost.interfaces import Target
 from fencepost.model import TopicPartition, Validity
 from fencepost.processes import Owner
-from fencepost.states import revoking
+from fencepost.states import joining, revoking
 from fencepost.targets import all_members, idle, member
 from fencepost.workloads import PollLoop
 
@@ -186,19 +186,21 @@ def test_nobody_is_accused_when_a_topic_is_dropped_and_taken_back(chaos: Any, pr
 
 @pytest.mark.spark
 def test_subscription_and_partition_count_change_in_the_middle_of_a_rebalance(chaos: Any) -> None:
-    """A member comes, and whoever makes room for it is in its revoked callback."""
+    """Members come; whoever makes room for them is in its revoked callback, and is told to subscribe again."""
     run = chaos.run(
         scenario(
             "cooperative",
-            at(1, ScaleOut(), idle()),
-            when(revoking(), ChangeSubscription(), at_s=1, heal_after=2),
-            at(12, ScaleOut(), idle()),
-            when(revoking(), AddPartitions(), at_s=12),
-            spare=2,
+            when(revoking(), ChangeSubscription(), within_s=40, heal_after=2),
+            *(at(at_s, ScaleOut(), idle()) for at_s in (1, 8, 15)),
+            when(joining(), AddPartitions(), at_s=8, within_s=40),
+            spare=3,
             **{"topic.metadata.refresh.interval.ms": 500},
         )
     )
     assert run.verdict.validity is Validity.VALID, run.verdict
-    triggered = [e["detail"] for e in events(run, "fault") if "when" in e["detail"]]
-    assert [fault["fault"] for fault in triggered] == ["change_subscription", "add_partitions"]
-    assert any(fault["when"]["met"] for fault in triggered), triggered
+    faults = {e["detail"]["fault"]: e["detail"]["when"] for e in events(run, "fault") if "when" in e["detail"]}
+    assert {name: when["state"] for name, when in faults.items()} == {
+        "change_subscription": "revoking",
+        "add_partitions": "joining",
+    }
+    assert any(when["met"] for when in faults.values()), faults
