@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, nothing_to_see, requests_by
+from cluster.conftest import consuming
+from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, bounded, nothing_to_see, requests_by
 from fencepost import Group, Scenario, Topic, at
 from fencepost.clock import eventually
-from fencepost.errors import PlanError
+from fencepost.clusters.own import OwnCluster
+from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor
+from fencepost.faults.change_assignor import REFUSED
+from fencepost.interfaces import Target
+from fencepost.processes import Owner
 from fencepost.targets import one_member
 from fencepost.workloads import PollLoop
 
@@ -37,17 +44,49 @@ def test_the_member_is_refused_and_the_other_one_goes_on_alone_until_it_is_heale
     injection = inject(ChangeAssignor(), world, MEMBER)
     proven = injection.proven()
     assert proven.took_effect, proven.what
-    assert "refused: INCONSISTENT_GROUP_PROTOCOL" in proven.what
+    assert f"was refused with range: {REFUSED}" in proven.what
     eventually(lambda: owned(world, 0) == 4, LONG_S, "the other one to own everything")
     now = world.cluster.admin.describe(world.group)
     assert (now.assignor, len(now.members)) == (before.assignor, len(before.members) - 1)
     told = [one["error"] for one in requests_by(world, 1) if one["api"] == "JOIN_GROUP"]
-    assert "INCONSISTENT_GROUP_PROTOCOL" in told
+    assert REFUSED in told
     injection.undo()
     injection.undo()
     healed = injection.healed()
     assert healed.took_effect, healed.what
     whole(world)
+
+
+@pytest.fixture
+def world_of_eager(
+    cluster: OwnCluster, session_owner: Owner, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
+    """A group with the range assignor, for one test."""
+    bounded(monkeypatch, LONG_S)
+    with consuming(cluster, session_owner, tmp_path, f"eager-{tmp_path.name}", "eager") as world:
+        yield world
+
+
+def test_two_bounces_of_everybody_change_the_assignor_and_two_change_it_back(
+    world_of_eager: World, inject: Inject
+) -> None:
+    world, seen, steps = world_of_eager, [], []
+    for to in (("roundrobin", "range"), ("roundrobin",)):
+        for number in (0, 1):
+            steps.append(inject(ChangeAssignor(to), world, Target(members=(number,))))
+            proven = steps[-1].proven()
+            assert proven.took_effect, proven.what
+            whole(world)
+            seen.append(world.cluster.admin.describe(world.group).assignor)
+    for step in reversed(steps):
+        step.undo()
+        healed = step.healed()
+        assert healed.took_effect, healed.what
+        whole(world)
+        seen.append(world.cluster.admin.describe(world.group).assignor)
+    assert (seen[0], seen[2], seen[3], seen[4], seen[7]) == ("range", *["roundrobin"] * 3, "range")
+    refused = [one for slot in (0, 1) for one in requests_by(world, slot) if one["error"] == REFUSED]
+    assert not refused
 
 
 def test_who_comes_back_with_the_old_assignor_is_not_refused(world: World, inject: Inject) -> None:
@@ -85,6 +124,25 @@ def test_nobody_is_accused_when_a_member_is_refused_for_its_assignor(chaos: Any,
         schedule=[at(1, ChangeAssignor(), one_member(), heal_after=3)],
     )
     chaos.run(scenario).must_keep_its_promises()
+
+
+@pytest.mark.parametrize(
+    ("protocol", "to", "sentence"),
+    [
+        ("eager", ("sticky",), "found the assignor 'sticky'; known are range, roundrobin, cooperative-sticky"),
+        ("eager", ("cooperative-sticky", "range"), "librdkafka takes eager or cooperative assignors, not both"),
+        ("eager", ("cooperative-sticky",), "no list leads a group with the protocol 'eager' to"),
+    ],
+)
+def test_a_way_that_leads_nowhere_is_refused(protocol: str, to: tuple[str, ...], sentence: str) -> None:
+    with pytest.raises((PlanError, ScenarioError), match=sentence):
+        Scenario(
+            "two",
+            [Topic("orders")],
+            Group(protocol=protocol),
+            PollLoop(),
+            [at(1, ChangeAssignor(to), one_member(), heal_after=1)],
+        ).plan(1)
 
 
 @pytest.mark.parametrize(
