@@ -3,6 +3,8 @@
 from fencepost.faults.add_partitions import AddPartitions
 from fencepost.faults.black_hole import BlackHole
 from fencepost.faults.bounce import Bounce
+from fencepost.faults.change_assignor import ChangeAssignor
+from fencepost.faults.change_subscription import ChangeSubscription
 from fencepost.faults.cut_connections import CutConnections
 from fencepost.faults.delete_records import DeleteRecords
 from fencepost.faults.drop_packets import DropPackets
@@ -29,6 +31,8 @@ __all__ = [
     "AddPartitions",
     "BlackHole",
     "Bounce",
+    "ChangeAssignor",
+    "ChangeSubscription",
     "CutConnections",
     "DeleteRecords",
     "DropPackets",

@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from fencepost.clock import now_ns
 from fencepost.errors import FaultError
+from fencepost.evidence import members
 from fencepost.evidence.witness import Injected
 from fencepost.interfaces import Evidence, Injection, Target, World
 
@@ -30,7 +31,8 @@ class RemoveMember:
 
     def awaits(self, world: World, target: Target) -> str:
         """See ``Awaits``."""
-        return _Named.by(world, target).out(world)
+        out = members.outsiders(world, target)
+        return f"{out[0]} is not in the group" if out else ""
 
     def inject(self, world: World, target: Target) -> Injection:
         """Have the coordinator remove them.
@@ -39,10 +41,9 @@ class RemoveMember:
             FaultError: one of them is not in the group.
             ClusterError: the coordinator refused.
         """
-        named = _Named.by(world, target)
-        if out := named.out(world):
+        if out := self.awaits(world, target):
             raise FaultError(f"{out}: there is nobody to remove")
-        admin, group, ids = world.cluster.admin, named.group, named.ids
+        admin, group, ids = world.cluster.admin, world.view().group, members.ids(world, target)
         removed = {member: admin.remove_member(group, name) for member, name in ids.items()}
         at_ns = now_ns()
         left = [f"member-{m} as {name}" for m, name in ids.items() if removed[m] != name]
@@ -50,23 +51,3 @@ class RemoveMember:
         what = f"removed from {group}: {', '.join(f'member-{m} ({name})' for m, name in ids.items())}"
         data = {"member_ids": {f"member-{m}": name for m, name in ids.items()}}
         return Injected(proven=lambda: Evidence(not missing, at_ns, missing or what, data))
-
-
-@dataclass(frozen=True)
-class _Named:
-    """What the coordinator of a group calls members, as they told last."""
-
-    group: str
-    ids: dict[int, str]
-
-    @classmethod
-    def by(cls, world: World, target: Target) -> _Named:
-        view = world.view()
-        told = {member.index: member.member_id for member in view.members}
-        return cls(view.group, {member: told[member] for member in target.members})
-
-    def out(self, world: World) -> str:
-        """A clause about the first that is not in the group; empty: all are."""
-        there = world.cluster.admin.has_member
-        out = [m for m, member_id in self.ids.items() if not (member_id and there(self.group, member_id))]
-        return f"member-{out[0]} is not in the group" if out else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from fencepost.model import TopicPartition
+from fencepost.model import Described, TopicPartition
 
 if TYPE_CHECKING:
     from fencepost.scenario import Topic
@@ -68,8 +68,8 @@ class GroupAdmin(Protocol):
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets (next offset to read)."""
 
-    def has_member(self, group: str, member_id: str) -> bool:
-        """Whether the coordinator has a member of this id in the group, whatever its protocol."""
+    def describe(self, group: str) -> Described:
+        """What the coordinator tells of the group, whatever its protocol."""
 
     def remove_member(self, group: str, member_id: str) -> str:
         """Have the coordinator remove a member from the group; the id that it says it removed."""

@@ -68,6 +68,11 @@ class MemberProcess:
             config = {**self._config, **changes}
             self.life = Incarnation(self._home, actor, "fencepost_member", config, self._interpreter)
 
+    def reconfigure(self, **changes: Any) -> None:
+        """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
+        if self.life and self.pid is not None:
+            self.life.reconfigure(**changes)
+
     def start(self) -> None:
         """Begin a new life and return once its loop runs. No-op when alive."""
         self.launch()

@@ -50,6 +50,9 @@ class Member(Node, Protocol):
     def launch(self, **changes: Any) -> None:
         """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
 
+    def reconfigure(self, **changes: Any) -> None:
+        """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
+
     def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """The events of a kind (``history.EventKind``) that its present or last life has told so far, in order."""
 

@@ -56,9 +56,10 @@ class Incarnation:
         self._events, self._segments, self._lock = home.events, home.history / "segments", threading.Lock()
         self._exit_code: int | None = None
         self._sent: set[int] = set()
-        file = home.owner.directory / "config" / f"{actor}.json"
+        self._config = {**config, "actor": actor, "run": str(home.history)}
+        self._file = file = home.owner.directory / "config" / f"{actor}.json"
         file.parent.mkdir(mode=0o700, exist_ok=True)
-        file.write_text(json.dumps({**config, "actor": actor, "run": str(home.history)}, indent=1), encoding="utf-8")
+        self._configure({})
         path = [str(_member_side(home.owner.directory)), *map(str, interpreter.import_path)]
         begun_ns = now_ns()
         argv: list[str | Path] = [interpreter.python, "-m", module, file]
@@ -113,6 +114,18 @@ class Incarnation:
             if self._exit_code is None and self._process.poll() is None:
                 self._sent.add(number)
                 self._process.send_signal(signals.Signals(number))
+
+    def reconfigure(self, **changes: Any) -> None:
+        """Have it read its configuration again, as it began but for ``changes``; only once its loop runs."""
+        self.live.refresh()
+        if self.live.started is not None:  # to others the signal is deadly
+            self._configure(changes)
+            self.signal(signals.SIGHUP)
+
+    def _configure(self, changes: Mapping[str, Any]) -> None:
+        new = self._file.with_suffix(".new")
+        new.write_text(json.dumps({**self._config, **changes}, indent=1), encoding="utf-8")
+        new.replace(self._file)  # nobody reads half of it
 
     def wait_ended(self, within_s: float) -> int:
         """Wait for its end and return its exit code (negative: the signal's number)."""

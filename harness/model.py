@@ -81,6 +81,34 @@ class View:
 
 
 @dataclass(frozen=True)
+class GroupMember:
+    """A member as its coordinator describes it.
+
+    Attributes:
+        protocol: the one that it takes part by: ``classic`` or ``consumer``.
+        topics: what it subscribes to; None: not told now (a classic group that rebalances).
+    """
+
+    protocol: str
+    topics: frozenset[str] | None = None
+
+
+@dataclass(frozen=True)
+class Described:
+    """A group as its coordinator describes it.
+
+    Attributes:
+        protocol: ``classic`` or ``consumer``; empty: there is no such group.
+        assignor: the one that its members agreed on, or that the brokers use; empty: none now.
+        members: by member id.
+    """
+
+    protocol: str = ""
+    assignor: str = ""
+    members: Mapping[str, GroupMember] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class Inventory:
     """What a scenario has: members 0 .. members-1, brokers 1 .. brokers, and topics with their partition counts.
 

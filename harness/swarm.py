@@ -15,7 +15,7 @@ from fencepost.errors import PlanError
 from fencepost.interfaces import Fault, Names, Selector
 from fencepost.model import Inventory
 from fencepost.plan import Step
-from fencepost.schedule import ALONE, STEPS_MAX, Setting
+from fencepost.schedule import STEPS_MAX, Setting
 from fencepost.signs import State
 from fencepost.single import At
 from fencepost.states import LASTING, name_of
@@ -193,7 +193,8 @@ def swarm(
 def _everything(inventory: Inventory) -> tuple[At, ...]:
     there = {"members", "brokers", *(["idle members"] if inventory.spare_members else ())}
     faults = [fault() for fault in codec.known("fault").values() if fault.needs <= ABILITIES]
-    plain = (f for f in faults if not isinstance(f, Names) or not f.lacking(ALONE))
+    others = replace(inventory, spare_members=0)  # idle members are for who starts them
+    plain = (f for f in faults if not isinstance(f, Names) or not f.lacking(others))
     return tuple(At(0, f, required=False) for f in plain if f.hits <= there and not ends_for_good(f))
 
 

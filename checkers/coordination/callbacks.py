@@ -124,8 +124,8 @@ def needless_revocation(tables: Tables) -> Iterator[Sighting]:
     the former and the end of the later assigned callback nothing changed that explains it:
 
     * every round from the former one's generation to the later one's is known, none began anew, and all have the same
-      members (members do not change what they subscribe to);
-    * no incarnation started or ended, and none may have left the group;
+      members;
+    * no incarnation started, ended or changed what it subscribes to, and none may have left the group;
     * the coordinator gave the partition to nobody else, and no partition was made.
 
     members: the incarnation; times: from the revoked callback's begin to the next assigned one's end; excuse: a

@@ -125,14 +125,16 @@ class Indexed(Recorded):
 
     @cached_property
     def regrouped(self) -> Spans[None, Window]:
-        """When the members of the group, or the partitions that there are, may have changed."""
+        """When the members of the group, what they subscribe to, or the partitions that there are may have changed."""
         lives = self.lives.values()
         made: dict[int, Window] = {}
         for at_ns, blur_ns, tp, _ in self.leaders:
             made.setdefault(tp, Window.around(at_ns, blur_ns))
         started = (Window(life.started_ns, life.started_ns) for life in lives)
         ended = (Window(life.last_sign_ns, life.ended_ns) for life in lives if life.ended_ns)
-        return Spans([*map(_written, self.gone), *started, *ended, *made.values()], _alone, lambda window: window)
+        subscribed = (window for life in lives for window in life.subscribed)
+        changes = [*map(_written, self.gone), *started, *ended, *subscribed, *made.values()]
+        return Spans(changes, _alone, lambda window: window)
 
     @cached_property
     def alive(self) -> Spans[None, Life]:

@@ -13,7 +13,7 @@ from fencepost.history import EventKind
 
 Event = Mapping[str, Any]
 MEMBER_EVENTS = frozenset(
-    {"started", "assigned", "revoked", "lost", "commit", "poll-gap", "stall", "seek", "error", "closed"}
+    {"started", "assigned", "revoked", "lost", "commit", "poll-gap", "stall", "subscribed", "seek", "error", "closed"}
 )
 
 
@@ -106,6 +106,10 @@ def _life_with(life: Life, event: Event) -> Life:
         )
     if kind == EventKind.ERROR and detail.get("fatal"):
         return replace(life, fatal=life.fatal or str(event["error"] or "unknown"))
+    if kind == EventKind.SUBSCRIBED:
+        return replace(
+            life, subscribed=(*life.subscribed, Window(event["begin_ns"], event["end_ns"] or event["begin_ns"]))
+        )
     if kind == EventKind.POLL_GAP:
         return replace(life, unpolled=(*life.unpolled, Window(event["begin_ns"], event["end_ns"])))
     if kind == EventKind.ENDED:

@@ -33,6 +33,7 @@ class Life:
         last_sign_ns: its last own event. ended_ns: its process was reaped. paused: when it was proven to stand still.
         instance_id: its static id. fatal: the error for which its client gave up. signal: what ended it. Empty: none.
         unpolled: from one poll to the next where that took over 1 s, and from the last one to its end.
+        subscribed: when it changed what it subscribes to.
     """
 
     incarnation: str
@@ -47,6 +48,7 @@ class Life:
     fatal: str = ""
     signal: str = ""
     unpolled: tuple[Window, ...] = ()
+    subscribed: tuple[Window, ...] = ()
 
     @property
     def alive(self) -> Window:
@@ -128,8 +130,7 @@ class Accepted(NamedTuple):
 
 
 class Given(NamedTuple):
-    """From this record of the coordinator on, the partition belonged to ``member_id`` (empty: to nobody), which is the
-    id of ``incarnation`` (empty: nobody's, or not known)."""
+    """From this record on the partition was ``member_id``'s (empty: nobody's), the id of ``incarnation`` (or empty)."""
 
     tp: int
     order: int
@@ -175,8 +176,7 @@ class Stray(NamedTuple):
 
 
 class Round(NamedTuple):
-    """One completed rebalance: a generation (classic protocol) or a group epoch; ``anew``: of a group deleted or empty
-    before it."""
+    """One completed rebalance: a generation (classic) or group epoch; ``anew``: of a group deleted or empty before."""
 
     term: int
     generation: int

@@ -15,7 +15,7 @@ from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin_connections import WITHIN_S, Connections, late, needless, passing, refuse
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
-from fencepost.model import TopicPartition
+from fencepost.model import Described, TopicPartition
 from fencepost.scenario import Topic
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -57,14 +57,14 @@ class ObserverAdmin:
         """
         return groups.committed(self._brokers, group)
 
-    def has_member(self, group: str, member_id: str) -> bool:
-        """Whether the coordinator has a member of this id in the group, whatever its protocol.
+    def describe(self, group: str) -> Described:
+        """What the coordinator tells of the group, whatever its protocol.
 
         Raises:
             ClusterError: we may not ask.
             WaitTimeout: no coordinator answered within 15 s.
         """
-        return groups.has_member(self._brokers, group, member_id)
+        return groups.describe(self._brokers, group)
 
     def remove_member(self, group: str, member_id: str) -> str:
         """Have the coordinator remove a member from the group; the id that it says it removed, once that is in its log.

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from kafka import errors as kafka_errors
+from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
 
 from fencepost.clock import eventually
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin_connections import WITHIN_S, Connections, passing, refuse
-from fencepost.model import TopicPartition
+from fencepost.model import Described, GroupMember, TopicPartition
 
-NO_CLASSIC = (kafka_errors.GroupIdNotFoundError.errno,)  # what a coordinator calls a group of the consumer protocol
-STRANGER = (kafka_errors.UnknownMemberIdError.errno,)
+UNKNOWN_GROUP = (kafka_errors.GroupIdNotFoundError.errno,)  # also of one of the other protocol
+MEMBER_TYPES = {0: "classic", 1: "consumer"}
 
 
 def coordinator(brokers: Connections, group: str) -> int:
@@ -31,19 +33,33 @@ def committed(brokers: Connections, group: str) -> dict[TopicPartition, int]:
     return {tp: offset for tp, offset in offsets.items() if offset >= 0}
 
 
-def has_member(brokers: Connections, group: str, member_id: str) -> bool:
-    """Whether the coordinator has a member of this id in the group.
+def describe(brokers: Connections, group: str) -> Described:
+    """What the coordinator tells of a group. It knows one of the consumer protocol by another question."""
+    for ask, read in ((requests.classic_group, _classic), (requests.consumer_group, _consumer)):
+        answer = _told(brokers, group, partial(ask, group), lambda answer: answer.groups[0], "its members")
+        if answer.groups[0].error_code not in UNKNOWN_GROUP:
+            refuse(answer.groups[0], f"asking for the members of {group}")
+            return read(answer.groups[0])
+    return Described()
 
-    It tells the members of a group of the classic protocol. For one of the consumer protocol it is asked on behalf of
-    the member for no offsets, and refuses a stranger; of who is a member, that changes nothing.
-    """
-    asked = _told(brokers, group, lambda: requests.classic_group(group), lambda answer: answer.groups[0], "its members")
-    if asked.groups[0].error_code not in NO_CLASSIC:
-        refuse(asked.groups[0], f"asking for the members of {group}")
-        return any(member.member_id == member_id for member in asked.groups[0].members)
-    ask = lambda: requests.of_member(group, member_id)  # noqa: E731
-    answer = _told(brokers, group, ask, lambda answer: answer.groups[0], f"whether {member_id} is in")
-    return answer.groups[0].error_code not in (*STRANGER, *NO_CLASSIC)
+
+def _classic(told: Any) -> Described:
+    """While the group rebalances, nothing is told of its members but who they are."""
+    members = {m.member_id: GroupMember("classic", _subscribed(m.member_metadata)) for m in told.members}
+    return Described("classic", told.protocol_data, members)
+
+
+def _subscribed(metadata: bytes) -> frozenset[str] | None:
+    return frozenset(ConsumerProtocolSubscription.decode(metadata).topics) if metadata else None
+
+
+def _consumer(told: Any) -> Described:
+    """Who takes part by the classic protocol is told apart."""
+    members = {
+        m.member_id: GroupMember(MEMBER_TYPES.get(m.member_type, ""), frozenset(m.subscribed_topic_names))
+        for m in told.members
+    }
+    return Described("consumer", told.assignor_name, members)
 
 
 def remove_member(brokers: Connections, group: str, member_id: str) -> str:

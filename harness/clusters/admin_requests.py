@@ -21,6 +21,7 @@ from kafka.protocol.consumer import FetchRequest, LeaveGroupRequest, ListOffsets
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from fencepost.clusters.admin_connections import ANSWER_MS
+from fencepost.clusters.admin_schemas import ConsumerGroupDescribeRequest
 from fencepost.model import TopicPartition
 from fencepost.scenario import Topic
 
@@ -40,16 +41,14 @@ def offset_fetch(group: str) -> Any:
     return OffsetFetchRequest(groups=wanted, require_stable=False, min_version=8, max_version=9)
 
 
-def of_member(group: str, member_id: str) -> Any:
-    """No offsets, asked for by a member: of a group of the consumer protocol only who is one is not refused."""
-    ask = OffsetFetchRequest.OffsetFetchRequestGroup
-    wanted = [ask(group_id=group, member_id=member_id, member_epoch=0, topics=[])]
-    return OffsetFetchRequest(groups=wanted, require_stable=False, min_version=9, max_version=9)
-
-
 def classic_group(group: str) -> Any:
     """The members of a group of the classic protocol."""
     return DescribeGroupsRequest(groups=[group], include_authorized_operations=False)
+
+
+def consumer_group(group: str) -> Any:
+    """The members of a group of the consumer protocol."""
+    return ConsumerGroupDescribeRequest(group_ids=[group], include_authorized_operations=False, min_version=1)
 
 
 def removal(group: str, member_id: str) -> Any:

@@ -10,16 +10,17 @@ from typing import Sequence
 
 from fencepost_member.config import read_member
 from fencepost_member.loop import Member
-from fencepost_member.process import GAVE_UP, Stall, open_history, run, stop_on_signals
+from fencepost_member.process import GAVE_UP, Reload, Stall, open_history, run, stop_on_signals
 
 
 def main(argv: Sequence[str]) -> int:
     """Run one member to its end; its exit code."""
     config = read_member(argv[0])
-    stop, stall = stop_on_signals(), Stall()
+    stop, stall, reload = stop_on_signals(), Stall(), Reload(lambda: read_member(argv[0]))
     stall.listen()
+    reload.listen()
     events, recorder = open_history(config.run, config.actor)
-    fatal = Member(config, recorder.lane(), events, stop, stall).run()
+    fatal = Member(config, recorder.lane(), events, stop, stall, reload).run()
     recorder.close()
     if fatal:
         print("the client gave up for good: %s" % fatal, file=sys.stderr)

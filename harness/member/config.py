@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import MISSING, dataclass, field, fields
 from pathlib import Path
-from typing import Any, Dict, Mapping, Optional, Tuple, Type, TypeVar
+from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, TypeVar
 
 T = TypeVar("T")
 Tp = Tuple[str, int]
@@ -50,6 +50,8 @@ class MemberConfig:
         protocol: one of ``PROTOCOLS``.
         client_config: settings for the client, on top of the adapter's own.
         instance_id: ``group.instance.id`` of a static member.
+        without: those of ``topics`` that it does not subscribe to.
+        assignors: with a classic protocol, in place of those that it has otherwise.
     """
 
     actor: str
@@ -64,6 +66,13 @@ class MemberConfig:
     client_config: Mapping[str, Any] = field(default_factory=dict)
     instance_id: Optional[str] = None
     loop: LoopConfig = field(default_factory=LoopConfig)
+    without: Sequence[str] = ()
+    assignors: str = ""
+
+    @property
+    def subscription(self) -> List[str]:
+        """The topics that it subscribes to."""
+        return sorted(set(self.topics) - set(self.without))
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, names, places, rows
 from fencepost_member.payload import unpack
 from fencepost_member.planted import BUGS, CLIENTS, NAMES
-from fencepost_member.process import Stall
+from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
 
 POLL_S = 0.1
@@ -42,10 +42,11 @@ class Member:
         events: EventLog,
         stop: threading.Event,
         stall: Optional[Stall] = None,
+        reload: Optional[Reload] = None,
     ) -> None:
         """Connects the client. Raises ConfigError when it refuses its settings, or nobody knows the planted bug."""
         self._config, self._lane, self._events, self._stop = config, lane, events, stop
-        self._stall = stall or Stall()
+        self._stall, self._reload = stall or Stall(), reload or Reload(lambda: config)
         self._numbers = Numbers(config.topics)
         self._ownership = Ownership()
         bug = config.loop.planted_bug
@@ -61,10 +62,11 @@ class Member:
 
     def run(self) -> str:
         """Consume until told to stop. Returns the name of a fatal client error; empty after a clean end."""
-        self._adapter.subscribe(sorted(self._config.topics))
+        self._adapter.subscribe(self._config.subscription)
         self._events.note("started", detail=self._introduction())
         batch = self._config.loop.batch
         while not self._stop.is_set():
+            self._subscribe_again()
             self._tell_of_a_gap()
             work = self._deliver(self._adapter.poll(batch, POLL_S))
             if self._fatal:
@@ -78,6 +80,14 @@ class Member:
         if not self._fatal:
             self._events.note("closed", detail={"polls": self._polls, "records": self._records})
         return self._fatal
+
+    def _subscribe_again(self) -> None:
+        """To what the configuration says now, if it was changed; callbacks come from inside the polls that follow."""
+        config = self._reload.read()
+        if config is not None:
+            event = self._events.begin("subscribed", detail={"topics": config.subscription})
+            self._adapter.subscribe(config.subscription)
+            self._events.end(event)
 
     def _tell_of_a_gap(self) -> None:
         """Polls by themselves are no events: the recorder keeps the last one's moment, for when no other follows."""

@@ -11,9 +11,9 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Callable, Sequence, Tuple
+from typing import Callable, Optional, Sequence, Tuple
 
-from fencepost_member.config import ConfigError
+from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.events import EventLog
 from fencepost_member.recorder import Recorder
 
@@ -54,6 +54,26 @@ class Stall:
 
     def _set(self, asked: bool) -> None:
         self.asked = asked
+
+
+class Reload:
+    """Whether the configuration file is to be read again: at SIGHUP, which nothing else of a member listens to."""
+
+    def __init__(self, read: Callable[[], MemberConfig]) -> None:
+        """``read`` reads it."""
+        self._read, self._asked = read, False
+
+    def listen(self) -> None:
+        """From now on the signal is heard."""
+        signal.signal(signal.SIGHUP, lambda *_: self._ask())
+
+    def read(self) -> Optional[MemberConfig]:
+        """What it says now, if anybody asked since the last time."""
+        asked, self._asked = self._asked, False
+        return self._read() if asked else None
+
+    def _ask(self) -> None:
+        self._asked = True
 
 
 def open_history(run: str, actor: str) -> Tuple[EventLog, Recorder]:

@@ -69,14 +69,16 @@ def consuming(
     name: str,
     protocol: str,
     static: bool = False,
+    more: tuple[str, ...] = (),
     backend: str = "local",
 ) -> Iterator[World]:
-    """Two members, which both own partitions, two spare ones and a producer."""
-    cluster.admin.create_topics([scenario.Topic(name, partitions=4)])
+    """Two members, which both own partitions, two spare ones and a producer; of ``more`` topics than the first."""
+    names = (name, *more)
+    cluster.admin.create_topics([scenario.Topic(topic, partitions=4) for topic in names])
     home = groups.Home(owner, EventLog(history / "events" / "harness.jsonl", "harness"), history, history / "logs")
     config = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
     spec = scenario.Group(members=2, spare=2, static=static, protocol=protocol, config=config)
-    topics = {name: {p: p for p in range(4)}}
+    topics = {topic: {p: 4 * number + p for p in range(4)} for number, topic in enumerate(names)}
     group = groups.make(home, cluster, spec, PollLoop(rate_hz=200), name=name, topics=topics, seed=1)
     try:
         group.start()
@@ -86,7 +88,7 @@ def consuming(
             return all(member.owned for member in group.members[:2])
 
         eventually(owning, LONG_S, "both members to own partitions")
-        yield World(cluster, group.members, name, backend)
+        yield World(cluster, group.members, name, backend, more)
     finally:
         group.kill()
 
@@ -103,7 +105,8 @@ def world_of_module(
     name = request.module.__name__.rpartition(".")[2].replace("_", "-")
     history = tmp_path_factory.mktemp("history")
     static = getattr(request.module, "STATIC", False)
-    with consuming(session_cluster, session_owner, history, name, "cooperative", static, backend) as world:
+    more = tuple(f"{name}-{topic}" for topic in getattr(request.module, "MORE", ()))
+    with consuming(session_cluster, session_owner, history, name, "cooperative", static, more, backend) as world:
         yield world
 
 

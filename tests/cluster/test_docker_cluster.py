@@ -66,7 +66,7 @@ pytestmark = [
     # kafka-python leaves the sockets of refused connections to the garbage collector.
     pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
 ]
-STATIC = True  # see ``world_of_module``
+STATIC, MORE = True, ("refunds",)  # see ``world_of_module``
 BOTH_KINDS = pytest.mark.parametrize("target", [MEMBER, BROKER], ids=["member", "broker"])
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])), 2)"
 

@@ -24,7 +24,9 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
 ]
 
-STATIC = True  # see ``world_of_module``: only there can two processes have one name
+# See ``world_of_module``: only there can two processes have one name, and a member do without a topic.
+STATIC = True
+MORE = ("refunds",)
 
 
 @pytest.mark.parametrize("cell", unfilled("local"), ids=str)
@@ -40,7 +42,16 @@ def guests(
     attachment = Attachment.of(address(session_cluster))
     attached = attachment.start(SCENARIO, SCENARIO.plan(1), session_owner, quiet)
     history, name = tmp_path_factory.mktemp("guests"), f"{attachment.prefix}guests"
-    with consuming(attached, session_owner, history, name, "cooperative", STATIC, "attach") as world:
+    with consuming(
+        attached,
+        session_owner,
+        history,
+        name,
+        "cooperative",
+        STATIC,
+        tuple(f"{name}-{topic}" for topic in MORE),
+        "attach",
+    ) as world:
         yield world
     attached.stop()
 

@@ -29,6 +29,8 @@ BOUNDS = (
     "faults.duplicate_instance.PROOF_S",
     "faults.bounce.START_S",
     "faults.bounce.SYNC_S",
+    "faults.change_assignor.PROOF_S",
+    "faults.change_subscription.PROOF_S",
     "faults.delete_records.PROOF_S",
     "faults.kill.PROOF_S",
     "faults.move_coordinator.PROOF_S",
@@ -60,10 +62,11 @@ class World:
     members: Any
     group: str
     backend: str = "local"
+    more: tuple[str, ...] = ()
 
     @property
     def topics(self) -> Mapping[str, str]:
-        return {self.group: self.group}
+        return {topic: topic for topic in (self.group, *self.more)}
 
     def slot_of(self, member: int) -> int:
         return int(self.members[member].slot)

@@ -201,6 +201,10 @@ class MemberTeller:
         """It does not poll between two moments."""
         self._event("poll-gap", at, until)
 
+    def subscribes(self, at: float) -> None:
+        """It subscribes to other topics."""
+        self._event("subscribed", at, at + STEP_S)
+
     def gives_up(self, error: str, at: float) -> None:
         """Its client meets a fatal error."""
         self.events.note("error", error=error, detail={"fatal": True}, begin_ns=ns(at), end_ns=ns(at))

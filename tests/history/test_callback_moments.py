@@ -285,6 +285,17 @@ def given(at_ns: int, member_id: str, incarnation: str, tp: int = 0) -> dict[str
         (given_back(lives={**LIVES, C: Life(C, started_ns=ns(3))}), False),
         (given_back(later=LATER._replace(assigned_end_ns=0), lives={**LIVES, C: Life(C, started_ns=ns(9))}), False),
         (given_back(lives={**LIVES, C: Life(C, started_ns=ns(9))}), True),
+        *(
+            (given_back(lives={**LIVES, name: replace(LIVES[name], subscribed=(Window(*window),))}), needless)
+            for name in (A, C)
+            for window, needless in (
+                ((ns(3), ns(3) + 1), False),
+                ((ns(1) - 2, ns(1) - 1), True),
+                ((ns(1) - 1, ns(1)), False),
+                ((ns(6) + 1, ns(7)), False),
+                ((ns(6) + 2, ns(7)), True),
+            )
+        ),
     ],
 )
 def test_a_revocation_is_needless_where_nothing_explains_it(of: Tables, needless: bool) -> None:

@@ -297,6 +297,7 @@ NEEDLESS = ("another joined", "another came and went", "lost", "moved between", 
     *NEEDLESS,
     "partition made",
     "process started",
+    "another subscribed",
     "declared=declared act: remove-member",
     protocol="cooperative",
 )
@@ -313,6 +314,8 @@ def taken_and_given_back(h: HistoryBuilder, way: str) -> None:
     }
     if way == "process started":
         h.member(4, at=3)
+    if way == "another subscribed":
+        b.subscribes(3)
     if way == "lost":
         a.lost(4)
     else:

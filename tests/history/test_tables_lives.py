@@ -130,6 +130,8 @@ SIGNS: list[tuple[str, dict[str, Any], Life]] = [
     ("commit", {"fatal": True, "error": "FENCED"}, Life(A, 0, last_sign_ns=5)),
     ("poll-gap", {"end_ns": 8}, Life(A, 0, unpolled=(Window(5, 8),), last_sign_ns=8)),
     ("stall", {"end_ns": 8}, Life(A, 0, last_sign_ns=8)),
+    ("subscribed", {"end_ns": 8}, Life(A, 0, subscribed=(Window(5, 8),), last_sign_ns=8)),
+    ("subscribed", {"end_ns": 0}, Life(A, 0, subscribed=(Window(5, 5),), last_sign_ns=5)),
     ("assigned", {}, Life(A, 0, last_sign_ns=5)),
     ("revoked", {"end_ns": 4}, Life(A, 0, last_sign_ns=5)),
     ("lost", {}, Life(A, 0, last_sign_ns=5)),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import signal
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +12,7 @@ from fencepost_member import adapters
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.loop import Member
+from fencepost_member.process import Reload
 from fencepost_member.recorder import Recorder
 
 
@@ -52,6 +55,25 @@ def test_polls_that_are_more_than_a_second_apart_are_an_event(tmp_path, monkeypa
     assert Member(config, lane, events, stop).run() == ""
     told = [e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "poll-gap"]
     assert [(e["begin_ns"], e["end_ns"]) for e in told] == gaps
+
+
+def test_who_is_told_reads_its_configuration_again_and_subscribes_to_what_is_there_now(tmp_path, monkeypatch):
+    stop, asked = threading.Event(), []
+    silent = Silent(stop, 4)
+    monkeypatch.setattr(silent, "subscribe", asked.append)
+    monkeypatch.setattr(adapters, "connect", lambda config, member: silent)
+    topics = {"orders": {"0": 0}, "payments": {"0": 1}}
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", topics, "127.0.0.1:1", without=("orders",))
+    reload = Reload(lambda: replace(config, without=()))
+    reload.listen()
+    signal.raise_signal(signal.SIGHUP)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    lane, events = Recorder(tmp_path, "member-0.1").lane(), EventLog(tmp_path / "events.jsonl", "member-0.1")
+    assert Member(config, lane, events, stop, reload=reload).run() == ""
+    assert asked == [["payments"], ["orders", "payments"]]
+    *_, told = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "subscribed")
+    assert told["detail"] == {"topics": ["orders", "payments"]}
+    assert 0 < told["begin_ns"] <= told["end_ns"]
 
 
 def test_a_bug_that_nobody_knows_is_refused(tmp_path):

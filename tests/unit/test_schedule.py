@@ -9,7 +9,7 @@ from typing import ClassVar
 import pytest
 
 from fencepost.errors import PlanError, ScenarioError
-from fencepost.faults import BlackHole, MoveCoordinator, Pause, RemoveMember, ScaleOut, Stall
+from fencepost.faults import BlackHole, ChangeSubscription, MoveCoordinator, Pause, RemoveMember, ScaleOut, Stall
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory
 from fencepost.plan import Plan, check_abilities, check_plan, network, plan_from_json, plan_to_json
@@ -99,6 +99,14 @@ def test_taking_an_entry_away_leaves_the_draws_of_the_entries_before_it():
         (at(5, Stall(), one_member(), heal_after=46, expect="fenced"), "max.poll.interval.ms of 300 s: use a longer"),
         (at(5, Pause(), idle(), heal_after=2), "hits brokers or members, but its target .* selects idle members"),
         (at(5, ScaleOut(), one_member()), "hits idle members, but its target .* selects members"),
+        (
+            at(5, ChangeSubscription(), one_member(), heal_after=2),
+            "drops all its topics .* the workload needs one more",
+        ),
+        (
+            at(5, ChangeSubscription(("mail",)), one_member(), heal_after=2),
+            "there is no topic 'mail'; there are orders",
+        ),
         (at(5, ScaleOut(), idle()), "1 idle wanted, but the group has 0 spare members"),
         (at(5, Moving(), expect="sunshine"), "known expectations"),
         (every(8, Healing(), one_member(), until_s=4), "fires never"),

@@ -118,13 +118,21 @@ def test_no_step_is_in_the_way_of_another(seed: int, survivable: bool) -> None:
 
 def test_phases_use_some_of_the_faults_and_all_phases_together_all_of_them():
     asked = scenario(swarm(60, until_s=8 * 40), chaos_s=400)
-    used = [names(s for s in asked.plan(1).steps if n * 40 <= s.at_s < n * 40 + 40) for n in range(8)]
+    used = [names(s for s in asked.plan(2).steps if n * 40 <= s.at_s < n * 40 + 40) for n in range(8)]
     everything = {cls.__name__ for cls in codec.known("fault").values() if cls.needs <= ABILITIES}
     everything -= {"ScaleOut", "ScaleIn", "DuplicateInstance"}  # nobody is spare, and nobody leaves for good unasked
+    everything -= {"ChangeSubscription"}  # there is one topic
     assert all(kinds < everything for kinds in used)
     assert set().union(*used) == everything
     assert everything.isdisjoint({"DeleteRecords", "DropPackets", "ReassignCoordinator"})
     assert any(one != other for one, other in pairwise(used))
+
+
+def test_subscriptions_change_where_there_are_topics_to_choose_from():
+    two, group = [Topic("orders"), Topic("payments")], replace(SPARE, static=True)
+    used = names(s for seed in range(8) for s in drawn(swarm(60, until_s=30), seed=seed, topics=two, group=group))
+    assert "ChangeSubscription" in used
+    assert "DuplicateInstance" not in used  # the idle member may be somebody else's by then
 
 
 def test_members_are_started_where_there_are_spare_ones_and_none_leaves_for_good_unasked():

@@ -11,12 +11,13 @@ import confluent_kafka as client
 from fencepost_member.adapters import Listener, Record, Tp
 from fencepost_member.config import ConfigError, MemberConfig
 
+STRATEGY = "partition.assignment.strategy"
 STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
 # What the loop, the group or the slot decides; a client setting of that name would contradict it.
 RESERVED = ("bootstrap.servers", "group.id", "group.protocol", "group.instance.id")
 RESERVED_LOOP = ("enable.auto.commit", "enable.auto.offset.store", "auto.commit.interval.ms")
 # With the consumer protocol these are the brokers' to decide, and the client refuses them.
-CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", "partition.assignment.strategy", "group.protocol.type")
+CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", STRATEGY, "group.protocol.type")
 
 ASK_S = 5.0  # how long a question to the brokers may take
 
@@ -88,7 +89,8 @@ def client_settings(config: MemberConfig) -> Dict[str, Any]:
     if config.protocol == "consumer":
         own = {k: v for k, v in config.client_config.items() if k not in CLASSIC_ONLY}
         return {**settings, "group.protocol": "consumer", **own}
-    return {**settings, "partition.assignment.strategy": STRATEGIES[config.protocol], **config.client_config}
+    other = {STRATEGY: config.assignors} if config.assignors else {}
+    return {**settings, STRATEGY: STRATEGIES[config.protocol], **config.client_config, **other}
 
 
 def connect(config: MemberConfig, listener: Listener) -> ConfluentKafka:
