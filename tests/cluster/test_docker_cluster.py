@@ -17,7 +17,10 @@ import pytest
 from fault_table import Cell, unfilled
 
 from cluster.docker_base import base_image
+from cluster.killing import kill_a_run
 from cluster.plans import MOVES
+from cluster.test_no_false_alarm import SEEDS, VARIANTS
+from cluster.test_no_false_alarm import scenario as drawn
 from cluster.worlds import (
     BROKER,
     LONG_S,
@@ -54,7 +57,7 @@ from fencepost.judging import judge
 from fencepost.live import last_poll_ns
 from fencepost.model import Validity
 from fencepost.processes import Owner
-from fencepost.scenario import Group
+from fencepost.scenario import PROTOCOLS, Group
 from fencepost.single import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop
@@ -319,3 +322,24 @@ def test_no_container_outlives_a_harness_that_is_killed(tmp_path: Path, engine: 
             harness.send_signal(signal.SIGKILL)
     eventually(lambda: not left(engine, token), LONG_S, "its containers to go", state=lambda: str(left(engine, token)))
     eventually(lambda: not Path(directory).exists(), LONG_S, "its files to go")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("number", range(5))
+def test_a_run_killed_at_any_moment_leaves_no_container(tmp_path: Path, engine: Any, number: int) -> None:
+    before = left(engine)
+    kill_a_run(SMALL, number, "docker", tmp_path)
+    eventually(lambda: left(engine) == before, LONG_S, "its containers to go", state=lambda: str(left(engine)))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", SEEDS[:10])
+def test_a_correct_group_is_never_accused_in_containers(
+    tmp_path: Path, chaos_spark: Spark, engine: Any, seed: int, lacking_packets: str
+) -> None:
+    before, protocol = left(engine), PROTOCOLS[seed % len(PROTOCOLS)]
+    asked = drawn(protocol, VARIANTS[0], packets=not lacking_packets)
+    folder = runner.run(asked, plan=asked.plan(seed), runs=tmp_path, backend=backends.docker())
+    verdict = judge(folder, chaos_spark)
+    assert verdict.validity is Validity.VALID, verdict
+    assert left(engine) == before
