@@ -16,6 +16,8 @@ from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
 from fencepost.interfaces import Fault, Injection, Node, Target
 from fencepost.model import MemberView, View
+from fencepost.network.packets import TRIAL
+from fencepost.network_interfaces import Loss
 
 SHORT_S = 0.8  # the bound of a witness that is known to see nothing
 LONG_S = 60  # for what comes at once on a machine that has nothing else to do
@@ -167,3 +169,24 @@ def toxics_without_effect(world: World, streams: tuple[str, ...]) -> World:
         return str(world.cluster.links.add_toxic(slot, broker, *chosen))
 
     return with_links(world, add_toxic=add)
+
+
+def with_packets(world: World, **methods: Callable[..., Any]) -> World:
+    return replace(world, cluster=Instead(world.cluster, packets=Instead(world.cluster.packets, **methods)))
+
+
+def with_rules(world: World, change: Callable[[Loss], Loss]) -> World:
+    """Other rules are put than those that the fault wants."""
+    return with_packets(world, lose=lambda losses: world.cluster.packets.lose([change(loss) for loss in losses]))
+
+
+def nowhere(loss: Loss) -> Loss:
+    """The same of an address that no cluster has."""
+    return replace(loss, endpoint=(TRIAL[0], loss.endpoint[1]))
+
+
+def healed(injection: Injection) -> None:
+    injection.undo()
+    injection.undo()
+    evidence = injection.healed()
+    assert evidence.took_effect, evidence.what
