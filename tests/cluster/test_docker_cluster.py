@@ -26,12 +26,12 @@ from cluster.worlds import (
     LONG_S,
     MEMBER,
     Inject,
-    Instead,
     World,
     ends_and_begins_anew,
     node,
     nothing_to_see,
     shown,
+    with_rules,
 )
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
@@ -277,14 +277,10 @@ def test_the_share_of_lost_packets_is_that_of_one_passage(world: World, inject: 
 
 @pytest.mark.usefixtures("packets_work")
 def test_packets_of_containers_are_not_proven_lost_by_other_rules(world: World, inject: Inject) -> None:
-    packets, endpoint = world.cluster.packets, world.cluster.links.endpoint
-
-    def other(losses: Any) -> Any:
-        return packets.lose([replace(loss, endpoint=endpoint(3, 1)) for loss in losses])
-
-    elsewhere = replace(world, cluster=Instead(world.cluster, packets=Instead(packets, lose=other)))
+    elsewhere = world.cluster.links.endpoint(3, 1)
+    other = with_rules(world, lambda loss: replace(loss, endpoint=elsewhere))
     with nothing_to_see():
-        evidence = inject(DropPackets(), elsewhere, MEMBER).proven()
+        evidence = inject(DropPackets(), other, MEMBER).proven()
     assert not evidence.took_effect
     assert "slot 1 to broker 1, " in evidence.what
     assert "0 of 20 packets of our own were lost" in evidence.what

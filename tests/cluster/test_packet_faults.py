@@ -12,7 +12,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import replace
 from threading import Barrier
-from typing import Any
 
 import pytest
 
@@ -23,15 +22,18 @@ from cluster.worlds import (
     MEMBERS_LINKS,
     OTHERS_LINKS,
     Inject,
-    Instead,
     World,
     connections,
+    healed,
     heartbeats,
     nothing_to_see,
+    nowhere,
     pinged_s,
     requests_by,
     silent,
     steady,
+    with_packets,
+    with_rules,
 )
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError
@@ -66,13 +68,6 @@ def answered(link: socket.socket, within_s: float) -> bool:
         return bool(link.recv(1 << 16))
     except TimeoutError:
         return False
-
-
-def healed(injection: Any) -> None:
-    injection.undo()
-    injection.undo()
-    evidence = injection.healed()
-    assert evidence.took_effect, evidence.what
 
 
 @pytest.mark.parametrize("direction", ["to", "from", "both"])
@@ -187,20 +182,6 @@ def test_what_is_proven_is_undone_twice_and_healed(world: World, inject: Inject,
 
 
 # --- the effect taken away ---------------------------------------------------------------------------------------
-
-
-def with_packets(world: World, **methods: Callable[..., Any]) -> World:
-    return replace(world, cluster=Instead(world.cluster, packets=Instead(world.cluster.packets, **methods)))
-
-
-def with_rules(world: World, change: Callable[[Loss], Loss]) -> World:
-    """Other rules are put than those that the fault wants."""
-    return with_packets(world, lose=lambda losses: world.cluster.packets.lose([change(loss) for loss in losses]))
-
-
-def nowhere(loss: Loss) -> Loss:
-    """The same of an address that no cluster has."""
-    return replace(loss, endpoint=(TRIAL[0], loss.endpoint[1]))
 
 
 def lost(world: World, slot: int, broker: int) -> Loss:

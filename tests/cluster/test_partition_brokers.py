@@ -8,12 +8,24 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import confluent_kafka as ck
 import pytest
 
-from cluster.worlds import BROKER, LONG_S, MEMBERS_LINKS, Inject, Instead, World, nothing_to_see, pinged_s
+from cluster.worlds import (
+    BROKER,
+    LONG_S,
+    MEMBERS_LINKS,
+    Inject,
+    Instead,
+    World,
+    healed,
+    nothing_to_see,
+    nowhere,
+    pinged_s,
+    with_packets,
+    with_rules,
+)
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import NS, eventually, now_ns
@@ -25,7 +37,7 @@ from fencepost.faults import DropPackets, PartitionBrokers
 from fencepost.interfaces import Target
 from fencepost.judging import judge
 from fencepost.model import TopicPartition, Validity
-from fencepost.network.packets import TRIAL, PacketFilter
+from fencepost.network.packets import PacketFilter
 from fencepost.network_interfaces import Loss
 from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
@@ -88,13 +100,6 @@ def broker_changes(world: World) -> list[str]:
     found = list(records.read(world.cluster.evidence.dump(metadata.TOPIC, 0)))
     facts = metadata.normalise(found, Timeline(((0, 0),)), ())
     return [fact["change"] for fact in facts if fact["type"] == "broker" and fact["broker"] == CUT]
-
-
-def healed(injection: Any) -> None:
-    injection.undo()
-    injection.undo()
-    evidence = injection.healed()
-    assert evidence.took_effect, evidence.what
 
 
 def test_a_leader_without_followers_takes_what_need_not_be_replicated_and_the_others_go_on(
@@ -181,22 +186,10 @@ def test_a_group_whose_coordinator_is_cut_off_twice_keeps_its_promises(tmp_path:
 # --- the effect taken away ---------------------------------------------------------------------------------------
 
 
-def with_rules(world: World, change: Callable[[Loss], Loss]) -> World:
-    """Other rules are put than those that the fault wants."""
-    packets = world.cluster.packets
-    other = Instead(packets, lose=lambda losses: packets.lose([change(loss) for loss in losses]))
-    return replace(world, cluster=Instead(world.cluster, packets=other))
-
-
 def with_in_sync(world: World, told: dict[int, tuple[int, ...]]) -> World:
     """The administrator tells this of each topic."""
     admin = Instead(world.cluster.admin, in_sync_replicas=lambda topic: told)
     return replace(world, cluster=Instead(world.cluster, admin=admin))
-
-
-def nowhere(loss: Loss) -> Loss:
-    """The same of an address that no cluster has."""
-    return replace(loss, endpoint=(TRIAL[0], loss.endpoint[1]))
 
 
 RULES = {
@@ -249,13 +242,11 @@ def test_all_brokers_together_have_nobody_to_be_cut_off_from(world: World) -> No
 
 
 def test_rules_that_stay_are_not_healed(world: World, inject: Inject) -> None:
-    packets = world.cluster.packets
-    other = Instead(packets, restore=lambda names: None)
-    injection = inject(PartitionBrokers(), replace(world, cluster=Instead(world.cluster, packets=other)), BROKER)
+    injection = inject(PartitionBrokers(), with_packets(world, restore=lambda names: None), BROKER)
     injection.undo()
     with nothing_to_see():
         evidence = injection.healed()
-    packets.restore(packets.lost())
+    world.cluster.packets.restore(world.cluster.packets.lost())
     assert not evidence.took_effect
     assert "8 rules are still there" in evidence.what
 

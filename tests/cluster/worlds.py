@@ -20,6 +20,8 @@ from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
 from fencepost.interfaces import Awaits, Fault, Injection, Node, Target
 from fencepost.model import MemberView, View
+from fencepost.network.packets import TRIAL
+from fencepost.network_interfaces import Loss
 
 SHORT_S = 0.8  # the bound of a witness that is known to see nothing
 LONG_S = 60  # for what comes at once on a machine that has nothing else to do
@@ -233,3 +235,24 @@ def shown(cell: Cell, world: World, inject: Inject) -> None:
                 member.wait_ended(LONG_S)
         for member in world.members[:2]:
             member.start()
+
+
+def with_packets(world: World, **methods: Callable[..., Any]) -> World:
+    return replace(world, cluster=Instead(world.cluster, packets=Instead(world.cluster.packets, **methods)))
+
+
+def with_rules(world: World, change: Callable[[Loss], Loss]) -> World:
+    """Other rules are put than those that the fault wants."""
+    return with_packets(world, lose=lambda losses: world.cluster.packets.lose([change(loss) for loss in losses]))
+
+
+def nowhere(loss: Loss) -> Loss:
+    """The same of an address that no cluster has."""
+    return replace(loss, endpoint=(TRIAL[0], loss.endpoint[1]))
+
+
+def healed(injection: Injection) -> None:
+    injection.undo()
+    injection.undo()
+    evidence = injection.healed()
+    assert evidence.took_effect, evidence.what
