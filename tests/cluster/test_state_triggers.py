@@ -7,10 +7,13 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost import Group, Scenario, Topic, at, past_session, until, when
-from fencepost.faults import Bounce, CutConnections, Hold, Kill, MoveCoordinator, Pause
+from fencepost import Group, Scenario, Topic, at, past_session, replay, steering, until, when
+from fencepost.clusters.local import ABILITIES
+from fencepost.codec import snake
+from fencepost.faults import Bounce, CutConnections, Hold, Kill, MoveCoordinator, Pause, RemoveMember
 from fencepost.model import Validity
-from fencepost.states import commit_in_flight, coordinator_loading, fenced, joining, rebalanced, revoking
+from fencepost.states import commit_in_flight, coordinator_loading, fenced, joining, name_of, rebalanced, revoking
+from fencepost.swarm import swarm
 from fencepost.targets import coordinator, member
 from fencepost.workloads import PollLoop
 
@@ -102,3 +105,24 @@ def test_a_fault_lasts_until_its_target_is_fenced_and_no_longer(chaos, protocol)
     for step, state in ((0, "fenced"), (1, "rebalanced")):
         assert ended[step]["until"]["state"] == state
         assert begun[step]["begin_ns"] - 1e6 <= ended[step]["until"]["since_ns"] <= ended[step]["begin_ns"] + 1e6
+
+
+def test_a_swarm_that_is_steered_meets_what_no_run_has_met(chaos):
+    """Five of nine steps wait for a state, four of them beside one that brings it about; some meet it in any run."""
+    parts = (Bounce(), CutConnections(), MoveCoordinator(), RemoveMember())
+    asked = scenario("eager", swarm(20, *(at(0, part) for part in (*parts, Pause())), until_s=28))
+    steered = steering.steer(asked, (), ABILITIES)
+    run = chaos.run(steered, seed=8)
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    again, plan = replay.load(run.folder)
+    assert again.plan(8) == plan == steered.plan(8)
+    aimed = {(snake(type(step.fault).__name__), name_of(step.when)) for step in plan.steps if step.when}
+    assert len(aimed) == 5
+    cells = [
+        (fault["fault"], state) for fault in replay.fired(run.folder) for state, was in fault["states"].items() if was
+    ]
+    met = aimed.intersection(cells)
+    assert met
+    assert met <= steering.met(run.folder.parent, "eager")
+    left = steering.steer(asked, met, ABILITIES).schedule[0].towards
+    assert not any(state in left.get(fault, ()) for fault, state in met)
