@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from cluster.conftest import consuming
+from cluster.plans import one_a_day
 from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, bounded, nothing_to_see, requests_by
 from fencepost import Group, Scenario, Topic, at
 from fencepost.clock import eventually
@@ -114,7 +115,7 @@ def test_who_stays_refused_is_not_healed(world: World, inject: Inject) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", ["eager", "cooperative"])
+@pytest.mark.parametrize("protocol", one_a_day(("eager", "cooperative")))
 def test_nobody_is_accused_when_a_member_is_refused_for_its_assignor(chaos: Any, protocol: str) -> None:
     scenario = Scenario(
         name=f"one bounce to another assignor, {protocol}",

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster.conftest import consuming
+from cluster.plans import one_a_day
 from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, bounded, nothing_to_see, requests_by
 from fencepost import Group, Scenario, Topic, at, when
 from fencepost.clock import eventually
@@ -51,9 +52,14 @@ def world(
     bounded(monkeypatch, LONG_S)
     name = f"subscribed-{tmp_path.name}"
     with consuming(cluster, session_owner, tmp_path, name, request.param, more=(f"{name}-more",)) as world:
-        since_ns = time.time_ns()  # as the brokers' logs tell it
-        eventually(lambda: all(rests(world, slot, since_ns) for slot in (0, 1)), LONG_S, "the group to rest")
+        rest(world)
         yield world
+
+
+def rest(world: World) -> None:
+    """Wait until no rebalance is under way: during one, a coordinator tells nothing of subscriptions."""
+    since_ns = time.time_ns()  # as the brokers' logs tell it
+    eventually(lambda: all(rests(world, slot, since_ns) for slot in (0, 1)), LONG_S, "the group to rest")
 
 
 def rests(world: World, slot: int, since_ns: int) -> bool:
@@ -138,6 +144,7 @@ def test_who_does_not_take_it_back_is_not_healed_unless_it_ended(world: World, i
     injection = inject(ChangeSubscription(), replace(world, members=[world.members[0], deaf]), MEMBER)
     assert injection.proven().took_effect
     injection.undo()
+    rest(world)
     with nothing_to_see():
         evidence = injection.healed()
     assert not evidence.took_effect
@@ -171,7 +178,7 @@ def scenario(protocol: str, *schedule: Any, spare: int = 0, **config: Any) -> Sc
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", ["eager", "cooperative", "consumer"])
+@pytest.mark.parametrize("protocol", one_a_day())
 def test_nobody_is_accused_when_a_topic_is_dropped_and_taken_back(chaos: Any, protocol: str) -> None:
     run = chaos.run(
         scenario(
