@@ -17,7 +17,8 @@ KILL = Cell("kill", "members", "local")
 def parameters(module: ModuleType) -> set[Cell]:
     """The cells for which the tests of a module are performed."""
     marks = [mark for test in vars(module).values() for mark in getattr(test, "pytestmark", ()) if callable(test)]
-    values = [value for mark in marks if mark.name == "parametrize" for value in mark.args[1]]
+    given = [value for mark in marks if mark.name == "parametrize" for value in mark.args[1]]
+    values = [value for one in given for value in getattr(one, "values", (one,))]
     return {value for value in values if isinstance(value, Cell)}
 
 

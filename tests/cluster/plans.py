@@ -117,10 +117,15 @@ def under(protocol: str, scenario: Scenario) -> Scenario:
 
 def one_a_day(protocols=PROTOCOLS, turn=0):
     """Protocols, of which all but the one of this day are slow; ``turn`` is for those that have another one today."""
-    today = (date.today().toordinal() + turn) % len(protocols)
+    return one_in(len(protocols), protocols, turn)
+
+
+def one_in(days, values, turn=0):
+    """Values, of which all are slow but every so many, which are others each day."""
+    today = (date.today().toordinal() + turn) % days
     return [
-        pytest.param(protocol, marks=() if number == today else pytest.mark.slow)
-        for number, protocol in enumerate(protocols)
+        pytest.param(value, marks=() if number % days == today else pytest.mark.slow)
+        for number, value in enumerate(values)
     ]
 
 

@@ -11,6 +11,7 @@ import pytest
 from fault_table import Cell, unfilled
 
 from cluster.conftest import consuming
+from cluster.plans import one_in
 from cluster.test_attach import SCENARIO, address
 from cluster.worlds import LONG_S, Inject, World, bounded, shown
 from fencepost.clusters.attachment import Attachment
@@ -27,9 +28,10 @@ pytestmark = [
 # See ``world_of_module``: only there can two processes have one name, and a member do without a topic.
 STATIC = True
 MORE = ("refunds",)
+DAYS = 3
 
 
-@pytest.mark.parametrize("cell", unfilled("local"), ids=str)
+@pytest.mark.parametrize("cell", one_in(DAYS, unfilled("local")), ids=str)
 def test_every_fault_is_proven_and_healed(world: World, inject: Inject, cell: Cell) -> None:
     shown(cell, world, inject)
 
@@ -56,7 +58,7 @@ def guests(
     attached.stop()
 
 
-@pytest.mark.parametrize("cell", unfilled("attach"), ids=str)
+@pytest.mark.parametrize("cell", one_in(DAYS, unfilled("attach")), ids=str)
 def test_every_fault_that_needs_no_power_over_brokers_is_proven_and_healed(
     guests: World, inject: Inject, cell: Cell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
