@@ -140,6 +140,7 @@ def test_cut_off_from_the_controller_a_broker_is_fenced_and_others_lead(
     assert "broker 3 to the controller" in {one["wire"] for one in proven.data["links"]}
 
 
+@pytest.mark.timeout(600)  # minutes on a slow machine
 def test_a_broker_that_is_isolated_from_members_only_leads_on_in_sync(
     world: World, inject: Inject, led: TopicPartition
 ) -> None:
@@ -172,6 +173,7 @@ RUN = Scenario(
 )
 
 
+@pytest.mark.timeout(600)  # minutes on a slow machine
 @pytest.mark.timeout(600)
 def test_a_group_whose_coordinator_is_cut_off_twice_keeps_its_promises(tmp_path: Path, chaos_spark: Spark) -> None:
     folder = runner.run(RUN, plan=RUN.plan(3), runs=tmp_path)

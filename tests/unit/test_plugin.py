@@ -319,6 +319,7 @@ def test_orders(chaos):
     result.stdout.fnmatch_lines(["nobody judged */runs/orders-*"])
 
 
+@pytest.mark.timeout(600)  # minutes on a slow machine
 def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
