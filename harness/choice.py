@@ -10,7 +10,7 @@ from pathlib import Path
 from fencepost import doctor
 from fencepost.clusters import backends
 from fencepost.clusters.backends import Backend, Own
-from fencepost.doctor import Part, State
+from fencepost.doctor import Part
 
 AUTO = "auto"
 
@@ -32,13 +32,12 @@ def auto() -> Own:
 
 
 def pick(found: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
-    """Of back-ends and what each lacks, the quickest first: the first that is ready, or else that the first run makes
-    ready, or else the first.
+    """Of back-ends and what each lacks, the quickest first: the first that is ready, or that the first run makes ready;
+    else the first.
     """
-    for ready in ((), (State.LATER,)):
-        for one, lacks in found:
-            if all(part.state in ready for part in lacks):
-                return _because(one, lacks, [other for other in found if other[0] is not one and other[1]])
+    for one, lacks in found:
+        if not doctor.beyond_reach(lacks):
+            return _because(one, lacks, [other for other in found if other[0] is not one and other[1]])
     return _because(*found[0], [])
 
 

@@ -25,7 +25,7 @@ LOCAL, DOCKER = backends.local(), backends.docker()
         ((), (), "local", "auto: ready; the quickest"),
         ((), (ENGINE,), "local", "auto: ready; docker lacks Docker"),
         ((SS,), (), "docker", "auto: ready; local lacks ss"),
-        ((KAFKA,), (), "docker", "auto: ready; local lacks Kafka"),
+        ((KAFKA,), (), "local", "auto: the first run gets Kafka; the quickest"),
         ((KAFKA,), (IMAGES,), "local", "auto: the first run gets Kafka; docker lacks Docker"),
         ((KAFKA, SS), (IMAGES,), "docker", "auto: the first run gets Docker; local lacks Kafka, ss"),
         ((KAFKA, SS), (ENGINE,), "local", "auto: nothing is ready, and it lacks ss; the quickest"),
