@@ -50,7 +50,7 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
     """
     tables = load(run)
     promises, unread = _promises(tables)
-    names = [*ALWAYS, *(codec.snake(type(p).__name__) for p in promises)]
+    names = [*ALWAYS, *(codec.name_of(p) for p in promises)]
     strange = sorted(set(only) - set(names))
     if strange:
         raise ScenarioError(f"there is no check {strange[0]!r} in this run; it has {', '.join(dict.fromkeys(names))}")
@@ -139,7 +139,7 @@ class _Judging:
 
     def __init__(self, tables: Tables, facts: Facts, damage: Sequence[Damage], failure: str, promise: Promise) -> None:
         self.tables, self.facts, self.promise = tables, facts, promise
-        self.name = codec.snake(type(promise).__name__)
+        self.name = codec.name_of(promise)
         self.damage = damage
         self.needs: Needs = needs_of(self.name)
         hurt = [str(d) for d in damage if d.part in self.needs.parts]

@@ -16,8 +16,9 @@ from fencepost.errors import ScenarioError
 from fencepost.evidence.processes import GONE, Life, ended
 from fencepost.evidence.witness import Injected, Sight, all_of, witness
 from fencepost.history import EventKind
-from fencepost.interfaces import Evidence, Injection, Member, Target, World
+from fencepost.interfaces import Evidence, Injection, Target, World
 from fencepost.model import Inventory
+from fencepost.process_interfaces import Member
 from fencepost.settings import ASSIGNORS, STRATEGY
 
 STOP_S = 15.0  # a member finishes, commits and leaves

@@ -57,7 +57,7 @@ class DeleteRecords(OnPartitions):
         if whole := self.awaits(world, target):
             raise FaultError(f"found {whole}: there is nothing to delete")
         admin, cuts = world.cluster.admin, self._cuts(world)
-        committed = admin.committed(world.view().group)
+        committed = admin.committed(world.group)
         for topic, before in by_topic({place: to for place, (_, to) in cuts.items()}).items():
             admin.delete_records(topic, before)
         unread = {place: to - max(begin, committed.get(place, 0)) for place, (begin, to) in cuts.items()}

@@ -16,8 +16,9 @@ from fencepost.errors import FencepostError
 from fencepost.evidence.processes import GONE, Life, pids
 from fencepost.evidence.witness import Injected, Sight, all_of, witness
 from fencepost.history import NAME_TAKEN, EventKind
-from fencepost.interfaces import Evidence, Injection, Member, Target, World
+from fencepost.interfaces import Evidence, Injection, Target, World
 from fencepost.model import Inventory
+from fencepost.process_interfaces import Member
 from fencepost.targets import Idle
 
 PROOF_S = 30.0

@@ -43,7 +43,7 @@ class RemoveMember:
         """
         if out := self.awaits(world, target):
             raise FaultError(f"{out}: there is nobody to remove")
-        admin, group, ids = world.cluster.admin, world.view().group, members.ids(world, target)
+        admin, group, ids = world.cluster.admin, world.group, members.ids(world, target)
         removed = {member: admin.remove_member(group, name) for member, name in ids.items()}
         at_ns = now_ns()
         left = [f"member-{m} as {name}" for m, name in ids.items() if removed[m] != name]

@@ -12,7 +12,8 @@ from fencepost.errors import ScenarioError
 from fencepost.evidence.processes import GONE, Life, pids
 from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.history import EventKind
-from fencepost.interfaces import Injection, Member, Target, World
+from fencepost.interfaces import Injection, Target, World
+from fencepost.process_interfaces import Member
 
 START_S = 30.0
 

@@ -37,6 +37,11 @@ def snake(name: str) -> str:
     return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
 
 
+def name_of(plug_in: Any) -> str:
+    """What scenarios, records and reports call it: ``move_coordinator``."""
+    return snake(type(plug_in).__name__)
+
+
 def known(family: str) -> dict[str, type[Any]]:
     """All plug-ins of a family by name: what its package exports from a module of that name, or its module exports."""
     home = importlib.import_module(FAMILIES[family])
@@ -48,7 +53,7 @@ def known(family: str) -> dict[str, type[Any]]:
 def encode(value: Any) -> dict[str, Any]:
     """A plug-in as plain values."""
     fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    return {"type": snake(type(value).__name__), **fields}
+    return {"type": name_of(value), **fields}
 
 
 def decode(family: str, data: Any) -> Any:

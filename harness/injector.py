@@ -23,7 +23,7 @@ from fencepost.interfaces import Evidence, Injection, Target, World
 from fencepost.model import Outcome
 from fencepost.plan import Plan, Step
 from fencepost.signs import Occurrence, Signs
-from fencepost.states import lasting, met, name_of
+from fencepost.states import lasting, met
 from fencepost.watch import Wait, Watch
 from fencepost_member.events import EventLog
 
@@ -119,7 +119,7 @@ class Injector:
         if step.when is None:
             self._fire(step)
             return
-        since_ns, reason = now_ns(), f"nobody was seen to be {name_of(step.when)} for {step.within_s:g} s"
+        since_ns, reason = now_ns(), f"nobody was seen to be {codec.name_of(step.when)} for {step.within_s:g} s"
         fire, until_ns = partial(self._fire, step, None), since_ns + int(step.within_s * NS)
         skip = partial(self._skip, step, reason)
         self._watch.waits.append(Wait(step.when, since_ns, fire, (), until_ns, missed=skip))
@@ -186,7 +186,7 @@ class Injector:
         self._in_effect.remove(entry)
         if entry.step.until:
             since_ns = occurrence.since_ns if occurrence else 0
-            entry.detail["until"] = {"state": name_of(entry.step.until), "since_ns": since_ns}
+            entry.detail["until"] = {"state": codec.name_of(entry.step.until), "since_ns": since_ns}
         event = self._events.begin(EventKind.HEALED, detail=entry.detail)
         try:
             entry.injection.undo()
@@ -226,7 +226,7 @@ def _told(error: Exception) -> str:
 def _describe(step: Step) -> dict[str, Any]:
     return {
         "step": step.step,
-        "fault": codec.snake(type(step.fault).__name__),
+        "fault": codec.name_of(step.fault),
         "expect": step.expect,
         "required": step.required,
     }

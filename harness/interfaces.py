@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from fencepost.admin_interfaces import ClusterAdmin
 from fencepost.model import Inventory, View
 from fencepost.network_interfaces import Links, Packets
-from fencepost.process_interfaces import Interpreter
+from fencepost.process_interfaces import Interpreter, Member, Node
 
 
 @dataclass(frozen=True)
@@ -21,40 +21,6 @@ class Evidence:
     at_ns: int
     what: str
     data: Mapping[str, Any] = field(default_factory=dict)
-
-
-class Node(Protocol):
-    """A process that faults can hit: a member or a broker. Faults know no other way to touch processes."""
-
-    @property
-    def name(self) -> str:
-        """``member-2`` or ``broker-1``; stays the same over restarts."""
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the present life; None when there is none. A new life has a new pid."""
-
-    def start(self) -> None:
-        """Begin a new life and return once it serves (broker) or its loop runs (member). No-op when alive."""
-
-    def signal(self, signal: int) -> None:
-        """Send a signal to the present life (SIGTERM asks for a clean end); nothing happens when there is none."""
-
-    def wait_ended(self, within_s: float) -> int:
-        """Wait for the present life to end, reap it and return its exit code (negative: the signal's number)."""
-
-
-class Member(Node, Protocol):
-    """A member as faults know it."""
-
-    def launch(self, **changes: Any) -> None:
-        """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
-
-    def reconfigure(self, **changes: Any) -> None:
-        """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
-
-    def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
-        """The events of a kind (``history.EventKind``) that its present or last life has told so far, in order."""
 
 
 class BrokerEvidence(Protocol):
@@ -153,8 +119,9 @@ class World(Protocol):
     def topics(self) -> Mapping[str, str]:
         """The workload's topics: as the scenario calls them, and as the cluster does."""
 
-    def slot_of(self, member: int) -> int:
-        """The slot in which this member lives."""
+    @property
+    def group(self) -> str:
+        """The group's ``group.id``."""
 
     def view(self) -> View:
         """The state now."""

@@ -77,7 +77,6 @@ class View:
     brokers: tuple[int, ...]
     leaders: Mapping[TopicPartition, int]
     coordinator: int
-    group: str
 
 
 @dataclass(frozen=True)

@@ -128,9 +128,6 @@ class Phases:
             records.processed,
             max(0, records.acknowledged - records.processed),
             tuple((m.name, m.pid is not None, len(m.owned)) for m in self.group.members if m.life),
-            tuple(
-                (s.step.step, codec.snake(type(s.step.fault).__name__), s.target, s.state, s.evidence)
-                for s in self.states
-            ),
+            tuple((s.step.step, codec.name_of(s.step.fault), s.target, s.state, s.evidence) for s in self.states),
             note,
         )

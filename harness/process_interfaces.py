@@ -1,4 +1,4 @@
-"""The contracts of a process and of what starts it: on this machine as it is, or as the only one of a container."""
+"""The contracts of processes, of what starts them (this machine, or a container), and of the nodes that faults hit."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 
 class Process(Protocol):
@@ -59,3 +59,41 @@ class Interpreter:
     python: str = sys.executable
     import_path: tuple[Path, ...] = ()
     spawn: MemberSpawn | None = None
+
+
+class Node(Protocol):
+    """A process that faults can hit: a member or a broker. Faults know no other way to touch processes."""
+
+    @property
+    def name(self) -> str:
+        """``member-2`` or ``broker-1``; stays the same over restarts."""
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the present life; None when there is none. A new life has a new pid."""
+
+    def start(self) -> None:
+        """Begin a new life and return once it serves (broker) or its loop runs (member). No-op when alive."""
+
+    def signal(self, signal: int) -> None:
+        """Send a signal to the present life (SIGTERM asks for a clean end); nothing happens when there is none."""
+
+    def wait_ended(self, within_s: float) -> int:
+        """Wait for the present life to end, reap it and return its exit code (negative: the signal's number)."""
+
+
+class Member(Node, Protocol):
+    """A member as faults know it."""
+
+    @property
+    def slot(self) -> int:
+        """The slot in which it lives."""
+
+    def launch(self, **changes: Any) -> None:
+        """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
+
+    def reconfigure(self, **changes: Any) -> None:
+        """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
+
+    def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """The events of a kind (``history.EventKind``) that its present or last life has told so far, in order."""

@@ -69,7 +69,7 @@ class _OfGeneration(_OfCoordinator):
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
-        alone = f"{name_of(self)}() is a state of the classic protocols, but the group's is {CONSUMER!r}"
+        alone = f"{codec.name_of(self)}() is a state of the classic protocols, but the group's is {CONSUMER!r}"
         return alone if inventory.protocol == CONSUMER else ""
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
@@ -135,10 +135,10 @@ class Rebalanced(_OfCoordinator):
 def lasting(signs: Signs | None) -> dict[str, bool | None]:
     """Every lasting state by name, and whether anybody is in it; None: nobody can tell."""
     if signs is None:
-        return {name_of(state): None for state in LASTING}
+        return {codec.name_of(state): None for state in LASTING}
     everybody = [member.index for member in signs.members]
     return {
-        name_of(state): None
+        codec.name_of(state): None
         if signs.coordinator is None and state.hits == "brokers"
         else state.seen(signs, 0, everybody) is not None
         for state in LASTING
@@ -149,15 +149,10 @@ def met(state: State, occurrence: Occurrence, signs: Signs | None) -> dict[str, 
     """Whether a state that was seen is still the same, in plain values."""
     again = state.seen(signs, occurrence.since_ns, occurrence.target.members) if signs else None
     return {
-        "state": name_of(state),
+        "state": codec.name_of(state),
         "since_ns": occurrence.since_ns,
         "met": again is not None and again.since_ns == occurrence.since_ns,
     }
-
-
-def name_of(state: State) -> str:
-    """``commit_in_flight``."""
-    return codec.snake(type(state).__name__)
 
 
 def _met(member: MemberSigns, since_ns: int) -> Occurrence:

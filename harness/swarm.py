@@ -18,7 +18,7 @@ from fencepost.plan import Step
 from fencepost.schedule import STEPS_MAX, Setting
 from fencepost.signs import State
 from fencepost.single import At
-from fencepost.states import LASTING, name_of
+from fencepost.states import LASTING
 from fencepost.survival import back_s, ends_for_good, given_up, in_the_way
 from fencepost.targets import Brokers, Coordinator, Idle, OneMember
 
@@ -115,7 +115,7 @@ class Swarm:
             s for s in LASTING if s.needs <= set(abilities) and not (isinstance(s, Names) and s.lacking(inventory))
         ]
         faults = (_name(part) for part in self.parts or _everything(inventory) if part.when is None)
-        return dict.fromkeys(faults, tuple(name_of(state) for state in there))
+        return dict.fromkeys(faults, tuple(codec.name_of(state) for state in there))
 
     def _aims(self, parts: Sequence[At]) -> list[At]:
         """The parts as they wait for each of the states that they are to meet."""
@@ -199,12 +199,12 @@ def _everything(inventory: Inventory) -> tuple[At, ...]:
 
 
 def _name(part: At) -> str:
-    return codec.snake(type(part.fault).__name__)
+    return codec.name_of(part.fault)
 
 
 def _stirring(parts: Sequence[At], aim: At) -> list[At]:
     """The parts that can bring the state of ``aim`` about, on whom they have to hit."""
-    faults, whom = STIRRED_BY.get(name_of(aim.when) if aim.when else "", ((), None))
+    faults, whom = STIRRED_BY.get(codec.name_of(aim.when) if aim.when else "", ((), None))
     aimed = (replace(part, target=part.target or whom) for part in parts if _name(part) in faults and not part.when)
     return [part for part in aimed if part.target and whom and part.target.hits == whom.hits]
 

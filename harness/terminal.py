@@ -45,11 +45,11 @@ def show_plan(plan: Plan, inventory: Inventory) -> None:
 
 def in_words(step: Step) -> str:
     """``at   5.0 s  pause on one_member for 9 s expecting fenced``."""
-    parts = [f"at {step.at_s:5.1f} s  {codec.snake(type(step.fault).__name__)}"]
+    parts = [f"at {step.at_s:5.1f} s  {codec.name_of(step.fault)}"]
     if step.target is not None:
-        parts.append(f"on {codec.snake(type(step.target).__name__)}")
+        parts.append(f"on {codec.name_of(step.target)}")
     if step.when is not None:
-        parts.append(f"when {codec.snake(type(step.when).__name__)}, within {step.within_s:g} s,")
+        parts.append(f"when {codec.name_of(step.when)}, within {step.within_s:g} s,")
     if step.heal_after_s is not None:
         parts.append(f"for {step.heal_after_s:g} s")
     if step.expect:

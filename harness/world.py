@@ -19,12 +19,13 @@ class World:
     """What faults may touch, and the view that selectors see. Satisfies ``interfaces.World``.
 
     Attributes:
+        group: the group's ``group.id``.
         disturbed: members that a fault has in its hands now; the injector keeps it up to date.
     """
 
     def __init__(self, cluster: Cluster, group: Group, topics: Iterable[str], name: str, prefix: str = "") -> None:
         """``topics``: those of the workload; ``name``: ``group.id``; ``prefix``: of topics, unknown to selectors."""
-        self.cluster, self._group, self._topics, self._name = cluster, group, tuple(topics), name
+        self.cluster, self.group, self._handles, self._topics = cluster, name, group, tuple(topics)
         self._prefix = prefix
         self.disturbed: set[int] = set()
         self._log: CoordinatorLog | None = None
@@ -33,20 +34,16 @@ class World:
     @property
     def members(self) -> Sequence[MemberProcess]:
         """Member handles by member index."""
-        return self._group.members
+        return self._handles.members
 
     @property
     def topics(self) -> Mapping[str, str]:
         """The workload's topics: as the scenario calls them, and as the cluster does."""
         return {topic.removeprefix(self._prefix): topic for topic in self._topics}
 
-    def slot_of(self, member: int) -> int:
-        """The slot in which this member lives."""
-        return self._group.members[member].slot
-
     def view(self) -> View:
         """The state now."""
-        self._group.refresh()
+        self._handles.refresh()
         leaders = {
             self._known(TopicPartition(topic, p)): leader
             for topic in self._topics
@@ -62,10 +59,10 @@ class World:
                 frozenset(map(self._known, m.owned)),
                 m.member_id,
             )
-            for m in self._group.members
+            for m in self._handles.members
         )
-        coordinator = self.cluster.admin.coordinator(self._name)
-        return View(members, tuple(self.cluster.brokers), leaders, coordinator, self._name)
+        coordinator = self.cluster.admin.coordinator(self.group)
+        return View(members, tuple(self.cluster.brokers), leaders, coordinator)
 
     def signs(self) -> Signs:
         """What tells of the states that members and coordinator are in, as of now.
@@ -73,9 +70,9 @@ class World:
         Raises:
             ClusterError: at the first look, nobody tells how many partitions keep groups.
         """
-        self._group.refresh()
+        self._handles.refresh()
         members = []
-        for member in self._group.members:
+        for member in self._handles.members:
             live = member.life.live if member.life else None
             told = (live.open, live.lost_ns, live.ids) if live else ({}, 0, frozenset[str]())
             members.append(
@@ -90,8 +87,8 @@ class World:
         """Read on."""
         if self._log is None:
             self.cluster.evidence.text_log(next(iter(self._read)))  # not worth a question where none is shown
-            partition = group_partition(self._name, len(self.cluster.admin.leaders("__consumer_offsets")))
-            self._log = CoordinatorLog(self._name, partition, lambda: Timeline.of([clock_pair()]))
+            partition = group_partition(self.group, len(self.cluster.admin.leaders("__consumer_offsets")))
+            self._log = CoordinatorLog(self.group, partition, lambda: Timeline.of([clock_pair()]))
         for broker, start in self._read.items():
             lines, self._read[broker] = self.cluster.evidence.text_log(broker, start)
             self._log.take(broker, lines)

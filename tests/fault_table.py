@@ -75,7 +75,7 @@ class Cell:
     def of(cls, fault: Fault, target: Target, backend: str) -> Cell:
         """Where an injection belongs."""
         kind = "brokers" if target.brokers else next(iter(fault.hits - {"brokers"}), ITSELF)
-        return cls(codec.snake(type(fault).__name__), kind, backend)
+        return cls(codec.name_of(fault), kind, backend)
 
     def __str__(self) -> str:
         return f"{self.fault}-{self.target}-{self.backend}".replace(" ", "-")
@@ -102,7 +102,7 @@ class Cell:
 def cells(backend: str) -> list[Cell]:
     """Every fault on everything that it can be aimed at, with one back-end."""
     made = [getattr(faults, name)() for name in faults.__all__]
-    names = [(codec.snake(type(fault).__name__), target) for fault in made for target in sorted(fault.hits or {ITSELF})]
+    names = [(codec.name_of(fault), target) for fault in made for target in sorted(fault.hits or {ITSELF})]
     return [Cell(name, target, backend) for name, target in names]
 
 

@@ -65,16 +65,16 @@ class OnLinks:
         if unknown := sorted(set(ends) - set(world.cluster.brokers)):
             there = ", ".join(map(str, world.cluster.brokers))
             raise FaultError(f"there is no broker {unknown[0]}; there are {there}")
-        return tuple(dict.fromkeys((world.slot_of(member), broker) for member in members for broker in ends))
+        return tuple(dict.fromkeys((world.members[member].slot, broker) for member in members for broker in ends))
 
     def _peers(self, world: World) -> tuple[int, ...]:
         everybody = tuple(world.cluster.brokers)
         if not self.peers:
             return everybody
-        view = world.view()
-        if view.coordinator not in everybody:
-            raise FaultError(f"the group {view.group} has no coordinator now, so nobody knows its {self.peers}")
-        return tuple(b for b in everybody if (b == view.coordinator) == (self.peers == "coordinator"))
+        coordinator = world.cluster.admin.coordinator(world.group)
+        if coordinator not in everybody:
+            raise FaultError(f"the group {world.group} has no coordinator now, so nobody knows its {self.peers}")
+        return tuple(b for b in everybody if (b == coordinator) == (self.peers == "coordinator"))
 
 
 @dataclass(frozen=True, kw_only=True)

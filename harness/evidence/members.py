@@ -16,13 +16,13 @@ def ids(world: World, target: Target) -> dict[int, str]:
 
 def outsiders(world: World, target: Target) -> list[str]:
     """Those that are not in the group."""
-    there = world.cluster.admin.describe(world.view().group).members
+    there = world.cluster.admin.describe(world.group).members
     return [f"member-{m}" for m, member_id in ids(world, target).items() if member_id not in there]
 
 
 def subscribed(world: World, target: Target, topics: Collection[str]) -> Sight:
     """Whether the coordinator has exactly these topics as the subscription of each."""
-    there, wanted = world.cluster.admin.describe(world.view().group).members, frozenset(topics)
+    there, wanted = world.cluster.admin.describe(world.group).members, frozenset(topics)
     found = {f"member-{m}": there.get(member_id) for m, member_id in ids(world, target).items()}
     told = {name: sorted(one.topics) for name, one in found.items() if one and one.topics is not None}
     missing = [f"the coordinator tells nothing of {name}" for name in found if name not in told]

@@ -11,7 +11,8 @@ from pathlib import Path
 import psutil
 
 from fencepost.evidence.witness import Sight
-from fencepost.interfaces import Node, Target, World
+from fencepost.interfaces import Target, World
+from fencepost.process_interfaces import Node
 
 STOPPED = "stopped"
 GONE = "gone"

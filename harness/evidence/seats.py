@@ -48,7 +48,7 @@ def seat(world: World) -> Seat:
     Raises:
         FaultError: there is no coordinator yet.
     """
-    admin, group = world.cluster.admin, world.view().group
+    admin, group = world.cluster.admin, world.group
     leaders = admin.leaders(TOPIC)
     if not leaders:
         raise FaultError(f"the group {group} has no coordinator yet: {TOPIC} does not exist")
@@ -89,7 +89,7 @@ def moved(world: World, before: Seat, to_broker: int, called_ns: int) -> Sight:
     """Whether the leader is ``to_broker`` *and* FindCoordinator names it, asked for at ``called_ns``."""
     admin = world.cluster.admin
     leader = admin.leaders(TOPIC).get(before.place.partition, -1)
-    coordinator = admin.coordinator(world.view().group)
+    coordinator = admin.coordinator(world.group)
     seconds = round((now_ns() - called_ns) / NS, 4)
     data = {
         "topic": before.place.topic,

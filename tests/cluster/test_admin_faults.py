@@ -123,7 +123,7 @@ def removed(world: World, inject: Inject) -> None:
     assert proven.data["member_ids"] == {"member-1": name}
 
     def told() -> bool:
-        heard = [one for one in requests_by(world, world.slot_of(1)) if one["start_ns"] > since_ns]
+        heard = [one for one in requests_by(world, world.members[1].slot) if one["start_ns"] > since_ns]
         return "UNKNOWN_MEMBER_ID" in {one["error"] for one in heard}
 
     eventually(told, LONG_S, "a broker to tell the member that it is none")

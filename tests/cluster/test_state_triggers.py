@@ -7,12 +7,11 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost import Group, Scenario, Topic, at, past_session, replay, steering, until, when
+from fencepost import Group, Scenario, Topic, at, codec, past_session, replay, steering, until, when
 from fencepost.clusters.local import ABILITIES
-from fencepost.codec import snake
 from fencepost.faults import Bounce, CutConnections, Hold, Kill, MoveCoordinator, Pause, RemoveMember
 from fencepost.model import Validity
-from fencepost.states import commit_in_flight, coordinator_loading, fenced, joining, name_of, rebalanced, revoking
+from fencepost.states import commit_in_flight, coordinator_loading, fenced, joining, rebalanced, revoking
 from fencepost.swarm import swarm
 from fencepost.targets import coordinator, member
 from fencepost.workloads import PollLoop
@@ -130,4 +129,4 @@ def test_a_swarm_that_is_steered_meets_what_no_run_has_met(chaos):
 
 def aimed(plan):
     """What its steps wait for, by their faults."""
-    return {(snake(type(step.fault).__name__), name_of(step.when)) for step in plan.steps if step.when}
+    return {(codec.name_of(step.fault), codec.name_of(step.when)) for step in plan.steps if step.when}

@@ -18,10 +18,11 @@ from fencepost.clock import NS, eventually, now_ns
 from fencepost.evidence import requests, sockets
 from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
-from fencepost.interfaces import Awaits, Fault, Injection, Node, Target
+from fencepost.interfaces import Awaits, Fault, Injection, Target
 from fencepost.model import MemberView, View
 from fencepost.network.packets import TRIAL
 from fencepost.network_interfaces import Loss
+from fencepost.process_interfaces import Node
 
 SHORT_S = 0.8  # the bound of a witness that is known to see nothing
 LONG_S = 60  # for what comes at once on a machine that has nothing else to do
@@ -70,9 +71,6 @@ class World:
     def topics(self) -> Mapping[str, str]:
         return {topic: topic for topic in (self.group, *self.more)}
 
-    def slot_of(self, member: int) -> int:
-        return int(self.members[member].slot)
-
     def view(self) -> View:
         for member in self.members:
             if member.life:
@@ -81,7 +79,7 @@ class World:
             MemberView(m.index, m.slot, m.actor, m.pid is not None, owned=m.owned, member_id=m.member_id)
             for m in self.members
         )
-        return View(members, tuple(self.cluster.brokers), {}, self.cluster.admin.coordinator(self.group), self.group)
+        return View(members, tuple(self.cluster.brokers), {}, self.cluster.admin.coordinator(self.group))
 
 
 class Instead:

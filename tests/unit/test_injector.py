@@ -74,7 +74,7 @@ class Group:
             self.unseen -= 1
             raise WaitTimeout("no broker answered")
         members = tuple(MemberView(n, n, f"member-{n}.1", n < 2, n in self.disturbed) for n in range(3))
-        return View(members, (1, 2, 3), {}, 1, "g")
+        return View(members, (1, 2, 3), {}, 1)
 
 
 @pytest.fixture

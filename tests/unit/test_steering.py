@@ -28,14 +28,14 @@ from fencepost.plan import Plan, Step, check_abilities, plan_from_json, plan_to_
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.series import Where
 from fencepost.single import at, when
-from fencepost.states import LASTING, Joining, name_of, revoking
+from fencepost.states import LASTING, Joining, revoking
 from fencepost.survival import given_up, in_the_way
 from fencepost.swarm import STIRRED_BY, swarm
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
 
-STATES = tuple(name_of(state) for state in LASTING)
+STATES = tuple(codec.name_of(state) for state in LASTING)
 PARTS = (at(0, Pause()), at(0, Kill()), at(0, MoveCoordinator()), at(0, CutConnections()))
 FAULTS = ("pause", "kill", "move_coordinator", "cut_connections")
 EAGER = Scenario(
@@ -55,7 +55,7 @@ def towards(scenario: Scenario) -> Any:
 
 
 def cells(steps: Any) -> list[steering.Cell]:
-    return [(type(s.fault).__name__, name_of(s.when)) for s in steps if s.when]
+    return [(type(s.fault).__name__, codec.name_of(s.when)) for s in steps if s.when]
 
 
 few = settings(max_examples=30, deadline=None)
@@ -102,10 +102,8 @@ def test_who_is_in_the_state_is_hit_and_the_wait_begins_as_what_stirs_it_up_fire
         ("brokers", "brokers", True),
     }
     for step, others in steps:
-        faults, whom = STIRRED_BY.get(name_of(step.when), ((), None))
-        beside = [
-            o for o in others if o.at_s == step.at_s and o is not step and codec.snake(type(o.fault).__name__) in faults
-        ]
+        faults, whom = STIRRED_BY.get(codec.name_of(step.when), ((), None))
+        beside = [o for o in others if o.at_s == step.at_s and o is not step and codec.name_of(o.fault) in faults]
         assert bool(beside) == (whom is not None)
         assert all(o.hits == whom.hits for o in beside if o.when is None)
 
@@ -132,7 +130,7 @@ def test_parts_that_wait_for_a_state_anyway_are_not_steered_and_swarms_in_other_
     (entry,) = steering.steer(nested, (), ABILITIES).schedule
     assert set(entry.parts[0].towards) == {"move_coordinator", "cut_connections"}  # type: ignore[union-attr]
     steps = [step for plan in map(nested.plan, range(5)) for step in plan.steps]
-    assert {name_of(s.when) for s in steps if s.when} == {"revoking"}
+    assert {codec.name_of(s.when) for s in steps if s.when} == {"revoking"}
     assert all(s.end_s <= 30 for s in steps)
 
 

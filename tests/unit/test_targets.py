@@ -28,7 +28,6 @@ VIEW = View(
     brokers=(1, 2, 3),
     leaders={ORDERS_3: 2},
     coordinator=3,
-    group="g",
 )
 
 
@@ -97,7 +96,7 @@ def test_owner_and_leader_of_a_partition():
 
 def test_the_coordinator_is_a_broker_while_there_is_one():
     assert coordinator().resolve(VIEW, 0) == Target(brokers=(3,))
-    nobody = View(VIEW.members, VIEW.brokers, VIEW.leaders, -1, "g")
+    nobody = View(VIEW.members, VIEW.brokers, VIEW.leaders, -1)
     assert coordinator().resolve(nobody, 0) is None
 
 
