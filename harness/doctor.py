@@ -22,6 +22,7 @@ from fencepost.clusters import cache, docker, docker_images, provision, toxiprox
 from fencepost.clusters.backends import Backend
 from fencepost.errors import ProvisionError
 from fencepost.network import packets
+from fencepost.settings import KAFKAS
 
 RUN_BYTES = 2_000_000_000
 MEMORY_BYTES = 1_500_000_000
@@ -119,10 +120,10 @@ def _java() -> tuple[State, str]:
 def _kafka() -> tuple[State, str]:
     if os.environ.get("KAFKA_HOME"):
         return State.OK, f"{provision.kafka_version(provision.kafka())} in KAFKA_HOME"
-    home = cache.directory() / f"kafka-{provision.KAFKA_VERSION}"
+    home = cache.directory() / f"kafka-{KAFKAS[0]}"
     if cache.intact(home):
-        return State.OK, f"{provision.KAFKA_VERSION} in {home}"
-    return State.LATER, f"the first run fetches Kafka {provision.KAFKA_VERSION} (54 MB) into {cache.directory()}"
+        return State.OK, f"{KAFKAS[0]} in {home}"
+    return State.LATER, f"the first run fetches Kafka {KAFKAS[0]} (54 MB) into {cache.directory()}"
 
 
 def _toxiproxy() -> tuple[State, str]:

@@ -48,6 +48,26 @@ class MemberSpawn(Protocol):
 
 
 @dataclass(frozen=True)
+class Environment:
+    """What members are to run on: a client library, of a release, on a Python.
+
+    Attributes:
+        client: its name.
+        version: of the client; empty: the one that is installed beside Fencepost.
+        python: its version (``3.9``, ``3.9.18``); empty: the harness's own Python.
+    """
+
+    client: str = "confluent-kafka"
+    version: str = ""
+    python: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether it is another one than the harness's, and has to be made."""
+        return bool(self.version or self.python)
+
+
+@dataclass(frozen=True)
 class Interpreter:
     """The Python that a member runs on, ours by default.
 
