@@ -15,6 +15,7 @@ from fencepost.errors import ScenarioError
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
 STATIC = "static members"
+KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
 
 
 class Extra(StrEnum):
@@ -37,7 +38,7 @@ class Library:
         assignors: protocol of a group -> the assignors that it has for it, the preferred one first; with the consumer
             protocol the brokers assign.
         extras: what its adapter can do besides.
-        since: what of that (a protocol, or ``STATIC``) it has only since a release.
+        since: what of that (a protocol, ``STATIC``, ``KAFKA_4``) it has only since a release.
         oldest: the first release that the adapter is made for.
     """
 
@@ -58,8 +59,8 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "librdkafka.",
                 {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-sticky",), "consumer": ()},
                 frozenset(Extra),
-                {"consumer": "2.4.0"},
-                oldest="1.8.2",
+                {"consumer": "2.4.0", KAFKA_4: "1.8.2"},
+                oldest="1.6.1",
             ),
             Library(
                 "kafka-python",
@@ -106,6 +107,11 @@ class Client:
     def static(self) -> bool:
         """Whether this release can be a static member."""
         return self._has(STATIC)
+
+    @property
+    def kafka_4(self) -> bool:
+        """Whether this release can talk to brokers of Kafka 4."""
+        return self._has(KAFKA_4)
 
     def lacks(self, extras: Iterable[Extra]) -> list[Extra]:
         """Those of ``extras`` that its adapter does not have."""

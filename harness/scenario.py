@@ -84,8 +84,7 @@ class Group:
     @property
     def environment(self) -> Environment:
         """What its members are to run on."""
-        client = clients.parse(self.client)
-        return Environment(client.name, client.version, self.python)
+        return Environment(clients.parse(self.client), self.python)
 
     @property
     def session_timeout_ms(self) -> int:

@@ -11,10 +11,12 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from functools import cache as once
 from importlib import metadata
 from pathlib import Path
 
+from fencepost.clients import Client
 from fencepost.clusters import cache, provision
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.errors import ProvisionError
@@ -35,17 +37,16 @@ def interpreter(wanted: Environment, progress: Progress = quiet) -> Interpreter:
         ProvisionError: no such Python is on this machine, no such release can be installed in it or works there, or the
             client is not installed beside Fencepost and no release is named.
     """
-    release = wanted.version or _installed(wanted.client)
+    client = wanted.client if wanted.client.version else _installed(wanted.client)
     if not wanted.own:
         return Interpreter()
     version, python = find(wanted.python) if wanted.python else (_version(Path(sys.executable)), Path(sys.executable))
-    client = f"{wanted.client}=={release}"
 
     def make(into: Path) -> None:
         progress(f"making an environment with {client} on Python {version} (once)")
-        _make(python, client, wanted.client, into)
+        _make(python, client, into)
 
-    home = cache.install(f"member-{wanted.client}-{release}-python{version}", make)
+    home = cache.install(f"member-{client.name}-{client.version}-python{version}", make)
     return Interpreter(str(home / "bin" / "python"))
 
 
@@ -108,9 +109,9 @@ def _version(python: Path) -> str:
         return ""
 
 
-def _installed(client: str) -> str:
+def _installed(client: Client) -> Client:
     try:
-        return metadata.version(client)
+        return replace(client, version=metadata.version(client.name))
     except metadata.PackageNotFoundError as error:
         raise ProvisionError(
             f"{client} is not installed beside Fencepost: name a release as the group's client ({client}==...), which "
@@ -118,29 +119,29 @@ def _installed(client: str) -> str:
         ) from error
 
 
-def _make(python: Path, requirement: str, client: str, into: Path) -> None:
+def _make(python: Path, client: Client, into: Path) -> None:
     folder, pip = into.parent, into / "bin" / "pip"
     alone = {"PYTHONPATH": "", "PIP_USER": "0"}
     provision.run([str(python), "-m", "venv", str(into)], folder, alone)
     try:
-        provision.run([str(pip), "install", "--quiet", *WHEELS, requirement], folder, alone)
+        provision.run([str(pip), "install", "--quiet", *WHEELS, str(client)], folder, alone)
     except ProvisionError as error:
-        raise ProvisionError(f"{requirement} cannot be installed: {error} {_way_out(pip, requirement)}") from error
-    trial = f"import fencepost_member.adapters.{client.replace('-', '_')}"
+        raise ProvisionError(f"{client} cannot be installed: {error} {_way_out(pip, client)}") from error
+    trial = f"import fencepost_member.adapters.{client.name.replace('-', '_')}"
     try:
         provision.run([str(into / "bin" / "python"), "-c", trial], folder, {"PYTHONPATH": str(member_side(folder))})
     except ProvisionError as error:
         raise ProvisionError(
-            f"{requirement} does not work on this Python: {error} Name an older one as the group's python"
+            f"{client} does not work on this Python: {error} Name an older one as the group's python"
         ) from error
 
 
-def _way_out(pip: Path, requirement: str) -> str:
+def _way_out(pip: Path, client: Client) -> str:
     """Which Pythons of this machine there is a wheel for."""
     fitting = []
     for minor in dict.fromkeys(version.rpartition(".")[0] for version in pythons()):
         argv = [str(pip), "download", "--quiet", "--retries=0", *WHEELS, "--no-deps", f"--python-version={minor}"]
-        with subprocess.Popen([*argv, requirement], cwd=pip.parent, stderr=subprocess.DEVNULL) as process:
+        with subprocess.Popen([*argv, str(client)], cwd=pip.parent, stderr=subprocess.DEVNULL) as process:
             if process.wait(TRIAL_S) == 0:
                 fitting.append(minor)
     if fitting:
