@@ -18,7 +18,7 @@ from pathlib import Path
 
 import psutil
 
-from fencepost.clusters import cache, docker, docker_images, provision, toxiproxy
+from fencepost.clusters import cache, docker, docker_images, environments, provision, toxiproxy
 from fencepost.clusters.backends import Backend
 from fencepost.errors import ProvisionError
 from fencepost.network import packets
@@ -96,6 +96,7 @@ def _looks(runs: Path) -> dict[str, Callable[[], tuple[State, str]]]:
         "memory": _memory,
         "packets": _packets,
         "netem": _netem,
+        "members": _members,
         "Spark": _spark,
         "Docker": _docker,
     }
@@ -206,6 +207,13 @@ def _netem() -> tuple[State, str]:
     if subprocess.run(trial, capture_output=True, timeout=TRIAL_S, check=False).returncode:
         return State.OPTIONAL, "the kernel has no sch_netem, or this user may not use it; no fault needs it yet"
     return State.OK, "the kernel can delay packets; no fault needs it yet"
+
+
+def _members() -> tuple[State, str]:
+    pythons = sorted(environments.pythons(), key=environments.numbers)
+    made = len(environments.made())
+    found = f"the group's python may be {', '.join(pythons)}" if pythons else "no Python for environments of members"
+    return State.OK, f"{found}; {made} environments in {cache.directory()}"
 
 
 def _spark() -> tuple[State, str]:

@@ -26,7 +26,7 @@ from fencepost.settings import OLDEST_PYTHON
 
 NAME = re.compile(r"python3\.\d+")
 TRIAL_S = 20.0
-TELL_VERSION = "import sys; print('%d.%d.%d' % sys.version_info[:3])"
+TELL_VERSION = "import ensurepip, sys, venv; print('%d.%d.%d' % sys.version_info[:3])"
 WHEELS = ("--no-input", "--disable-pip-version-check", "--only-binary=:all:")
 
 
@@ -62,8 +62,9 @@ def find(version: str) -> tuple[str, Path]:
             return full, path
     name = f"python{'.'.join(version.split('.')[:2])}"
     raise ProvisionError(
-        f"there is no Python {version} for members: neither {name} on the PATH nor below {_pyenv()} is one that runs. "
-        f"There is {', '.join(found) or 'none'}: install it, or give another one as the group's python"
+        f"there is no Python {version} for members: neither {name} on the PATH nor below {_pyenv()} is one that runs "
+        f"and has venv (Debian: {name}-venv). There is {', '.join(found) or 'none'}: install it, or give the group's "
+        "python another version"
     )
 
 
@@ -84,9 +85,14 @@ def made() -> list[str]:
     return [home.name.removeprefix("member-") for home in homes if cache.intact(home)]
 
 
+def numbers(version: str) -> tuple[int, ...]:
+    """``3.9.18`` -> (3, 9, 18), for comparing."""
+    return tuple(map(int, re.findall(r"\d+", version)))
+
+
 def _candidates() -> Iterator[Path]:
     folders = [Path(folder) for folder in os.environ.get("PATH", "").split(os.pathsep) if folder]
-    folders += sorted(_pyenv().glob("3.*/bin"), key=lambda path: _numbers(path.parent.name), reverse=True)
+    folders += sorted(_pyenv().glob("3.*/bin"), key=lambda path: numbers(path.parent.name), reverse=True)
     for folder in folders:
         if folder.is_dir():
             yield from sorted(path for path in folder.iterdir() if NAME.fullmatch(path.name))
@@ -96,12 +102,8 @@ def _pyenv() -> Path:
     return Path(os.environ.get("PYENV_ROOT") or "~/.pyenv").expanduser() / "versions"
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(map(int, re.findall(r"\d+", version)))
-
-
 def _version(python: Path) -> str:
-    """The full version of a Python; empty: it does not run, like those of pyenv's on the PATH that nobody chose."""
+    """The full version of a Python; empty: it makes no environments, like those of pyenv's that nobody chose."""
     try:
         argv = [str(python), "-I", "-c", TELL_VERSION]
         return subprocess.run(argv, capture_output=True, text=True, timeout=TRIAL_S, check=True).stdout.strip()
