@@ -18,10 +18,11 @@ from pathlib import Path
 
 import psutil
 
-from fencepost.clusters import cache, docker, docker_images, provision, toxiproxy
+from fencepost.clusters import cache, docker, docker_images, environments, provision, toxiproxy
 from fencepost.clusters.backends import Backend
 from fencepost.errors import ProvisionError
 from fencepost.network import packets
+from fencepost.settings import KAFKAS
 
 RUN_BYTES = 2_000_000_000
 MEMORY_BYTES = 1_500_000_000
@@ -95,6 +96,7 @@ def _looks(runs: Path) -> dict[str, Callable[[], tuple[State, str]]]:
         "memory": _memory,
         "packets": _packets,
         "netem": _netem,
+        "members": _members,
         "Spark": _spark,
         "Docker": _docker,
     }
@@ -119,10 +121,10 @@ def _java() -> tuple[State, str]:
 def _kafka() -> tuple[State, str]:
     if os.environ.get("KAFKA_HOME"):
         return State.OK, f"{provision.kafka_version(provision.kafka())} in KAFKA_HOME"
-    home = cache.directory() / f"kafka-{provision.KAFKA_VERSION}"
+    home = cache.directory() / f"kafka-{KAFKAS[0]}"
     if cache.intact(home):
-        return State.OK, f"{provision.KAFKA_VERSION} in {home}"
-    return State.LATER, f"the first run fetches Kafka {provision.KAFKA_VERSION} (54 MB) into {cache.directory()}"
+        return State.OK, f"{KAFKAS[0]} in {home}"
+    return State.LATER, f"the first run fetches Kafka {KAFKAS[0]} (54 MB) into {cache.directory()}"
 
 
 def _toxiproxy() -> tuple[State, str]:
@@ -205,6 +207,13 @@ def _netem() -> tuple[State, str]:
     if subprocess.run(trial, capture_output=True, timeout=TRIAL_S, check=False).returncode:
         return State.OPTIONAL, "the kernel has no sch_netem, or this user may not use it; no fault needs it yet"
     return State.OK, "the kernel can delay packets; no fault needs it yet"
+
+
+def _members() -> tuple[State, str]:
+    pythons = sorted(environments.pythons(), key=environments.numbers)
+    made = len(environments.made())
+    found = f"the group's python may be {', '.join(pythons)}" if pythons else "no Python for environments of members"
+    return State.OK, f"{found}; {made} environments in {cache.directory()}"
 
 
 def _spark() -> tuple[State, str]:

@@ -212,7 +212,7 @@ def make(
     shared = {
         "group": name,
         "topics": topics,
-        "client": spec.client,
+        "client": spec.environment.client.name,
         "protocol": spec.protocol,
         "client_config": {**cluster.access, **spec.client_config()},
     }

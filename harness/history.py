@@ -73,7 +73,7 @@ class EventKind(StrEnum):
     """The kinds of ``events.parquet``. Every kind has a reader (a test lists them)."""
 
     # Written by members (actor = incarnation).
-    STARTED = "started"  # detail: pid, slot, member, client, client_version, protocol, config
+    STARTED = "started"  # detail: pid, slot, member, client, client_version, python, protocol, config
     ASSIGNED = "assigned"  # a callback: one row per partition, begin and end of the callback, interval number in detail
     REVOKED = "revoked"
     LOST = "lost"

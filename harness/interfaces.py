@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 from fencepost.admin_interfaces import ClusterAdmin
 from fencepost.model import Inventory, View
 from fencepost.network_interfaces import Links, Packets
-from fencepost.process_interfaces import Interpreter, Member, Node
+from fencepost.process_interfaces import Environment, Interpreter, Member, Node
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,8 @@ class ClusterSpec:
     slots: int = 8
     broker_config: Mapping[str, Any] = field(default_factory=dict)
     controller_config: Mapping[str, Any] = field(default_factory=dict)
+    kafka: str = ""  # its version, one of settings.KAFKAS; empty: the default
+    members: Environment = field(default_factory=Environment)  # what they run on
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ class Incarnation:
         self._file = file = home.owner.directory / "config" / f"{actor}.json"
         file.parent.mkdir(mode=0o700, exist_ok=True)
         self._configure({})
-        path = [str(_member_side(home.owner.directory)), *map(str, interpreter.import_path)]
+        path = [str(member_side(home.owner.directory)), *map(str, interpreter.import_path)]
         begun_ns = now_ns()
         argv: list[str | Path] = [interpreter.python, "-m", module, file]
         env = {"PYTHONPATH": ":".join(path)}
@@ -161,7 +161,7 @@ def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
     return [life.actor for life in late]
 
 
-def _member_side(directory: Path) -> Path:
+def member_side(directory: Path) -> Path:
     """A folder that holds ``fencepost_member`` and nothing else of ours, for an interpreter's import path."""
     folder = directory / "import"
     link = folder / "fencepost_member"

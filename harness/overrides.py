@@ -14,7 +14,8 @@ def override(scenario: Scenario, settings: Iterable[str]) -> Scenario:
     """``scenario`` with every ``path=value`` of ``settings`` applied, in order.
 
     A path names a place in the scenario's JSON: ``group.members``, ``topics.0.partitions``,
-    ``group.config.session.timeout.ms`` (what follows a ``config`` is one name). A value is JSON, or else a string.
+    ``group.config.session.timeout.ms`` (what follows a ``config`` is one name). A value is JSON, or else a string; in
+    place of a string, what looks like a number is one, too (``group.python=3.10``).
 
     Raises:
         ScenarioError: no such place, or a value that does not fit; says what exists.
@@ -30,11 +31,11 @@ def override(scenario: Scenario, settings: Iterable[str]) -> Scenario:
         path, separator, value = setting.partition("=")
         if not separator or not path:
             raise ScenarioError(f"--set wants path=value, for example group.members=6, but {setting!r} came")
-        _put(data, path, _value(value), path)
+        _put(data, path, value, path)
     return Scenario.from_json(data)
 
 
-def _put(place: Any, path: str, value: Any, whole: str) -> None:
+def _put(place: Any, path: str, text: str, whole: str) -> None:
     name, _, rest = path.partition(".")
     if isinstance(place, list):
         if not name.isdecimal() or int(name) >= len(place):
@@ -45,18 +46,20 @@ def _put(place: Any, path: str, value: Any, whole: str) -> None:
     else:
         raise ScenarioError(f"--set {whole}: there is nothing below {place!r}")
     if not rest:
-        place[key] = value
+        before = place[key] if isinstance(place, list) else place.get(key)
+        place[key] = _value(text, isinstance(before, str))
     elif name.endswith("config"):
         inner = place.get(key)
-        place[key] = {**(inner if isinstance(inner, dict) else {}), rest: value}
+        place[key] = {**(inner if isinstance(inner, dict) else {}), rest: _value(text)}
     elif isinstance(place, Mapping) and name not in place:
         raise ScenarioError(f"--set {whole}: there is no {name!r}; there are {', '.join(place)}")
     else:
-        _put(place[key], rest, value, whole)
+        _put(place[key], rest, text, whole)
 
 
-def _value(text: str) -> Any:
+def _value(text: str, string: bool = False) -> Any:
     try:
-        return json.loads(text)
+        value = json.loads(text)
     except (ValueError, RecursionError):
         return text
+    return text if string and isinstance(value, int | float) and not isinstance(value, bool) else value

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
+
+from fencepost.clients import Client
 
 
 class Process(Protocol):
@@ -45,6 +47,24 @@ class MemberSpawn(Protocol):
 
     def __call__(self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path) -> Process:
         """As ``Spawn``."""
+
+
+@dataclass(frozen=True)
+class Environment:
+    """What members are to run on: a client library, of a release, on a Python.
+
+    Attributes:
+        client: without a version, the one that is installed beside Fencepost.
+        python: its version (``3.9``, ``3.9.18``); empty: the harness's own Python.
+    """
+
+    client: Client = field(default_factory=lambda: Client("confluent-kafka"))
+    python: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether it is another one than the harness's, and has to be made."""
+        return bool(self.client.version or self.python)
 
 
 @dataclass(frozen=True)

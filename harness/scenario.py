@@ -11,12 +11,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fencepost import codec, settings
+from fencepost import clients, codec, settings
 from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec, Names, Promise, Workload
 from fencepost.model import Inventory
 from fencepost.plan import Plan, check_plan
+from fencepost.process_interfaces import Environment
 from fencepost.schedule import Entry, Quiet, make_plan
 from fencepost.settings import HEARTBEAT, MIN_INSYNC, POLL_INTERVAL, PROTOCOLS, SESSION
 
@@ -44,7 +45,9 @@ class Group:
     """The consumer group under test.
 
     Attributes:
-        client: the library that its members use.
+        client: the library that its members use; a release that is not the one beside Fencepost, like
+            ``kafka-python==2.2.8``, gets an environment of its own.
+        python: the version of its members' Python, like ``3.9``, if it is to be another one than Fencepost's.
         members: how many.
         protocol: ``eager`` and ``cooperative`` are the classic protocol with such an assignor, ``consumer`` is KIP-848.
         config: client settings. ``session.timeout.ms`` and ``heartbeat.interval.ms`` hold for every protocol (for
@@ -62,6 +65,7 @@ class Group:
     static: bool = False
     name: str = ""
     spare: int = 0
+    python: str = ""
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -71,11 +75,16 @@ class Group:
             raise ScenarioError("a group needs at least one member")
         if self.spare < 0:
             raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
-        if self.client != "confluent-kafka":
-            raise ScenarioError(f"client {self.client!r} is unknown; known is confluent-kafka")
+        settings.check_python(self.python)
+        clients.parse(self.client)
         settings.check_client(self.config, self.protocol)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
+
+    @property
+    def environment(self) -> Environment:
+        """What its members are to run on."""
+        return Environment(clients.parse(self.client), self.python)
 
     @property
     def session_timeout_ms(self) -> int:
@@ -109,6 +118,7 @@ class Scenario:
         chaos_s: ceiling of the chaos phase, which ends earlier when all steps are healed and ``min_records`` were
             processed.
         brokers, broker_config: size and Kafka settings of the cluster.
+        kafka: the version of a cluster of the run's own, one of ``settings.KAFKAS``; empty: the default.
     """
 
     name: str
@@ -119,6 +129,7 @@ class Scenario:
     promises: tuple[Promise, ...] = ()
     brokers: int = 3
     broker_config: Mapping[str, Setting] = field(default_factory=dict)
+    kafka: str = ""
     chaos_s: float = 120.0
     min_records: int = 1000
 
@@ -130,6 +141,7 @@ class Scenario:
             raise ScenarioError(f"scenario {self.name!r} needs at least one topic")
         if self.chaos_s <= 0 or self.min_records < 0:
             raise ScenarioError(f"scenario {self.name!r} needs chaos_s above 0, and min_records of 0 or more")
+        settings.check_kafka(self.kafka, self.group.protocol)
         settings.check_topics([topic.name for topic in self.topics])
         for topic in self.topics:
             if topic.replication_factor > self.brokers:
@@ -186,7 +198,8 @@ class Scenario:
             "group.consumer.max.heartbeat.interval.ms": max(15_000, heartbeat),
         }
         slots = max(2, self.group.members + self.group.spare)
-        return ClusterSpec(self.brokers, slots, broker_config={**times, **self.broker_config})
+        config = {**times, **self.broker_config}
+        return ClusterSpec(self.brokers, slots, broker_config=config, kafka=self.kafka, members=self.group.environment)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as ``scenario.json`` stores them; ``from_json`` gives an equal scenario."""

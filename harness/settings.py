@@ -32,6 +32,10 @@ ASSIGNORS = {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-stic
 PROTOCOLS = tuple(ASSIGNORS)
 SESSION, HEARTBEAT, POLL_INTERVAL = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"
 MIN_INSYNC = "min.insync.replicas"
+KAFKAS = ("4.3.1", "3.9.1")  # the versions that clusters of our own may have; the first when none is named
+
+PYTHON = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?")
+OLDEST_PYTHON = 8  # what the member side of Fencepost is written for
 
 TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
@@ -63,6 +67,33 @@ def check_client(config: Mapping[str, Any], protocol: str) -> None:
         value = config.get(name, 1)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
             raise ScenarioError(f"the group's {name} wants a whole number of milliseconds above 0, but {value!r} came")
+
+
+def check_python(version: str) -> None:
+    """Refuse what names no Python that members can run on.
+
+    Raises:
+        ScenarioError: says which do.
+    """
+    found = PYTHON.fullmatch(version or f"3.{OLDEST_PYTHON}")
+    if not found:
+        raise ScenarioError(f"the group's python wants a version like 3.9 or 3.9.18, as a text, but {version!r} came")
+    if (int(found[1]), int(found[2])) < (3, OLDEST_PYTHON):
+        raise ScenarioError(f"members need Python 3.{OLDEST_PYTHON} or later, but the group's python is {version}")
+
+
+def check_kafka(version: str, protocol: str) -> None:
+    """Refuse a version of Kafka that is not pinned, and the consumer protocol where Kafka has but a preview of it.
+
+    Raises:
+        ScenarioError: lists the versions.
+    """
+    if version and version not in KAFKAS:
+        raise ScenarioError(f"there is no Kafka {version!r} for a cluster; known are {', '.join(KAFKAS)}")
+    if version.startswith("3.") and protocol == "consumer":
+        raise ScenarioError(
+            f"Kafka {version} has but a preview of the protocol 'consumer': use another one, or Kafka 4"
+        )
 
 
 def check_topic(name: str) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fencepost.clock import eventually
+from fencepost.clusters import environments
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin_cleaning import discover
 from fencepost.clusters.attachment import Attachment, loopback, moves
@@ -61,9 +62,10 @@ class AttachedCluster:
         access: Mapping[str, str],
         admin: ObserverAdmin,
         evidence: ForeignEvidence,
+        interpreter: Interpreter,
         progress: Progress,
     ) -> None:
-        self._access = access
+        self._access, self._interpreter = access, interpreter
         self._endpoints, self._admin, self._evidence, self._progress = brokers, admin, evidence, progress
         self._brokers = {broker: ForeignBroker(f"broker-{broker}") for broker in brokers}
         self.cleaner: Cleaner | None = None
@@ -105,7 +107,7 @@ class AttachedCluster:
     @property
     def interpreter(self) -> Interpreter:
         """Members run on this machine."""
-        return Interpreter()
+        return self._interpreter
 
     def sockets(self) -> str:
         """No fault that needs them gets so far."""
@@ -135,10 +137,12 @@ def start(
 
     Raises:
         PlanError: the brokers are elsewhere than the address, and nobody allowed that.
+        ProvisionError: what members run on is missing and could not be made.
         ClusterError: nobody answers, or the brokers decide the group's times, and otherwise than the scenario says.
         WaitTimeout: groups get no coordinator.
     """
     group = attachment.prefix + scenario.group_name(plan.seed)
+    interpreter = environments.interpreter(scenario.group.environment, progress)
     progress(f"attaching to the cluster of {attachment.address}")
     brokers = discover(attachment.address, attachment.access)
     far = [str(endpoint) for endpoint in brokers.values() if not loopback(endpoint)]
@@ -155,7 +159,7 @@ def start(
         partition = group_partition(group, len(replicas) or 1)
         evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
         evidence.begin(progress)
-        cluster = AttachedCluster(brokers, attachment.access, admin, evidence, progress)
+        cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreter, progress)
         kept = {partition: replicas[partition]} if replicas and moves(plan) else {}
         cluster.cleaner = Cleaner(Task(brokers, attachment.access, attachment.prefix, kept))
     except BaseException:

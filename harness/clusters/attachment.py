@@ -118,6 +118,8 @@ class Attachment:
         if scenario.broker_config:
             names = ", ".join(sorted(scenario.broker_config))
             raise PlanError(f"the brokers of {self} are configured by others: leave broker_config out ({names})")
+        if scenario.kafka:
+            raise PlanError(f"{self} has the version that it has: leave kafka out ({scenario.kafka})")
         if not self.permitted and not loopback(self.address):
             raise PlanError(
                 self.refusal(f"{self.address.host} is no address of this machine's own loopback", scenario, plan)

@@ -22,12 +22,13 @@ from fencepost.clusters.docker_packets import ContainerPackets
 from fencepost.clusters.docker_processes import ContainerProcess, Containers, Place
 from fencepost.clusters.jvm import Jvm
 from fencepost.clusters.own import OwnCluster
-from fencepost.errors import ClusterError
+from fencepost.errors import ClusterError, ScenarioError
 from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
 from fencepost.plan import Abilities, always
 from fencepost.process_interfaces import Interpreter, Spawn
 from fencepost.processes import Owner
+from fencepost.settings import KAFKAS
 
 PARTS = ("Docker",)
 ABILITIES: Abilities = {
@@ -100,6 +101,7 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
         ClusterError, WaitTimeout: a container did not start or serve; nothing is left of it.
     """
     nodes.check(spec)
+    _check(spec)
     made = images(progress)
     containers = Containers(owner, docker.open_client())
     try:
@@ -111,6 +113,17 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
         raise
     cluster.start()
     return cluster
+
+
+def _check(spec: ClusterSpec) -> None:
+    """Refuse what the images do not have."""
+    if spec.members.own:
+        raise ScenarioError(
+            "members in containers run on their image's Python, with the release of the client that is installed here: "
+            "use --cluster local for another one (the group's client and python)"
+        )
+    if spec.kafka not in ("", KAFKAS[0]):
+        raise ScenarioError(f"the images are of Kafka {KAFKAS[0]}: use --cluster local for Kafka {spec.kafka}")
 
 
 def _networks(containers: Containers) -> int:

@@ -109,7 +109,7 @@ def dumped(spawn: Spawn, directory: Path, jvm: Jvm, topic: str, segments: Sequen
     files = ",".join(map(str, segments))
     with tempfile.TemporaryDirectory(prefix="dump-", dir=directory) as folder:
         output = Path(folder) / "lines"
-        tool = jvm.command("org.apache.kafka.tools.DumpLogSegments", DECODERS[topic], "--files", files)
+        tool = jvm.command(jvm.dump_tool, DECODERS[topic], "--files", files)
         code = wait_ended(spawn(tool, log=output), DUMP_S)
         if code:
             raise ClusterError(f"the dump of {segments[0].parent.name} failed: {output.read_text()[-500:]}")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import resources
 from pathlib import Path
+from zipfile import ZipFile
 
 from fencepost.clock import eventually
 from fencepost.errors import ClusterError
@@ -26,6 +28,13 @@ class Jvm:
     java: Path
     jars: tuple[Path, ...]
     archive: Path | None = None
+
+    @cached_property
+    def dump_tool(self) -> str:
+        """The class that decodes segments: a part of Kafka's core, in later releases of its tools."""
+        core, entry = "kafka.tools.DumpLogSegments", "kafka/tools/DumpLogSegments.class"
+        cores = [jar for jar in self.jars if jar.name.startswith("kafka_2.")]
+        return core if any(entry in ZipFile(jar).namelist() for jar in cores) else f"org.apache.{core}"
 
     def command(self, *arguments: str | Path, flags: Sequence[str] = (), heap: str = "256M") -> list[str]:
         """The command line for a main class and its arguments."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fencepost.clusters import nodes, provision, toxiproxy
+from fencepost.clusters import environments, nodes, provision, toxiproxy
 from fencepost.clusters.addresses import Addresses, reserve
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.clusters.jvm import Jvm
@@ -37,7 +37,7 @@ class ThisMachine:
     jvm: Jvm
     toxiproxy: Path
     checkpoint: Path
-    interpreter: Interpreter = field(default_factory=Interpreter)
+    interpreter: Interpreter
 
     def spawn(self, name: str) -> Spawn:
         """They hold the lock of the addresses, as long as they live; but a tool needs none."""
@@ -61,15 +61,16 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 
     Raises:
         ScenarioError: the spec cannot be started.
-        ProvisionError: Java, Kafka or Toxiproxy is missing and could not be fetched.
+        ProvisionError: Java, Kafka, Toxiproxy or what members run on is missing and could not be fetched.
         ClusterError, WaitTimeout: a process did not start or serve; nothing is left running.
     """
     nodes.check(spec)
-    java, jars, proxy = provision.java(), provision.kafka(progress), toxiproxy.server(progress)
+    java, jars, proxy = provision.java(), provision.kafka(progress, spec.kafka), toxiproxy.server(progress)
+    interpreter = environments.interpreter(spec.members, progress)
     made = template(owner, java, jars, progress)
     addresses = reserve(spec)
     jvm = Jvm(java.path, tuple(jars), made.archive)
-    cluster = OwnCluster(spec, owner, ThisMachine(owner, addresses, jvm, proxy, made.checkpoint))
+    cluster = OwnCluster(spec, owner, ThisMachine(owner, addresses, jvm, proxy, made.checkpoint, interpreter))
     progress(f"starting {spec.brokers} brokers on {addresses.network}.x")
     cluster.start()
     return cluster

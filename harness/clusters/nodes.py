@@ -14,6 +14,7 @@ from typing import Any
 
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec
+from fencepost.settings import KAFKAS
 
 CONTROLLER_ID = 100
 MOST_BROKERS = 9
@@ -61,7 +62,8 @@ def check(spec: ClusterSpec) -> None:
     """Refuse what cannot be started.
 
     Raises:
-        ScenarioError: too few or too many brokers or slots, or a setting that belongs to the harness.
+        ScenarioError: too few or too many brokers or slots, a setting that belongs to the harness, or members whose
+            client these brokers no longer understand.
     """
     if not 1 <= spec.brokers <= MOST_BROKERS:
         raise ScenarioError(f"a cluster has 1 to {MOST_BROKERS} brokers, but {spec.brokers} are asked for")
@@ -69,6 +71,11 @@ def check(spec: ClusterSpec) -> None:
         raise ScenarioError(f"a cluster has 0 to {MOST_SLOTS} slots, but {spec.slots} are asked for")
     for name in sorted({*spec.broker_config, *spec.controller_config} & OURS):
         raise ScenarioError(f"the setting {name} belongs to the harness: leave it out")
+    if not spec.kafka.startswith("3.") and not spec.members.client.kafka_4:
+        raise ScenarioError(
+            f"{spec.members.client} cannot talk to Kafka 4, which no longer knows its requests (KIP-896): use a later "
+            f"release, or an older Kafka with the scenario's option kafka ({', '.join(KAFKAS)})"
+        )
 
 
 def internal(broker: int) -> str:

@@ -2,7 +2,8 @@
 
 A distribution named by ``KAFKA_HOME``, else the jars in the cache. They are fetched by the resolver that
 PySpark ships (Apache Ivy), or by Maven where that does not work and ``mvn`` is installed (it knows a company's
-mirrors), and every jar must have the SHA-256 that this package pins. Toxiproxy is ``toxiproxy``'s.
+mirrors), and every jar must have the SHA-256 that this package pins. Kafka 3 comes with log4j 1, which writes no times
+that our readers know: log4j 2 takes its place, behind the same interfaces. Toxiproxy is ``toxiproxy``'s.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ from fencepost.clusters import cache
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.errors import ClusterError, ProvisionError, WaitTimeout
 from fencepost.processes import Owner, wait_ended
+from fencepost.settings import KAFKAS
 
-KAFKA_VERSION = "4.3.1"
 JAVA_MINIMUM = 17
 FETCH_S = 900.0
 # The line of a failed fetch that tells why, among the many that do not.
 TELLING = re.compile(r"unknown host|unresolved|unreachable|could not|cannot|refused|denied|no space|timed out", re.I)
 # A binding of log4j is needed, without one the brokers log nothing; its version is the one Kafka's tools depend on.
-ARTIFACTS = (
-    ("org.apache.kafka", "kafka_2.13", KAFKA_VERSION),
-    ("org.apache.kafka", "kafka-tools", KAFKA_VERSION),
-    ("org.apache.logging.log4j", "log4j-slf4j-impl", "2.25.4"),
-    ("org.apache.logging.log4j", "log4j-core", "2.25.4"),
+LOG4J, LOG4J_VERSION = "org.apache.logging.log4j", "2.25.4"
+# What Kafka 3 has not: log4j 1's interface on top of log4j 2, which brokers call, and what reads our log4j2.yaml.
+OF_KAFKA_3 = (
+    (LOG4J, "log4j-1.2-api", LOG4J_VERSION),
+    ("com.fasterxml.jackson.dataformat", "jackson-dataformat-yaml", "2.16.2"),
 )
+LOG4J_1 = (("org.slf4j", "slf4j-reload4j"), ("ch.qos.reload4j", "reload4j"))  # left out, wherever they would come
 
 
 @dataclass(frozen=True)
@@ -72,19 +74,35 @@ def java() -> Java:
     return Java(Path(found), major, " / ".join(said.split("\n")).strip(" /"))
 
 
-def kafka(progress: Progress = quiet) -> list[Path]:
+def kafka(progress: Progress = quiet, version: str = "") -> list[Path]:
     """The class path of Kafka: ``KAFKA_HOME``'s jars, else the pinned jars, fetched when they are not cached.
 
+    Args:
+        version: one of ``KAFKAS``; empty: whatever is in KAFKA_HOME, or the first of them.
+
     Raises:
-        ProvisionError: no Kafka in KAFKA_HOME, no way to fetch it, or what came is not what is pinned.
+        ProvisionError: KAFKA_HOME holds none, or not this one; no way to fetch it, or what came is not what is pinned.
     """
     home = os.environ.get("KAFKA_HOME")
     if home:
-        jars = sorted((Path(home) / "libs").glob("*.jar"))
-        if not any(jar.name.startswith("kafka_2.") for jar in jars):
-            raise ProvisionError(f"KAFKA_HOME={home} holds no libs/kafka_2.*.jar: unset it, or name a distribution")
-        return jars
-    return sorted(cache.install(f"kafka-{KAFKA_VERSION}", lambda into: _fetch_kafka(into, progress)).glob("*.jar"))
+        return _distribution(home, version)
+    wanted = version or KAFKAS[0]
+    return sorted(cache.install(f"kafka-{wanted}", lambda into: _fetch_kafka(wanted, into, progress)).glob("*.jar"))
+
+
+def _distribution(home: str, version: str) -> list[Path]:
+    jars = sorted((Path(home) / "libs").glob("*.jar"))
+    found = kafka_version(jars)
+    if not any(jar.name.startswith("kafka_2.") for jar in jars):
+        raise ProvisionError(f"KAFKA_HOME={home} holds no libs/kafka_2.*.jar: unset it, or name a distribution")
+    if version not in ("", found):
+        raise ProvisionError(f"KAFKA_HOME={home} is Kafka {found}, but the scenario wants {version}: unset it")
+    if any(jar.name.startswith("slf4j-reload4j") for jar in jars):
+        raise ProvisionError(
+            f"KAFKA_HOME={home} is Kafka {found} with log4j 1, whose logs cannot be read here: unset it, and name a "
+            f"version with the scenario's option kafka ({', '.join(KAFKAS)})"
+        )
+    return jars
 
 
 def kafka_version(jars: Sequence[Path]) -> str:
@@ -93,15 +111,23 @@ def kafka_version(jars: Sequence[Path]) -> str:
     return next((match[1] for match in names if match), "unknown")
 
 
-def kafka_pins() -> dict[str, str]:
-    """File name -> SHA-256 of every jar of the default Kafka."""
-    text = resources.files("fencepost.clusters").joinpath(f"kafka-{KAFKA_VERSION}.sha256").read_text()
+def kafka_pins(version: str = KAFKAS[0]) -> dict[str, str]:
+    """File name -> SHA-256 of every jar of a Kafka."""
+    text = resources.files("fencepost.clusters").joinpath(f"kafka-{version}.sha256").read_text()
     return {name: digest for digest, name in (line.split() for line in text.splitlines())}
 
 
-def _fetch_kafka(into: Path, progress: Progress) -> None:
-    progress(f"fetching Kafka {KAFKA_VERSION} (54 MB, once)")
-    ways = [way for way in (_ivy(into), _maven(into)) if way]
+def _artifacts(version: str) -> list[tuple[str, str, str]]:
+    return [
+        *(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools")),
+        *((LOG4J, name, LOG4J_VERSION) for name in ("log4j-slf4j-impl", "log4j-core")),
+        *(OF_KAFKA_3 if version.startswith("3.") else ()),
+    ]
+
+
+def _fetch_kafka(version: str, into: Path, progress: Progress) -> None:
+    progress(f"fetching Kafka {version} (54 MB, once)")
+    ways = [way for way in (_ivy(version, into), _maven(version, into)) if way]
     if not ways:
         raise ProvisionError("Kafka cannot be fetched: install pyspark or Maven, or set KAFKA_HOME to a distribution")
     failures = []
@@ -112,14 +138,14 @@ def _fetch_kafka(into: Path, progress: Progress) -> None:
             failures.append(str(error))
             continue
         progress("checking the fetched jars")
-        return cache.verify(into, kafka_pins())
+        return cache.verify(into, kafka_pins(version))
     raise ProvisionError(
-        f"Kafka {KAFKA_VERSION} could not be fetched. {' Then: '.join(failures)} Is there a network? "
+        f"Kafka {version} could not be fetched. {' Then: '.join(failures)} Is there a network? "
         "Otherwise set KAFKA_HOME to a Kafka distribution"
     )
 
 
-def _ivy(into: Path) -> list[str] | None:
+def _ivy(version: str, into: Path) -> list[str] | None:
     """The command that lets PySpark's Ivy fetch the jars; None without PySpark."""
     spec = importlib.util.find_spec("pyspark")  # finds, does not import
     folders = spec.submodule_search_locations if spec else None
@@ -128,9 +154,10 @@ def _ivy(into: Path) -> list[str] | None:
         return None
     home = into.parent
     lines = "".join(
-        f"<dependency org={quoteattr(group)} name={quoteattr(name)} rev={quoteattr(version)} conf='default->default'/>"
-        for group, name, version in ARTIFACTS
+        f"<dependency org={quoteattr(group)} name={quoteattr(name)} rev={quoteattr(rev)} conf='default->default'/>"
+        for group, name, rev in _artifacts(version)
     )
+    lines += "".join(f"<exclude org={quoteattr(group)} module={quoteattr(name)}/>" for group, name in LOG4J_1)
     module = home / "ivy.xml"
     module.write_text(
         "<ivy-module version='2.0'><info organisation='fencepost' module='kafka'/>"
@@ -144,14 +171,18 @@ def _ivy(into: Path) -> list[str] | None:
     ]
 
 
-def _maven(into: Path) -> list[str] | None:
+def _maven(version: str, into: Path) -> list[str] | None:
     """The command that lets Maven fetch the jars; None where it is not installed."""
     mvn = shutil.which("mvn")
     if mvn is None:
         return None
+    excluded = "".join(
+        f"<exclusion><groupId>{group}</groupId><artifactId>{name}</artifactId></exclusion>" for group, name in LOG4J_1
+    )
     lines = "".join(
-        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{version}</version></dependency>"
-        for group, name, version in ARTIFACTS
+        f"<dependency><groupId>{group}</groupId><artifactId>{name}</artifactId><version>{rev}</version>"
+        f"<exclusions>{excluded}</exclusions></dependency>"
+        for group, name, rev in _artifacts(version)
     )
     module = into.parent / "pom.xml"
     module.write_text(

@@ -1,6 +1,7 @@
 """The group as the text logs of its brokers tell it, line by line while they are written.
 
-The lines are those of Kafka's ``GroupMetadataManager`` and ``CoordinatorRuntime`` (tested with 4.3.1).
+The lines are those of Kafka's ``GroupMetadataManager`` and ``CoordinatorRuntime`` (tested with 4.3.1), and of the
+coordinator that Kafka 3 has (3.9.1), which says the same in nearly the same words.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from datetime import datetime
 from fencepost.evidence.times import Timeline
 from fencepost.signs import CoordinatorSigns
 
-_HEAD = re.compile(r"\[([-\d]+ [:\d]+,\d{3})\] \w+ \[GroupCoordinator id=\d+[^]]*\] (.*)")
+_WHO = r"\[Group(?:Coordinator|MetadataManager) [^]]*\]:?"
+_HEAD = re.compile(rf"\[([-\d]+ [:\d]+,\d{{3}})\] \w+ {_WHO} (.*)")
 
 
 class CoordinatorLog:
@@ -36,9 +38,9 @@ class CoordinatorLog:
             (rf"\[GroupId {name}\] Bumped group epoch to ", self._bumped),
             (rf"Member (\S+) in group {name} has failed, removing it from the group", self._removed),
             (rf"\[GroupId {name}\] Member (\S+) fenced from the group because", self._removed),
-            (rf"Scheduling loading of metadata from {kept}", self._loading),
-            (rf"(?:Finished loading|Failed to load|Cancelled loading)[\w ]* from {kept}", self._loaded),
-            (rf"Scheduling unloading of metadata for {kept}", self._unloading),
+            (rf"Scheduling loading of [\w ]*from {kept}", self._loading),
+            (rf"(?:Finished loading|Failed to load|Cancelled loading|Error loading)[\w ]* from {kept}", self._loaded),
+            (rf"Scheduling unloading of [\w ]*(?:for|from) {kept}", self._unloading),
         )
         self._compiled = [(re.compile(pattern), take) for pattern, take in self._meanings]
 

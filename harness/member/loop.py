@@ -12,6 +12,7 @@ what is done is committed, the client leaves the group, and the closed event is 
 from __future__ import annotations
 
 import os
+import platform
 import threading
 from typing import Any, Callable, Dict, List, Optional
 
@@ -183,6 +184,7 @@ class Member:
             "member": config.member,
             "client": config.client,
             "client_version": self._adapter.version,
+            "python": platform.python_version(),
             "protocol": config.protocol,
             "instance_id": config.instance_id,
             "commit": config.loop.commit,

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 KINDS = {"revoking": "revoked", "commit_in_flight": "commit"}
 
 
-def scenario(protocol, *schedule):
+def scenario(protocol, *schedule, kafka=""):
     return Scenario(
         name=f"states, {protocol}",
         topics=[Topic("orders", partitions=6)],
@@ -29,6 +29,7 @@ def scenario(protocol, *schedule):
         workload=PollLoop(rate_hz=1000, commit_every_ms=50),
         schedule=schedule,
         chaos_s=120,
+        kafka=kafka,
     )
 
 
@@ -59,7 +60,8 @@ def joined(run):
     return [r["end_ns"] for r in requests if r["api"] == "JOIN_GROUP" and not r["error"]]
 
 
-def test_faults_meet_the_states_of_a_classic_group(chaos):
+@pytest.mark.parametrize("kafka", ["", pytest.param("3.9.1", marks=pytest.mark.slow)])
+def test_faults_meet_the_states_of_a_classic_group(chaos, kafka):
     """A kill brings each state about, as it is proven at once: nobody looks for states while others are proven."""
     run = chaos.run(
         scenario(
@@ -71,6 +73,7 @@ def test_faults_meet_the_states_of_a_classic_group(chaos):
             when(joining(), MoveCoordinator(), at_s=17),
             at(30, Kill(), coordinator(), heal_after=4),
             when(coordinator_loading(), CutConnections(), member(2), at_s=30),
+            kafka=kafka,
         )
     )
     assert run.verdict.validity is Validity.VALID, run.verdict
@@ -88,13 +91,21 @@ def test_faults_meet_the_states_of_a_classic_group(chaos):
     assert not (moved["when"]["met"] and early)
 
 
-@pytest.mark.parametrize("protocol", ["consumer", pytest.param("cooperative", marks=pytest.mark.slow)])
-def test_a_fault_lasts_until_its_target_is_fenced_and_no_longer(chaos, protocol):
+@pytest.mark.parametrize(
+    ("protocol", "kafka"),
+    [
+        ("consumer", ""),
+        pytest.param("cooperative", "", marks=pytest.mark.slow),
+        pytest.param("cooperative", "3.9.1", marks=pytest.mark.slow),
+    ],
+)
+def test_a_fault_lasts_until_its_target_is_fenced_and_no_longer(chaos, protocol, kafka):
     run = chaos.run(
         scenario(
             protocol,
             at(1, Pause(), member(1), heal_after=until(fenced(), 60), expect="fenced"),
             at(20, Bounce(), member(2), heal_after=until(rebalanced(), past_session(5))),
+            kafka=kafka,
         )
     )
     assert run.verdict.validity is Validity.VALID, run.verdict

@@ -88,6 +88,11 @@ def test_the_brokers_settings_are_not_ours() -> None:
         Attachment.of("attach:127.0.0.1:1").permit(replace(SCENARIO, broker_config={"num.io.threads": 3}), PLAN)
 
 
+def test_the_version_is_not_ours_to_choose() -> None:
+    with pytest.raises(PlanError, match="has the version that it has: leave kafka out"):
+        Attachment.of("attach:127.0.0.1:1").permit(replace(SCENARIO, kafka="3.9.1"), PLAN)
+
+
 def test_every_run_has_names_of_its_own() -> None:
     once = Attachment.of("attach:h:1")
     assert len({once.prefix, once.anew().prefix, once.anew().prefix}) == 3

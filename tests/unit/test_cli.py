@@ -270,6 +270,12 @@ def test_a_changed_workload_brings_its_own_promises() -> None:
     assert changed.judged_by() == PollLoop(commit="before-processing").promises()
 
 
+def test_a_version_is_no_number() -> None:
+    changed = override(scenario(), ["group.python=3.10", "group.client=confluent-kafka==2.3.0", "kafka=3.9.1"])
+    assert (changed.group.python, changed.group.client, changed.kafka) == ("3.10", "confluent-kafka==2.3.0", "3.9.1")
+    assert override(scenario(), ['group.python="3.10"']).group.python == "3.10"
+
+
 def test_no_setting_changes_nothing() -> None:
     assert override(scenario(), []).to_json() == scenario().to_json()
 

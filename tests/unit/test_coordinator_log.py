@@ -38,6 +38,22 @@ LOADED = (
 UNLOADING = "Scheduling unloading of metadata for __consumer_offsets-2 with epoch OptionalInt[0]"
 
 
+def in_words_of_kafka_3(lines):
+    """The same facts as Kafka 3.9.1 tells them."""
+    words = {
+        f" {GROUP} ": " [GroupCoordinator 2]: ",
+        f" {BROKER} Scheduling loading of metadata": " [GroupMetadataManager brokerId=2] Scheduling loading of offsets "
+        "and group metadata",
+        f" {BROKER} Scheduling unloading of metadata for": " [GroupMetadataManager brokerId=2] Scheduling unloading of "
+        "offsets and group metadata from",
+        f" {BROKER} Finished loading of metadata": " [GroupMetadataManager brokerId=2] Finished loading offsets and "
+        "group metadata",
+    }
+    for old, new in words.items():
+        lines = [line.replace(old, new) for line in lines]
+    return lines
+
+
 @pytest.fixture
 def log():
     return CoordinatorLog("g.7", 2, lambda: Timeline.of([(0, DAY_MS * MS)]))
@@ -52,6 +68,17 @@ def test_a_classic_group_joins_then_syncs_then_is_stable(log):
     assert (log.signs.joining_ns, log.signs.syncing_ns, log.signs.rebalanced_ns) == (0, at_ns(2), at_ns(2))
     log.take(2, [line(3, ASSIGNED)])
     assert (log.signs.joining_ns, log.signs.syncing_ns, log.signs.rebalanced_ns) == (0, 0, at_ns(2))
+
+
+def test_kafka_3_says_the_same_in_other_words(log):
+    other = CoordinatorLog("g.7", 2, lambda: Timeline.of([(0, DAY_MS * MS)]))
+    moments = [line(1, PREPARING), line(2, STABILIZED), line(3, ASSIGNED), line(4, LOADING, BROKER)]
+    moments += [line(5, LOADED, BROKER), line(6, PREPARING), line(7, LOADING, BROKER), line(8, UNLOADING, BROKER)]
+    for moment, told in zip(moments, in_words_of_kafka_3(moments), strict=True):
+        assert told != moment
+        log.take(2, [told])
+        other.take(2, [moment])
+        assert log.signs == other.signs
 
 
 def test_nobody_is_waited_for_in_an_empty_group(log):

@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from fencepost import outcomes
-from fencepost_member.adapters.confluent_kafka import cause, client_settings, connect, error_name, generation_of
+from fencepost_member.adapters.confluent_kafka import cause, client_settings, connect, error_name, identity_of
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 
 # Every code that librdkafka has a name for.
@@ -64,9 +64,9 @@ def test_a_fatal_error_is_named_by_its_cause():
 
 def test_the_generation_is_read_from_the_group_metadata_and_from_nothing_else():
     known = b"CGMDv2:" + struct.pack("=i", 42) + b"group\0member-id\0"
-    assert generation_of(known) == 42
+    assert identity_of(known) == ("member-id", 42)
     for strange in (b"", b"CGMDv2:", b"CGMDv2:\0\0", known.replace(b"v2", b"v3"), b"\xff" * 20):
-        assert generation_of(strange) == -1
+        assert identity_of(strange) == ("", -1)
 
 
 def test_with_the_consumer_protocol_the_brokers_decide_the_session():

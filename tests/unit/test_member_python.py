@@ -29,6 +29,7 @@ KNOWN = {
     "mmap",
     "os",
     "pathlib",
+    "platform",
     "random",
     "re",
     "signal",

@@ -2,11 +2,14 @@
 
 import pytest
 
-from fencepost.clusters import nodes
+from fencepost.clients import Client
+from fencepost.clusters import docker_host, nodes
 from fencepost.clusters.addresses import Addresses
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec
+from fencepost.process_interfaces import Environment
+from fencepost.processes import Owner
 
 VOTER = Endpoint("127.77.5.254", 9082)
 PLACE = Addresses(number=5, lock=-1)
@@ -117,3 +120,25 @@ def test_meta_properties_mark_a_directory_as_formatted() -> None:
         "node.id=3",
         "directory.id=d",
     ]
+
+
+def test_a_client_that_brokers_no_longer_understand_is_refused() -> None:
+    old, new = (Environment(Client("confluent-kafka", version), "3.9") for version in ("1.7.0", "1.8.2"))
+    for kafka in ("", "4.3.1"):
+        with pytest.raises(ScenarioError, match=r"confluent-kafka==1.7.0 cannot talk to Kafka 4, .* option kafka \(4"):
+            nodes.check(ClusterSpec(members=old, kafka=kafka))
+    for spec in (ClusterSpec(members=new), ClusterSpec(members=old, kafka="3.9.1")):
+        nodes.check(spec)
+
+
+@pytest.mark.parametrize(
+    ("spec", "sentence"),
+    [
+        (ClusterSpec(members=Environment(python="3.9")), "members in containers run on their image's Python"),
+        (ClusterSpec(members=Environment(Client("confluent-kafka", "2.3.0"))), "use --cluster local for another one"),
+        (ClusterSpec(kafka="3.9.1"), "the images are of Kafka 4.3.1: use --cluster local for Kafka 3.9.1"),
+    ],
+)
+def test_containers_have_one_python_one_release_and_one_kafka(spec: ClusterSpec, sentence: str) -> None:
+    with Owner.open() as owner, pytest.raises(ScenarioError, match=sentence):
+        docker_host.start(spec, owner)

@@ -66,7 +66,7 @@ def scenario(**parts: Any) -> Scenario:
         ("group=5", "the group wants a table, but 5 came"),
         ("topics=orders", "the scenario: topics wants a list, but 'orders' came"),
         ("topics.0=orders", "a topic wants a table, but 'orders' came"),
-        ("topics.0.name=7", "a topic: name wants text, but 7 came"),
+        ("topics.0.name=[7]", r"a topic: name wants text, but \[7\] came"),
         ("chaos_s=x", "the scenario: chaos_s wants a number, but 'x' came"),
         ("chaos_s=1e999", "the scenario: chaos_s wants a number, but inf came"),
         ("chaos_s=[1]", r"the scenario: chaos_s wants a number, but \[1\] came"),

@@ -12,6 +12,7 @@ import pytest
 
 from fencepost.clusters import cache, provision
 from fencepost.errors import ProvisionError
+from fencepost.settings import KAFKAS
 
 
 @pytest.fixture(autouse=True)
@@ -113,10 +114,12 @@ def test_only_exactly_the_pinned_files_are_accepted(tmp_path: Path, change: obje
         cache.verify(folder, pins)
 
 
-def test_every_jar_of_the_default_kafka_is_pinned() -> None:
-    pins = provision.kafka_pins()
-    assert f"kafka_2.13-{provision.KAFKA_VERSION}.jar" in pins
-    assert f"kafka-tools-{provision.KAFKA_VERSION}.jar" in pins
+@pytest.mark.parametrize("version", KAFKAS)
+def test_every_jar_of_a_known_kafka_is_pinned_and_none_of_log4j_1(version: str) -> None:
+    pins = provision.kafka_pins(version)
+    assert f"kafka_2.13-{version}.jar" in pins
+    assert f"kafka-tools-{version}.jar" in pins
+    assert not [name for name in pins if "reload4j" in name]
     assert all(len(pin) == 64 for pin in pins.values())
     for library in ("log4j-core", "log4j-api", "log4j-slf4j-impl"):
         assert len([name for name in pins if name.startswith(f"{library}-2")]) == 1
@@ -165,3 +168,21 @@ def test_a_distribution_is_taken_from_kafka_home(monkeypatch: pytest.MonkeyPatch
     jars = provision.kafka()
     assert [jar.name for jar in jars] == ["kafka_2.13-4.1.0.jar", "scala-library-2.13.16.jar"]
     assert provision.kafka_version(jars) == "4.1.0"
+    with pytest.raises(ProvisionError, match=r"is Kafka 4.1.0, but the scenario wants 3.9.1: unset it"):
+        provision.kafka(version="3.9.1")
+
+
+def test_a_distribution_whose_logs_nobody_here_can_read_is_refused(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
+    (tmp_path / "libs").mkdir()
+    for name in ("kafka_2.13-3.9.1.jar", "slf4j-reload4j-1.7.36.jar"):
+        (tmp_path / "libs" / name).touch()
+    with pytest.raises(ProvisionError, match=r"is Kafka 3.9.1 with log4j 1, .* the scenario's option kafka \(4.3.1, 3"):
+        provision.kafka(version="3.9.1")
+
+
+def test_what_is_pinned_is_what_is_known() -> None:
+    folder = Path(provision.__file__).parent
+    assert {path.stem for path in folder.glob("*.sha256")} == {f"kafka-{version}" for version in KAFKAS}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
 
@@ -49,6 +50,37 @@ def test_a_scenario_survives_the_way_through_json():
     assert again.to_json() == SCENARIO.to_json()
     assert again.plan(7) == SCENARIO.plan(7)
     assert json.loads(json.dumps(plan_to_json(again.plan(7))))["steps"][0]["fault"] == {"type": "move_coordinator"}
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"kafka": "3.8.0"}, "there is no Kafka '3.8.0' for a cluster; known are 4.3.1, 3.9.1"),
+        ({"kafka": "3.9.1", "group": Group(protocol="consumer")}, "Kafka 3.9.1 has but a preview of the protocol"),
+    ],
+)
+def test_a_kafka_that_a_cluster_cannot_have_is_refused(option, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        replace(SCENARIO, **option)
+
+
+@pytest.mark.parametrize(
+    ("version", "sentence"),
+    [
+        ("3.7", r"members need Python 3.8 or later, but the group's python is 3.7"),
+        ("2.7.18", "members need Python 3.8 or later"),
+        ("3", "wants a version like 3.9 or 3.9.18, as a text, but '3' came"),
+        ("python3.9", "wants a version like 3.9"),
+    ],
+)
+def test_a_python_that_members_cannot_run_on_is_refused(version, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        Group(python=version)
+
+
+def test_members_run_on_our_own_python_unless_another_one_or_a_release_is_asked_for():
+    assert not Group().environment.own
+    assert all(Group(**asked).environment.own for asked in ({"python": "3.9"}, {"client": "confluent-kafka==2.3.0"}))
 
 
 def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):

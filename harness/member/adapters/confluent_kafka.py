@@ -55,12 +55,13 @@ def cause(error: client.KafkaError) -> str:
     return error_name(max(meant, key=lambda candidate: len(candidate.str()), default=error))
 
 
-def generation_of(metadata: bytes) -> int:
-    """The generation or member epoch in librdkafka's serialised group metadata; -1 where the form is unknown."""
+def identity_of(metadata: bytes) -> Tuple[str, int]:
+    """Member id, and generation or member epoch, in librdkafka's serialised group metadata; unknown: empty, and -1."""
     magic = b"CGMDv2:"
     if not metadata.startswith(magic) or len(metadata) < len(magic) + 4:
-        return -1
-    return int(struct.unpack_from("=i", metadata, len(magic))[0])
+        return "", -1
+    _, member_id, *_ = (*metadata[len(magic) + 4 :].split(b"\0"), b"")  # after the name of the group
+    return member_id.decode(errors="replace"), int(struct.unpack_from("=i", metadata, len(magic))[0])
 
 
 def client_settings(config: MemberConfig) -> Dict[str, Any]:
@@ -148,9 +149,10 @@ class ConfluentKafka:
         """See ``Adapter``."""
         member_id, metadata = "", None
         with suppress(RuntimeError):  # a client that is just closing knows one, or none, of the two
-            member_id = self._consumer.memberid() or ""
+            member_id = self._consumer.memberid() or "" if hasattr(self._consumer, "memberid") else ""  # since 2.0
             metadata = self._consumer.consumer_group_metadata()
-        return member_id, generation_of(metadata if isinstance(metadata, bytes) else b"")
+        told, generation = identity_of(metadata if isinstance(metadata, bytes) else b"")
+        return member_id or told, generation
 
     def close(self) -> None:
         """See ``Adapter``."""
@@ -240,4 +242,5 @@ def _tps(partitions: List[client.TopicPartition]) -> List[Tp]:
 
 
 def _partitions(offsets: Mapping[Tp, int], metadata: str = "") -> List[client.TopicPartition]:
-    return [client.TopicPartition(*tp, offset, metadata) for tp, offset in offsets.items()]
+    remark = (metadata,) if metadata else ()  # releases before 2.0 take none
+    return [client.TopicPartition(*tp, offset, *remark) for tp, offset in offsets.items()]

@@ -1,0 +1,153 @@
+"""The client libraries that members of a group may use, and what each can do. None of them needs to be installed.
+
+A client is asked for by a requirement: ``kafka-python``, or one release of it, ``kafka-python==2.2.8``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from fencepost.errors import ScenarioError
+
+REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
+STATIC = "static members"
+KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
+
+
+class Extra(StrEnum):
+    """What only some adapters can do: all but the last are protocols of ``fencepost_member.adapters``."""
+
+    SEEKS = "Seeks"
+    PAUSES = "Pauses"
+    ANNOTATES = "Annotates"
+    STARTS = "Starts"
+    STORES = "Stores"
+    TRESPASSES = "Trespasses"  # it commits partitions, too, that it is not assigned
+
+
+@dataclass(frozen=True)
+class Library:
+    """One client library, as of its newest release.
+
+    Attributes:
+        about: a sentence about it.
+        assignors: protocol of a group -> the assignors that it has for it, the preferred one first; with the consumer
+            protocol the brokers assign.
+        extras: what its adapter can do besides.
+        since: what of that (a protocol, ``STATIC``, ``KAFKA_4``) it has only since a release.
+        oldest: the first release that the adapter is made for.
+    """
+
+    name: str
+    about: str
+    assignors: Mapping[str, tuple[str, ...]]
+    extras: frozenset[Extra]
+    since: Mapping[str, str] = field(default_factory=dict)
+    oldest: str = "0"
+
+
+KNOWN: Mapping[str, Library] = MappingProxyType(
+    {
+        library.name: library
+        for library in (
+            Library(
+                "confluent-kafka",
+                "librdkafka.",
+                {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-sticky",), "consumer": ()},
+                frozenset(Extra),
+                {"consumer": "2.4.0", KAFKA_4: "1.8.2"},
+                oldest="1.6.1",
+            ),
+            Library(
+                "kafka-python",
+                "Kafka's protocol in Python, blocking.",
+                {"eager": ("range", "roundrobin", "sticky"), "cooperative": ("cooperative-sticky",)},
+                frozenset(Extra) - {Extra.STORES},
+                {"cooperative": "3.0.0", STATIC: "2.3.0"},
+                oldest="2.0.2",
+            ),
+            Library(
+                "aiokafka",
+                "Kafka's protocol in Python, for asyncio.",
+                {"eager": ("range", "roundrobin", "sticky")},
+                frozenset(Extra) - {Extra.STORES, Extra.TRESPASSES},
+                {STATIC: "0.10.0"},
+                oldest="0.9.0",
+            ),
+        )
+    }
+)
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client as a requirement names it; ``version`` is empty for the release that is installed here."""
+
+    name: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}=={self.version}" if self.version else self.name
+
+    @property
+    def library(self) -> Library:
+        """What is known of it."""
+        return KNOWN[self.name]
+
+    @property
+    def assignors(self) -> Mapping[str, tuple[str, ...]]:
+        """Those of the library's that this release has."""
+        return {protocol: names for protocol, names in self.library.assignors.items() if self._has(protocol)}
+
+    @property
+    def static(self) -> bool:
+        """Whether this release can be a static member."""
+        return self._has(STATIC)
+
+    @property
+    def kafka_4(self) -> bool:
+        """Whether this release can talk to brokers of Kafka 4."""
+        return self._has(KAFKA_4)
+
+    def lacks(self, extras: Iterable[Extra]) -> list[Extra]:
+        """Those of ``extras`` that its adapter does not have."""
+        return sorted(set(extras) - self.library.extras)
+
+    def _has(self, ability: str) -> bool:
+        return not self.version or _release(self.version) >= _release(self.library.since.get(ability, "0"))
+
+
+def named(name: str) -> Library:
+    """The client library of that name.
+
+    Raises:
+        ScenarioError: there is none; lists those that are known.
+    """
+    if name not in KNOWN:
+        raise ScenarioError(f"client {name!r} is unknown; known are {', '.join(KNOWN)}")
+    return KNOWN[name]
+
+
+def parse(requirement: str) -> Client:
+    """A client from ``name`` or ``name==version``.
+
+    Raises:
+        ScenarioError: it is neither, or there is no such client, or the release is older than its adapter is made for.
+    """
+    found = REQUIREMENT.fullmatch(requirement)
+    if not found:
+        raise ScenarioError(f"client {requirement!r} is neither name nor name==version, like kafka-python==2.2.8")
+    library, version = named(found["name"]), found["version"] or ""
+    if version and _release(version) < _release(library.oldest):
+        raise ScenarioError(f"client {requirement!r} is too old; releases can be used from {library.oldest} on")
+    return Client(library.name, version)
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """``2.3.0`` -> (2, 3, 0), for comparing; a release candidate counts as its release."""
+    numbers = (re.split(r"[a-z]|\.post|\.dev", version, maxsplit=1)[0].rstrip(".")).split(".")
+    return (*map(int, numbers), 0, 0)[:3]

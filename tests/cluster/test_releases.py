@@ -1,0 +1,95 @@
+"""Releases of every client, with Pythons of their time and each version of Kafka: groups of them are judged."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pytest
+
+from cluster.plans import one_in
+from fencepost import Group, Scenario, Topic, at
+from fencepost.clients import parse
+from fencepost.clusters import environments, nodes, provision
+from fencepost.errors import ProvisionError, ScenarioError
+from fencepost.faults import MoveCoordinator
+from fencepost.model import Validity
+from fencepost.settings import KAFKAS
+from fencepost.workloads import PollLoop
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+# Release -> a Python of its time.
+PYTHONS = {
+    "confluent-kafka==1.6.1": "3.9",
+    "confluent-kafka==1.8.2": "3.9",
+    "confluent-kafka==1.9.2": "3.10",
+    "confluent-kafka==2.0.2": "3.8",
+    "confluent-kafka==2.3.0": "3.11",
+    "confluent-kafka==2.16.1": "3.13",
+}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """A release and a version of Kafka."""
+
+    client: str
+    kafka: str
+
+    def __str__(self) -> str:
+        return f"{self.client}, Kafka {self.kafka}"
+
+    @property
+    def scenario(self) -> Scenario:
+        """Two members, whose coordinator moves once."""
+        protocol = "cooperative" if "cooperative" in parse(self.client).assignors else "eager"
+        times = {"session.timeout.ms": 6000}
+        return Scenario(
+            name=f"releases, {self}",
+            topics=[Topic("orders", partitions=4)],
+            group=Group(2, client=self.client, python=PYTHONS[self.client], protocol=protocol, config=times),
+            workload=PollLoop(rate_hz=500),
+            schedule=[at(2, MoveCoordinator(), expect="coordinator_moved")],
+            kafka=self.kafka,
+        )
+
+    @property
+    def works(self) -> bool:
+        """Whether such members can talk to such brokers."""
+        return self.kafka.startswith("3.") or parse(self.client).kafka_4
+
+
+PAIRS = [Pair(client, kafka) for client in PYTHONS for kafka in KAFKAS]
+WORKING = [pair for pair in PAIRS if pair.works]
+
+
+@pytest.fixture
+def pair(request: pytest.FixtureRequest) -> Pair:
+    """A pair, with all that it needs made: no part of the test's time."""
+    wanted: Pair = request.param
+    spec = wanted.scenario.cluster_spec()
+    provision.kafka(version=spec.kafka)
+    try:
+        environments.interpreter(spec.members)
+    except ProvisionError as error:
+        if "there is no Python" in str(error) or "is there a network" in str(error):
+            pytest.skip(str(error))
+        raise
+    return wanted
+
+
+@pytest.mark.parametrize("pair", one_in(len(WORKING), WORKING), indirect=True, ids=str)
+def test_a_group_of_a_release_lives_through_a_move_of_its_coordinator(chaos, pair):
+    run = chaos.run(pair.scenario)
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    lines = (run.folder / "history" / "events" / "member-0.1.jsonl").read_text().splitlines()
+    [began] = [event["detail"] for event in map(json.loads, lines) if event["kind"] == "started"]
+    assert began["client_version"].startswith(parse(pair.client).version)
+    assert began["python"].startswith(f"{PYTHONS[pair.client]}.")
+
+
+@pytest.mark.parametrize("pair", sorted(set(PAIRS) - set(WORKING), key=str), ids=str)
+def test_who_cannot_talk_to_these_brokers_is_refused_before_the_start(pair):
+    with pytest.raises(ScenarioError, match=r"cannot talk to Kafka 4, .* use a later release, or an older Kafka"):
+        nodes.check(pair.scenario.cluster_spec())
