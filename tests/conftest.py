@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator
-from contextlib import ExitStack
 
 import pytest
 from fault_table import FaultTable
 from steadiness import REAL, Steadiness
 
-from fencepost.turns import turn
+from fencepost.turns import PLACES
 
 pytest_plugins = ["pytester"]
 # What starts and stops Spark itself: a process has one Spark at a time, and the others share theirs. Then what takes
@@ -21,10 +20,8 @@ FIRST = ("test_spark_session.py", "test_spark_clusters.py", "test_planted_bugs.p
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Steadiness())
     config.pluginmanager.register(FaultTable())
-    if config.getoption("numprocesses", None):  # the workers of pytest-xdist, which it starts later, have one together
-        place = ExitStack()
-        place.enter_context(turn("these tests", tell=print))
-        config.add_cleanup(place.close)
+    if workers := config.getoption("numprocesses", None):  # of pytest-xdist, which get this environment
+        os.environ.setdefault(PLACES, str(workers))  # they share the machine on purpose
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
