@@ -35,7 +35,7 @@ mutation: $(INSTALLED) $(MUTATION)
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(AGAIN),--again) $(if $(LIMIT_S),--limit-s $(LIMIT_S)) $(if $(JOBS),--jobs $(JOBS))
 
 test: lint
-	$(BIN)/pytest --chaos -m "not slow" -n $(WORKERS) --dist loadfile --no-loadscope-reorder
+	$(BIN)/pytest --chaos -m "not slow" -n $(WORKERS)
 
 nightly: lint
 	$(BIN)/pytest --chaos --chaos-seed random
