@@ -5,6 +5,8 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(MINIMUM)' 2>/dev/null && echo $$p && break; done || echo python3)
 BIN := .venv/bin
+# So many processes share the tests of `make test`, as most of them wait for clusters; 0: all in one process.
+WORKERS ?= 2
 INSTALLED := .venv/installed
 TREE := build/typecheck
 MUTATION := build/mutation
@@ -33,7 +35,7 @@ mutation: $(INSTALLED) $(MUTATION)
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(AGAIN),--again) $(if $(LIMIT_S),--limit-s $(LIMIT_S)) $(if $(JOBS),--jobs $(JOBS))
 
 test: lint
-	$(BIN)/pytest --chaos -m "not slow"
+	$(BIN)/pytest --chaos -m "not slow" -n $(WORKERS)
 
 nightly: lint
 	$(BIN)/pytest --chaos --chaos-seed random

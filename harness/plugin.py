@@ -6,17 +6,17 @@ costs nothing: everything else of Fencepost is imported when the first chaos tes
 
 from __future__ import annotations
 
-import hashlib
 import re
-import secrets
 import shlex
 import warnings
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
+
+from fencepost import seeds
 
 if TYPE_CHECKING:
     from fencepost.checkers.spark.session import Spark
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from fencepost.model import Verdict
     from fencepost.scenario import Scenario
 
-KEPT_SEEDS = "fencepost/failing-seeds"
 _RUNS = pytest.StashKey[list["ChaosRun"]]()
 _FAILED = pytest.StashKey[bool]()
 
@@ -85,7 +84,7 @@ class Chaos:
             seed: decides every random choice; by default ``--chaos-seed``, or else made from the test's node id.
         """
         config = self._item.config
-        chosen = seed_of(self._item) if seed is None else seed
+        chosen = seeds.seed_of(self._item) if seed is None else seed
         runs = Path(config.getoption("--chaos-runs"))
         with _warnings_of_the_test_aside():
             from fencepost import runner
@@ -181,11 +180,18 @@ def pytest_configure(config: pytest.Config) -> None:
     cluster = config.getoption("--chaos-cluster")
     if not re.fullmatch("auto|local|docker|attach:.*", cluster):
         raise pytest.UsageError(f"--chaos-cluster: no back-end {cluster!r}; use auto|local|docker|attach:HOST:PORT")
-    seed = config.getoption("--chaos-seed")
-    if seed == "random":
-        config.option.chaos_seed = str(secrets.randbelow(2**31))
-    elif seed is not None and not seed.isdecimal():
-        raise pytest.UsageError(f"--chaos-seed wants a number or 'random', but {seed!r} came")
+    seeds.choose(config)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_configure_node(node: Any) -> None:
+    """Let the workers of pytest-xdist have the seed that was drawn: they read the command line anew."""
+    seeds.share(node)
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Remember its node id, from which its seed is made."""
+    seeds.note(item)
 
 
 def pytest_report_header(config: pytest.Config) -> str | None:
@@ -215,27 +221,9 @@ def pytest_runtest_makereport(
         item.stash[_FAILED] = True
         if runs:
             report.sections.append(("chaos", section(item, runs)))
-    cache = getattr(item.config, "cache", None)  # absent under -p no:cacheprovider
-    if runs and report.when == "teardown" and cache:
-        kept = cache.get(KEPT_SEEDS, {})
-        kept.pop(item.nodeid, None)
-        if item.stash.get(_FAILED, False):
-            kept[item.nodeid] = runs[-1].seed
-        cache.set(KEPT_SEEDS, kept)
+    if runs and report.when == "teardown":
+        seeds.keep(item, runs[-1].seed if item.stash.get(_FAILED, False) else None)
     return report
-
-
-def seed_of(item: pytest.Item) -> int:
-    """The seed of a test: the option's, the one it failed with (under ``--lf``), or one made from its node id."""
-    option = item.config.getoption("--chaos-seed")
-    if option is not None:
-        return int(option)
-    cache = getattr(item.config, "cache", None)
-    if cache and item.config.getoption("lf", False):
-        kept = cache.get(KEPT_SEEDS, {}).get(item.nodeid)
-        if kept is not None:
-            return int(kept)
-    return int.from_bytes(hashlib.sha256(item.nodeid.encode()).digest()[:4], "big") >> 1
 
 
 def section(item: pytest.Item, runs: list[ChaosRun]) -> str:
@@ -244,7 +232,7 @@ def section(item: pytest.Item, runs: list[ChaosRun]) -> str:
 
     run = runs[-1]
     finding = worst(run.judged) if run.judged else ["the run was not judged"]
-    command = shlex.join(["pytest", "--chaos", item.nodeid, f"--chaos-seed={run.seed}"])
+    command = shlex.join(["pytest", "--chaos", item.stash[seeds.NODE_ID], f"--chaos-seed={run.seed}"])
     report = run.folder / "report.html"
     lines = [f"seed:    {run.seed}", f"run:     {run.folder}", *finding, f"repeat:  {command}"]
     return "\n".join([*lines, f"report:  {report}"] if report.exists() else lines)

@@ -18,16 +18,26 @@ from pathlib import Path
 from typing import TextIO
 
 from fencepost.clock import eventually
+from fencepost.errors import ClusterError
 
 CORES_A_RUN = 2
 MEMORY_A_RUN_BYTES = 2_500_000_000
 WAIT_S = 3600.0
+PLACES = "FENCEPOST_PLACES"  # an environment variable: how many runs at once, instead of what a machine is taken for
 HELD = "FENCEPOST_TURN"  # set in the environment of who holds a place, and so in that of its children
 _LOG = logging.getLogger(__name__)
 
 
 def places() -> int:
-    """How many runs this machine carries at once; at least one."""
+    """How many runs this machine carries at once; at least one.
+
+    Raises:
+        ClusterError: ``FENCEPOST_PLACES`` says otherwise, but not how many.
+    """
+    if asked := os.environ.get(PLACES):
+        if not asked.isdecimal() or int(asked) < 1:
+            raise ClusterError(f"{PLACES} wants a number of runs at once, 1 or more, but {asked!r} came")
+        return int(asked)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min((os.cpu_count() or 1) // CORES_A_RUN, memory // MEMORY_A_RUN_BYTES))
 
@@ -46,6 +56,7 @@ def turn(
         tell: called with a sentence whenever others hold all places, and again when these change.
 
     Raises:
+        ClusterError: see ``places``.
         WaitTimeout: the others did not end in time; names them.
     """
     if HELD in os.environ:

@@ -9,18 +9,23 @@ import pytest
 from fault_table import FaultTable
 from steadiness import REAL, Steadiness
 
+from fencepost.turns import PLACES
+
 pytest_plugins = ["pytester"]
-OWN_SPARK = ("test_spark_session.py", "test_spark_clusters.py")
+# What starts and stops Spark itself: a process has one Spark at a time, and the others share theirs. Then what takes
+# longest, so that no worker is left alone with it in the end.
+FIRST = ("test_spark_session.py", "test_spark_clusters.py", "test_planted_bugs.py")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Steadiness())
     config.pluginmanager.register(FaultTable())
+    if workers := config.getoption("numprocesses", None):  # of pytest-xdist, which get this environment
+        os.environ.setdefault(PLACES, str(workers))  # they share the machine on purpose
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What starts and stops Spark itself goes first: a process has one Spark at a time, and the others share theirs."""
-    items.sort(key=lambda item: item.path.name not in OWN_SPARK)
+    items.sort(key=lambda item: FIRST.index(item.path.name) if item.path.name in FIRST else len(FIRST))
 
 
 @pytest.hookimpl(wrapper=True)

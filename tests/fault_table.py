@@ -157,7 +157,8 @@ class FaultTable:
             self._looks += [look for name, look in report.user_properties if name == PROPERTY]
 
     def pytest_sessionfinish(self, session: pytest.Session) -> None:
-        if self._looks:
+        worker = hasattr(session.config, "workerinput")  # of pytest-xdist: who started it hears of all tests
+        if self._looks and not worker:
             folder = session.config.rootpath / FOLDER
             folder.mkdir(parents=True, exist_ok=True)
             file = folder / f"{time.strftime('%Y%m%dT%H%M%S', time.gmtime())}-{os.getpid()}.jsonl"

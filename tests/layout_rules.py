@@ -20,7 +20,7 @@ EFFECTS = ["store", "processes", "turns", "versions", "injector", "group", "live
 EFFECTS += ["aim"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
-ENTRIES += ["choice", "terminal", "series", "replay", "shrink", "steering"]
+ENTRIES += ["choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
 LAYERS: dict[str, tuple[list[str], list[str]]] = {
     "pure": (PURE, [*PURE, "fencepost_member.outcomes"]),
@@ -37,7 +37,8 @@ LAYERS: dict[str, tuple[list[str], list[str]]] = {
     "member": (["fencepost_member"], ["fencepost_member"]),
     "entries": (ENTRIES, [*BASE, *EFFECTS, *ENTRIES, "runner", "checkers", "reports", "fencepost_member"]),
 }
-STDLIB_ONLY = [*BASE, "__init__", "plugin", "workloads"]
+OF_PYTEST = ("plugin", "seeds")
+STDLIB_ONLY = [*BASE, "__init__", *OF_PYTEST, "workloads"]
 # Library -> the only place that imports it.
 PLACES = {
     "pyspark": "checkers/spark/",
@@ -125,7 +126,7 @@ def libraries_stay_in_their_place(source: Source) -> Iterator[str]:
         if top == "tests":
             yield f"{source.path}:{line}: found import of tests, use code that is installed"
         foreign = top not in sys.stdlib_module_names and top not in ("fencepost", "fencepost_member")
-        excused = CLIENTS if source.part == "fencepost_member" else ("pytest",) if source.part == "plugin" else ()
+        excused = CLIENTS if source.part == "fencepost_member" else ("pytest",) if source.part in OF_PYTEST else ()
         bare = source.part in STDLIB_ONLY or source.part == "fencepost_member"
         if foreign and bare and top not in excused:
             yield f"{source.path}:{line}: found import of {top}, use the standard library"

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -58,7 +60,11 @@ def test_a_row_tells_how_often_and_how_soon_and_what_was_seen_first() -> None:
     assert row == "| `kill` | members | local | 3 | pid 7 / gone | 0.30 | 1 | 2.00 | 1 | it dies (+1) |"
 
 
-def test_only_what_passed_is_kept_and_the_last_session_counts(pytester: pytest.Pytester) -> None:
+@pytest.mark.parametrize("workers", ["0", "2"])
+def test_only_what_passed_is_kept_and_the_last_session_counts(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, workers: str
+) -> None:
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))
     pytester.makeconftest(
         "from fault_table import FaultTable\n"
         "def pytest_configure(config):\n"
@@ -67,7 +73,7 @@ def test_only_what_passed_is_kept_and_the_last_session_counts(pytester: pytest.P
     pytester.makepyfile(
         f"""
         import pytest
-        @pytest.mark.parametrize("passes", [True, False])
+        @pytest.mark.parametrize("passes", [True, True, False])
         def test_one(request, passes):
             look = {look("proven", True, 0.5)!r} | {{"told": str(passes)}}
             request.node.user_properties.append(("look", look))
@@ -77,5 +83,6 @@ def test_only_what_passed_is_kept_and_the_last_session_counts(pytester: pytest.P
     folder: Path = pytester.path / FOLDER
     folder.mkdir(parents=True)
     (folder / "20000101T000000-1.jsonl").write_text(json.dumps(look("proven", True, 9.0)) + "\n")
-    pytester.runpytest_inprocess().assert_outcomes(passed=1, failed=1)
-    assert [one["told"] for one in kept(folder)[KILL]] == ["True"]
+    pytester.runpytest_subprocess("-n", workers).assert_outcomes(passed=2, failed=1)
+    assert [one["told"] for one in kept(folder)[KILL]] == ["True", "True"]
+    assert len(list(folder.iterdir())) == 2

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from hypothesis.database import InMemoryExampleDatabase, choices_to_bytes
 from hypothesis.errors import HypothesisException
 
-from fencepost.plugin import seed_of
+from fencepost.seeds import seed_of
 from history.transcript import retold, rounded, script, transcript
 
 Tell = Callable[[Path, int], Path]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 import tempfile
 from pathlib import Path
 from types import SimpleNamespace
@@ -343,3 +345,31 @@ def test_none():
 """
     )
     pytester.runpytest_inprocess().assert_outcomes(passed=2)
+
+
+STAGED = """
+from fencepost.model import Validity
+from stage import set_up
+
+set_up(pytest.MonkeyPatch(), *[Validity.INVALID] * {count})
+"""
+IN_A_GROUP = TEST[len(SCENARIO) :].replace("@", "@pytest.mark.xdist_group('{number}')\n@", 1)
+
+
+def test_workers_of_xdist_have_runs_of_their_own_a_seed_in_common_and_keep_those_that_failed(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 8
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, sys.path)))  # workers are other processes
+    tests = [IN_A_GROUP.format(number=n).replace("test_orders", f"test_{n}") for n in range(count)]
+    path = pytester.makepyfile("".join([SCENARIO, STAGED.format(count=count), *tests]))
+    workers = ("-p", "xdist", "-n", "2", "--dist", "loadgroup")  # which may put the group behind the node id
+    result = pytester.runpytest_subprocess("--chaos", "--chaos-seed=random", *workers)
+    result.assert_outcomes(failed=count)
+    (seed,) = set(seeds := re.findall(r"^seed: +(\d+)$", result.stdout.str(), re.MULTILINE))
+    assert len(seeds) == len(list(pytester.path.glob(f"runs/orders-{seed}-*"))) == count
+    assert result.stdout.str().count(f"chaos: --chaos-seed {seed}\n") == 1
+    result.stdout.fnmatch_lines([f"repeat:  pytest --chaos {path.name}::test_0 --chaos-seed={seed}"])
+
+    again = pytester.runpytest_subprocess("--chaos", *[f"{path.name}::test_{n}" for n in range(count)], "--lf")
+    assert re.findall(r"^seed: +(\d+)$", again.stdout.str(), re.MULTILINE) == [seed] * count

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from fencepost import turns
-from fencepost.errors import WaitTimeout
+from fencepost.errors import ClusterError, WaitTimeout
 
 HOLDER = """
 import sys
@@ -37,8 +37,21 @@ def holder(folder: Path, what: str) -> subprocess.Popen[str]:
     return process
 
 
-def test_a_machine_has_at_least_one_place() -> None:
+def test_a_machine_has_at_least_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(turns.PLACES, raising=False)
     assert turns.places() >= 1
+
+
+def test_a_machine_has_as_many_places_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(turns.PLACES, "37")
+    assert turns.places() == 37
+
+
+@pytest.mark.parametrize("asked", ["0", "two"])
+def test_what_is_no_number_of_places_is_refused(asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(turns.PLACES, asked)
+    with pytest.raises(ClusterError, match=f"1 or more, but '{asked}' came"), turns.turn("mine", tmp_path):
+        pass
 
 
 def test_a_full_machine_lets_nobody_in_and_says_who_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
