@@ -83,6 +83,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
 def test_a_group_of_a_release_lives_through_a_move_of_its_coordinator(chaos, pair):
     run = chaos.run(pair.scenario)
     assert run.verdict.validity is Validity.VALID, run.verdict
+    assert f"Kafka version: {pair.kafka} " in (run.folder / "logs" / "broker-1.log").read_text()
     lines = (run.folder / "history" / "events" / "member-0.1.jsonl").read_text().splitlines()
     [began] = [event["detail"] for event in map(json.loads, lines) if event["kind"] == "started"]
     assert began["client_version"].startswith(parse(pair.client).version)
