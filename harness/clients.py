@@ -18,13 +18,14 @@ STATIC = "static members"
 
 
 class Extra(StrEnum):
-    """What only some adapters can do: all but the last are protocols of ``fencepost_member.adapters``."""
+    """What only some adapters can do: all but the last two are protocols of ``fencepost_member.adapters``."""
 
     SEEKS = "Seeks"
     PAUSES = "Pauses"
     ANNOTATES = "Annotates"
     STARTS = "Starts"
     STORES = "Stores"
+    REPORTS = "Reports"  # it tells what its client commits by itself
     TRESPASSES = "Trespasses"  # it commits partitions, too, that it is not assigned
 
 
@@ -73,7 +74,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "aiokafka",
                 "Kafka's protocol in Python, for asyncio.",
                 {"eager": ("range", "roundrobin", "sticky")},
-                frozenset(Extra) - {Extra.STORES, Extra.TRESPASSES},
+                frozenset(Extra) - {Extra.STORES, Extra.REPORTS, Extra.TRESPASSES},
                 {STATIC: "0.10.0"},
                 oldest="0.9.0",
             ),
