@@ -27,6 +27,11 @@ PYTHONS = {
     "confluent-kafka==2.0.2": "3.8",
     "confluent-kafka==2.3.0": "3.11",
     "confluent-kafka==2.16.1": "3.13",
+    "kafka-python==2.0.2": "3.11",
+    "kafka-python==2.2.8": "3.12",
+    "kafka-python==3.0.12": "3.13",
+    "aiokafka==0.10.0": "3.10",
+    "aiokafka==0.14.0": "3.13",
 }
 
 
@@ -71,7 +76,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
     spec = wanted.scenario.cluster_spec()
     provision.kafka(version=spec.kafka)
     try:
-        environments.interpreter(spec.members)
+        environments.interpreter(spec.members[0])
     except ProvisionError as error:
         if "there is no Python" in str(error) or "is there a network" in str(error):
             pytest.skip(str(error))
