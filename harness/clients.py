@@ -19,13 +19,14 @@ KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
 
 
 class Extra(StrEnum):
-    """What only some adapters can do: all but the last are protocols of ``fencepost_member.adapters``."""
+    """What only some adapters can do: all but the last two are protocols of ``fencepost_member.adapters``."""
 
     SEEKS = "Seeks"
     PAUSES = "Pauses"
     ANNOTATES = "Annotates"
     STARTS = "Starts"
     STORES = "Stores"
+    REPORTS = "Reports"  # it tells what its client commits by itself
     TRESPASSES = "Trespasses"  # it commits partitions, too, that it is not assigned
 
 
@@ -74,7 +75,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "aiokafka",
                 "Kafka's protocol in Python, for asyncio.",
                 {"eager": ("range", "roundrobin", "sticky")},
-                frozenset(Extra) - {Extra.STORES, Extra.TRESPASSES},
+                frozenset(Extra) - {Extra.STORES, Extra.REPORTS, Extra.TRESPASSES},
                 {STATIC: "0.10.0"},
                 oldest="0.9.0",
             ),

@@ -212,19 +212,19 @@ def make(
     shared = {
         "group": name,
         "topics": topics,
-        "client": spec.environment.client.name,
         "protocol": spec.protocol,
         "client_config": {**cluster.access, **spec.client_config()},
     }
     members = []
-    for index in range(spec.members + spec.spare):
+    for index, environment in enumerate(spec.environments):
         instance = f"{name}-member-{index}" if spec.static else None
         own = {
             "bootstrap": cluster.bootstrap(index),
+            "client": environment.client.name,
             "instance_id": instance,
             "loop": workload.member_config(index),
         }
-        members.append(MemberProcess(home, index, index, {**shared, **own}, cluster.interpreter))
+        members.append(MemberProcess(home, index, index, {**shared, **own}, cluster.interpreter(index)))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)
     common = {

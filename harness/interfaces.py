@@ -66,9 +66,8 @@ class Cluster(Protocol):
     def access(self) -> Mapping[str, str]:
         """What every client needs beside ``bootstrap``: librdkafka's settings of SASL and TLS. Never written down."""
 
-    @property
-    def interpreter(self) -> Interpreter:
-        """What members run on, and where."""
+    def interpreter(self, slot: int) -> Interpreter:
+        """What the member in ``slot`` runs on, and where."""
 
     def bootstrap(self, slot: int | None = None) -> str:
         """``bootstrap.servers`` for the member in ``slot`` (its proxies), or past the proxies for None."""
@@ -92,7 +91,7 @@ class ClusterSpec:
     broker_config: Mapping[str, Any] = field(default_factory=dict)
     controller_config: Mapping[str, Any] = field(default_factory=dict)
     kafka: str = ""  # its version, one of settings.KAFKAS; empty: the default
-    members: Environment = field(default_factory=Environment)  # what they run on
+    members: Sequence[Environment] = ()  # what each runs on, by its slot; where none is named, the harness's own
 
 
 @dataclass(frozen=True)

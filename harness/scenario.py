@@ -82,9 +82,9 @@ class Group:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
 
     @property
-    def environment(self) -> Environment:
-        """What its members are to run on."""
-        return Environment(clients.parse(self.client), self.python)
+    def environments(self) -> tuple[Environment, ...]:
+        """What each of its members is to run on, spare ones included."""
+        return (Environment(clients.parse(self.client), self.python),) * (self.members + self.spare)
 
     @property
     def session_timeout_ms(self) -> int:
@@ -199,7 +199,7 @@ class Scenario:
         }
         slots = max(2, self.group.members + self.group.spare)
         config = {**times, **self.broker_config}
-        return ClusterSpec(self.brokers, slots, broker_config=config, kafka=self.kafka, members=self.group.environment)
+        return ClusterSpec(self.brokers, slots, broker_config=config, kafka=self.kafka, members=self.group.environments)
 
     def to_json(self) -> dict[str, Any]:
         """Plain values, as ``scenario.json`` stores them; ``from_json`` gives an equal scenario."""

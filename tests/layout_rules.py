@@ -23,7 +23,7 @@ ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief",
 ENTRIES += ["choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
 LAYERS: dict[str, tuple[list[str], list[str]]] = {
-    "pure": (PURE, [*PURE, "fencepost_member.outcomes"]),
+    "pure": (PURE, [*PURE, "fencepost_member.outcomes", "fencepost_member.adapters.settings"]),
     "base": (["catalogue", "clock", "__init__"], BASE),
     "faults": (["faults"], [*BASE, "evidence", "faults"]),
     "workloads": (
@@ -39,19 +39,20 @@ LAYERS: dict[str, tuple[list[str], list[str]]] = {
 }
 OF_PYTEST = ("plugin", "seeds")
 STDLIB_ONLY = [*BASE, "__init__", *OF_PYTEST, "workloads"]
-# Library -> the only place that imports it.
-PLACES = {
+# Library -> the only places that import it.
+PLACES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "checkers/spark/",
     "py4j": "checkers/spark/",
     "docker": "harness/clusters/docker",
     "testcontainers": "harness/clusters/docker",
-    "kafka": "harness/clusters/admin",
+    "kafka": ("harness/clusters/admin", "harness/member/adapters/kafka_python.py"),
+    "aiokafka": "harness/member/adapters/aiokafka.py",
     "toxiproxy": "harness/network/proxies.py",
     "typer": "harness/cli.py",
     "jinja2": "harness/reports/",
     "msgspec": "checkers/tables/",
 }
-CLIENTS = ("confluent_kafka",)
+CLIENTS = ("confluent_kafka", "kafka", "aiokafka")
 PLUG_INS = ("faults/", "workloads/")
 # Spelled so that this file does not match them itself.
 HOSTS = re.compile(r"\b(?:pypi[.]org|pythonhosted[.]|repo1?[.]maven|proxy[.]golang|registry-1[.]|quay[.]io|ghcr[.]io)")

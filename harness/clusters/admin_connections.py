@@ -17,24 +17,12 @@ from kafka.net.selector import NetworkSelector
 from fencepost.clock import eventually
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
+from fencepost_member.adapters.settings import access_arguments
 
 ANSWER_MS = 1500
 WITHIN_S = 15.0
 ANSWER_BYTES = 128 << 20  # no broker sends larger batches
 _ONLY = "bootstrap-0"  # what the library calls the first (here: the only) address of a connection manager
-# What librdkafka, which members use, calls the settings of access, and what this library does.
-ACCESS_NAMES = {
-    "security.protocol": "security_protocol",
-    "sasl.mechanism": "sasl_mechanism",
-    "sasl.mechanisms": "sasl_mechanism",
-    "sasl.username": "sasl_plain_username",
-    "sasl.password": "sasl_plain_password",
-    "ssl.ca.location": "ssl_cafile",
-    "ssl.certificate.location": "ssl_certfile",
-    "ssl.key.location": "ssl_keyfile",
-    "ssl.key.password": "ssl_password",
-    "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
-}
 
 
 class _Socket(KafkaNetSocket):  # type: ignore[misc]
@@ -60,7 +48,7 @@ class Connections:
     """
 
     def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str] | None = None) -> None:
-        """``access``: settings of ``ACCESS_NAMES``, of SASL and TLS."""
+        """``access``: settings of SASL and TLS, of ``ACCESS`` there."""
         self._net = NetworkSelector()
         self._net.start()
         settings = {
@@ -72,7 +60,7 @@ class Connections:
             "receive_message_max_bytes": ANSWER_BYTES,
             "reconnect_backoff_ms": 20,
             "reconnect_backoff_max_ms": 100,
-            **_in_its_words(access or {}),
+            **access_arguments(access or {}),
         }
         self._managers = {
             broker: KafkaConnectionManager(self._net, bootstrap_servers=str(endpoint), **settings)
@@ -131,14 +119,6 @@ class Connections:
         except kafka_errors.KafkaError as error:
             self.told[broker] = str(error)
             return None
-
-
-def _in_its_words(access: Mapping[str, str]) -> dict[str, Any]:
-    """Settings of access as this library calls them."""
-    found: dict[str, Any] = {ACCESS_NAMES[name]: value for name, value in access.items()}
-    if "ssl_check_hostname" in found:
-        found["ssl_check_hostname"] = found["ssl_check_hostname"] == "https"
-    return found
 
 
 def refuse(result: Any, what: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fencepost.clock import eventually
@@ -62,10 +62,10 @@ class AttachedCluster:
         access: Mapping[str, str],
         admin: ObserverAdmin,
         evidence: ForeignEvidence,
-        interpreter: Interpreter,
+        interpreters: Sequence[Interpreter],
         progress: Progress,
     ) -> None:
-        self._access, self._interpreter = access, interpreter
+        self._access, self._interpreters = access, interpreters
         self._endpoints, self._admin, self._evidence, self._progress = brokers, admin, evidence, progress
         self._brokers = {broker: ForeignBroker(f"broker-{broker}") for broker in brokers}
         self.cleaner: Cleaner | None = None
@@ -104,10 +104,9 @@ class AttachedCluster:
         """As the attachment has it."""
         return self._access
 
-    @property
-    def interpreter(self) -> Interpreter:
+    def interpreter(self, slot: int) -> Interpreter:
         """Members run on this machine."""
-        return self._interpreter
+        return self._interpreters[slot]
 
     def sockets(self) -> str:
         """No fault that needs them gets so far."""
@@ -142,7 +141,7 @@ def start(
         WaitTimeout: groups get no coordinator.
     """
     group = attachment.prefix + scenario.group_name(plan.seed)
-    interpreter = environments.interpreter(scenario.group.environment, progress)
+    interpreters = [environments.interpreter(wanted, progress) for wanted in scenario.group.environments]
     progress(f"attaching to the cluster of {attachment.address}")
     brokers = discover(attachment.address, attachment.access)
     far = [str(endpoint) for endpoint in brokers.values() if not loopback(endpoint)]
@@ -159,7 +158,7 @@ def start(
         partition = group_partition(group, len(replicas) or 1)
         evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
         evidence.begin(progress)
-        cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreter, progress)
+        cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress)
         kept = {partition: replicas[partition]} if replicas and moves(plan) else {}
         cluster.cleaner = Cleaner(Task(brokers, attachment.access, attachment.prefix, kept))
     except BaseException:

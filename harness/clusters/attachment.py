@@ -17,22 +17,10 @@ from fencepost.interfaces import Cluster
 from fencepost.plan import Abilities, Plan, always
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
+from fencepost_member.adapters.settings import ACCESS
 
 SCHEME = "attach:"
 _ADDRESS = re.compile(r"attach:(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{1,5})")
-# The settings of librdkafka that members, producers, the audit and the administrator all understand.
-ACCESS = (
-    "security.protocol",
-    "sasl.mechanism",
-    "sasl.mechanisms",
-    "sasl.username",
-    "sasl.password",
-    "ssl.ca.location",
-    "ssl.certificate.location",
-    "ssl.key.location",
-    "ssl.key.password",
-    "ssl.endpoint.identification.algorithm",
-)
 
 
 def _own_prefix() -> str:

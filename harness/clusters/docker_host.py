@@ -48,8 +48,11 @@ class Engine:
         self.addresses = Addresses(number, prefix=KAFKA, proxies=f"{MEMBERS}.{number}.{PROXY}")
         self.jvm = Jvm(Path("java"), (Path("/opt/kafka/libs/*"),), HOME / "kafka.jsa")
         self.toxiproxy, self.checkpoint = Path("toxiproxy-server"), made.checkpoint
-        self.interpreter = Interpreter("python3", (HOME / "packages",), self._spawn_member)
         self._proxy: ContainerProcess | None = None
+
+    def interpreter(self, slot: int) -> Interpreter:
+        """The same for all: the image's."""
+        return Interpreter("python3", (HOME / "packages",), self._spawn_member)
 
     def spawn(self, name: str) -> Spawn:
         """All of them see the owner's directory; a tool has no network."""
@@ -117,7 +120,7 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 
 def _check(spec: ClusterSpec) -> None:
     """Refuse what the images do not have."""
-    if spec.members.own:
+    if any(wanted.own for wanted in spec.members):
         raise ScenarioError(
             "members in containers run on their image's Python, with the release of the client that is installed here: "
             "use --cluster local for another one (the group's client and python)"

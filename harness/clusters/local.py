@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -37,7 +38,11 @@ class ThisMachine:
     jvm: Jvm
     toxiproxy: Path
     checkpoint: Path
-    interpreter: Interpreter
+    interpreters: Sequence[Interpreter]
+
+    def interpreter(self, slot: int) -> Interpreter:
+        """As the scenario asks for it."""
+        return self.interpreters[slot] if slot < len(self.interpreters) else Interpreter()
 
     def spawn(self, name: str) -> Spawn:
         """They hold the lock of the addresses, as long as they live; but a tool needs none."""
@@ -66,11 +71,11 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
     """
     nodes.check(spec)
     java, jars, proxy = provision.java(), provision.kafka(progress, spec.kafka), toxiproxy.server(progress)
-    interpreter = environments.interpreter(spec.members, progress)
+    interpreters = [environments.interpreter(wanted, progress) for wanted in spec.members]
     made = template(owner, java, jars, progress)
     addresses = reserve(spec)
     jvm = Jvm(java.path, tuple(jars), made.archive)
-    cluster = OwnCluster(spec, owner, ThisMachine(owner, addresses, jvm, proxy, made.checkpoint, interpreter))
+    cluster = OwnCluster(spec, owner, ThisMachine(owner, addresses, jvm, proxy, made.checkpoint, interpreters))
     progress(f"starting {spec.brokers} brokers on {addresses.network}.x")
     cluster.start()
     return cluster

@@ -71,9 +71,10 @@ def check(spec: ClusterSpec) -> None:
         raise ScenarioError(f"a cluster has 0 to {MOST_SLOTS} slots, but {spec.slots} are asked for")
     for name in sorted({*spec.broker_config, *spec.controller_config} & OURS):
         raise ScenarioError(f"the setting {name} belongs to the harness: leave it out")
-    if not spec.kafka.startswith("3.") and not spec.members.client.kafka_4:
+    old = [wanted.client for wanted in spec.members if not wanted.client.kafka_4]
+    if old and not spec.kafka.startswith("3."):
         raise ScenarioError(
-            f"{spec.members.client} cannot talk to Kafka 4, which no longer knows its requests (KIP-896): use a later "
+            f"{old[0]} cannot talk to Kafka 4, which no longer knows its requests (KIP-896): use a later "
             f"release, or an older Kafka with the scenario's option kafka ({', '.join(KAFKAS)})"
         )
 

@@ -35,7 +35,9 @@ class Host(Protocol):
     jvm: Jvm
     toxiproxy: Path
     checkpoint: Path
-    interpreter: Interpreter
+
+    def interpreter(self, slot: int) -> Interpreter:
+        """What the member in a slot runs on."""
 
     def spawn(self, name: str) -> Spawn:
         """Starts the lives of a node (``broker-1``), of ``toxiproxy``, or of a ``tool``, each at its address."""
@@ -108,10 +110,9 @@ class OwnCluster:
         """Nobody needs any."""
         return {}
 
-    @property
-    def interpreter(self) -> Interpreter:
-        """What members run on."""
-        return self._host.interpreter
+    def interpreter(self, slot: int) -> Interpreter:
+        """What the member in ``slot`` runs on."""
+        return self._host.interpreter(slot)
 
     def bootstrap(self, slot: int | None = None) -> str:
         """``bootstrap.servers`` for the member in ``slot`` (its proxies), or past the proxies for None."""

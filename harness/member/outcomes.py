@@ -98,6 +98,10 @@ TABLE: Dict[str, Rule] = {
     "LOCAL_ASSIGNMENT_LOST": Rule(True, False, "the client lost its partitions and sent nothing"),
     "LOCAL_WAIT_COORD": Rule(True, True, "the client knows no coordinator, so nothing was sent"),
     "LOCAL_STATE": Rule(True, False, "not possible in the client's present state; nothing was sent"),
+    "LOCAL_COMMIT_FAILED": Rule(
+        True, False, "refused as by a member that is out; the client does not tell by which name"
+    ),
+    "LOCAL_ALL_BROKERS_DOWN": Rule(True, True, "the client reached nobody, so nothing was sent"),
     "LOCAL_DESTROY": Rule(False, False, "the client was closed meanwhile"),
     "LOCAL_FATAL": Rule(False, False, "the client gave up for good; an earlier attempt may have arrived"),
 }

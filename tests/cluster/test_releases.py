@@ -27,6 +27,11 @@ PYTHONS = {
     "confluent-kafka==2.0.2": "3.8",
     "confluent-kafka==2.3.0": "3.11",
     "confluent-kafka==2.16.1": "3.13",
+    "kafka-python==2.0.2": "3.11",
+    "kafka-python==2.2.8": "3.12",
+    "kafka-python==3.0.12": "3.13",
+    "aiokafka==0.10.0": "3.10",
+    "aiokafka==0.14.0": "3.13",
 }
 
 
@@ -71,7 +76,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
     spec = wanted.scenario.cluster_spec()
     provision.kafka(version=spec.kafka)
     try:
-        environments.interpreter(spec.members)
+        environments.interpreter(spec.members[0])
     except ProvisionError as error:
         if "there is no Python" in str(error) or "is there a network" in str(error):
             pytest.skip(str(error))
@@ -83,6 +88,7 @@ def pair(request: pytest.FixtureRequest) -> Pair:
 def test_a_group_of_a_release_lives_through_a_move_of_its_coordinator(chaos, pair):
     run = chaos.run(pair.scenario)
     assert run.verdict.validity is Validity.VALID, run.verdict
+    assert f"Kafka version: {pair.kafka} " in (run.folder / "logs" / "broker-1.log").read_text()
     lines = (run.folder / "history" / "events" / "member-0.1.jsonl").read_text().splitlines()
     [began] = [event["detail"] for event in map(json.loads, lines) if event["kind"] == "started"]
     assert began["client_version"].startswith(parse(pair.client).version)

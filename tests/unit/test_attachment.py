@@ -11,8 +11,7 @@ import pytest
 
 from fencepost.choice import backend
 from fencepost.clusters import local
-from fencepost.clusters.admin_connections import ACCESS_NAMES
-from fencepost.clusters.attachment import ACCESS, Attachment, loopback, read_access
+from fencepost.clusters.attachment import Attachment, loopback, read_access
 from fencepost.clusters.cleaner import Task
 from fencepost.clusters.foreign import ForeignEvidence, whole_batches
 from fencepost.clusters.nodes import Endpoint
@@ -150,10 +149,6 @@ def test_what_is_wrong_is_said_without_a_value(tmp_path: Path, text: str, told: 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="cannot be read: No such file"):
         read_access(tmp_path / "none")
-
-
-def test_members_and_the_administrator_know_the_same_settings() -> None:
-    assert set(ACCESS) == set(ACCESS_NAMES)
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "ssl.key.pem", "security.protocol"])

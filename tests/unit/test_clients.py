@@ -61,6 +61,6 @@ def test_what_a_client_can_do_depends_on_its_release(requirement, protocols, sta
 
 
 def test_extras_are_the_protocols_of_adapters():
-    assert {name for name in Extra if not hasattr(adapters, name)} == {Extra.TRESPASSES}
+    assert {name for name in Extra if not hasattr(adapters, name)} == {Extra.REPORTS, Extra.TRESPASSES}
     assert parse("aiokafka").lacks([Extra.SEEKS, Extra.STORES]) == [Extra.STORES]
     assert parse("confluent-kafka").lacks(Extra) == []

@@ -6,9 +6,12 @@ import struct
 
 import pytest
 from confluent_kafka import KafkaError
+from kafka import errors as python_errors
+from kafka.errors import CommitFailedError
 
 from fencepost import outcomes
 from fencepost_member.adapters.confluent_kafka import cause, client_settings, connect, error_name, identity_of
+from fencepost_member.adapters.errors import error_name as python_name
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 
 # Every code that librdkafka has a name for.
@@ -43,8 +46,25 @@ def test_every_rule_gives_its_reason():
 
 
 def test_every_name_of_the_table_is_one_that_the_adapter_gives():
-    given = {error_name(KafkaError(code)) for code in CODES}
+    given = {error_name(KafkaError(code)) for code in CODES} | {python_name(CommitFailedError())}
     assert outcomes.TABLE.keys() - given == set()
+
+
+@pytest.mark.parametrize(
+    ("error", "name"),
+    [
+        (python_errors.NotLeaderForPartitionError(), "NOT_LEADER_OR_FOLLOWER"),
+        (python_errors.UnknownMemberIdError(), "UNKNOWN_MEMBER_ID"),
+        (python_errors.KafkaConnectionError(), "NETWORK_EXCEPTION"),
+        (CommitFailedError(python_errors.IllegalGenerationError()), "ILLEGAL_GENERATION"),
+        (CommitFailedError("who knows"), "LOCAL_COMMIT_FAILED"),
+        (python_errors.KafkaError("InconsistentGroupProtocolError()"), "LOCAL_KAFKA"),
+        (python_errors.KafkaError("[Error 82] FencedInstanceIdError"), "FENCED_INSTANCE_ID"),
+        (python_errors.IllegalStateError("no group"), "LOCAL_STATE"),
+    ],
+)
+def test_exceptions_of_clients_in_python_have_kafkas_names_too(error, name):
+    assert python_name(error) == name
 
 
 def test_the_adapter_gives_kafkas_names_and_marks_its_own():

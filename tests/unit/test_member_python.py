@@ -16,7 +16,9 @@ NEWER_ARGUMENTS = {"slots", "kw_only", "strict", "root_dir", "encoding_errors"}
 # What the member side imports of the standard library; all of it is there in 3.8.
 KNOWN = {
     "__future__",
+    "asyncio",
     "collections",
+    "concurrent",
     "contextlib",
     "dataclasses",
     "errno",
@@ -30,6 +32,7 @@ KNOWN = {
     "os",
     "pathlib",
     "platform",
+    "queue",
     "random",
     "re",
     "signal",
@@ -38,6 +41,13 @@ KNOWN = {
     "threading",
     "time",
     "typing",
+}
+# Only these modules import a library.
+LIBRARIES = {
+    "confluent_kafka": {"confluent_kafka"},
+    "producer": {"confluent_kafka"},
+    "kafka_python": {"kafka"},
+    "aiokafka": {"aiokafka"},
 }
 NEWER_NAMES = {"functools.cache", "itertools.pairwise", "itertools.batched", "typing.Self", "typing.Annotated"}
 NEWER_NAMES |= {"typing.ParamSpec", "typing.TypeAlias", "typing.NotRequired", "typing.assert_never", "typing.override"}
@@ -92,9 +102,7 @@ def test_the_member_side_is_written_for_python_3_8(file):
 @pytest.mark.parametrize("file", FILES, ids=lambda f: f.name)
 def test_the_member_side_imports_the_standard_library_and_a_client_alone(file):
     imported = {name.partition(".")[0] for node in ast.walk(ast.parse(file.read_text())) for name in _imports(node)}
-    client = (
-        {file.stem} if file.parent.name == "adapters" else {"confluent_kafka"} if file.stem == "producer" else set()
-    )
+    client = LIBRARIES.get(file.stem, set())
     assert imported - {*KNOWN, "fencepost_member"} - client == set()
 
 

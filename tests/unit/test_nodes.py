@@ -126,16 +126,19 @@ def test_a_client_that_brokers_no_longer_understand_is_refused() -> None:
     old, new = (Environment(Client("confluent-kafka", version), "3.9") for version in ("1.7.0", "1.8.2"))
     for kafka in ("", "4.3.1"):
         with pytest.raises(ScenarioError, match=r"confluent-kafka==1.7.0 cannot talk to Kafka 4, .* option kafka \(4"):
-            nodes.check(ClusterSpec(members=old, kafka=kafka))
-    for spec in (ClusterSpec(members=new), ClusterSpec(members=old, kafka="3.9.1")):
+            nodes.check(ClusterSpec(members=[old], kafka=kafka))
+    for spec in (ClusterSpec(members=[new]), ClusterSpec(members=[old], kafka="3.9.1")):
         nodes.check(spec)
 
 
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        (ClusterSpec(members=Environment(python="3.9")), "members in containers run on their image's Python"),
-        (ClusterSpec(members=Environment(Client("confluent-kafka", "2.3.0"))), "use --cluster local for another one"),
+        (ClusterSpec(members=[Environment(python="3.9")]), "members in containers run on their image's Python"),
+        (
+            ClusterSpec(members=[Environment(), Environment(Client("confluent-kafka", "2.3.0"))]),
+            "use --cluster local for another one",
+        ),
         (ClusterSpec(kafka="3.9.1"), "the images are of Kafka 4.3.1: use --cluster local for Kafka 3.9.1"),
     ],
 )

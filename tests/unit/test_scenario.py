@@ -79,8 +79,11 @@ def test_a_python_that_members_cannot_run_on_is_refused(version, sentence):
 
 
 def test_members_run_on_our_own_python_unless_another_one_or_a_release_is_asked_for():
-    assert not Group().environment.own
-    assert all(Group(**asked).environment.own for asked in ({"python": "3.9"}, {"client": "confluent-kafka==2.3.0"}))
+    assert not any(wanted.own for wanted in Group().environments)
+    for asked in ({"python": "3.9"}, {"client": "confluent-kafka==2.3.0"}):
+        environments = Group(members=2, spare=1, **asked).environments
+        assert len(environments) == 3
+        assert all(wanted.own for wanted in environments)
 
 
 def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):

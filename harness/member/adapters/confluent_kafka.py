@@ -9,13 +9,9 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 import confluent_kafka as client
 
 from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.adapters.settings import STRATEGY, settings_of
 from fencepost_member.config import ConfigError, MemberConfig
 
-STRATEGY = "partition.assignment.strategy"
-STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
-# What the loop, the group or the slot decides; a client setting of that name would contradict it.
-RESERVED = ("bootstrap.servers", "group.id", "group.protocol", "group.instance.id")
-RESERVED_LOOP = ("enable.auto.commit", "enable.auto.offset.store", "auto.commit.interval.ms")
 # With the consumer protocol these are the brokers' to decide, and the client refuses them.
 CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", STRATEGY, "group.protocol.type")
 
@@ -70,28 +66,10 @@ def client_settings(config: MemberConfig) -> Dict[str, Any]:
     Raises:
         ConfigError: ``client_config`` sets what the group or the loop decides.
     """
-    for name in (*RESERVED, *RESERVED_LOOP):
-        if name in config.client_config:
-            source = "the loop's commit policy" if name in RESERVED_LOOP else "the group"
-            raise ConfigError("found the client setting %s, which %s decides: leave it out" % (name, source))
-    auto = config.loop.commit == "auto"
-    settings: Dict[str, Any] = {
-        "bootstrap.servers": config.bootstrap,
-        "group.id": config.group,
-        "client.id": config.actor,
-        "auto.offset.reset": "earliest",
-        "enable.auto.commit": auto,
-        "enable.auto.offset.store": False,
-    }
-    if auto:
-        settings["auto.commit.interval.ms"] = int(config.loop.commit_every_ms)
-    if config.instance_id is not None:
-        settings["group.instance.id"] = config.instance_id
+    settings = {**settings_of(config), "enable.auto.offset.store": False}
     if config.protocol == "consumer":
-        own = {k: v for k, v in config.client_config.items() if k not in CLASSIC_ONLY}
-        return {**settings, "group.protocol": "consumer", **own}
-    other = {STRATEGY: config.assignors} if config.assignors else {}
-    return {**settings, STRATEGY: STRATEGIES[config.protocol], **config.client_config, **other}
+        return {"group.protocol": "consumer", **{k: v for k, v in settings.items() if k not in CLASSIC_ONLY}}
+    return settings
 
 
 def connect(config: MemberConfig, listener: Listener) -> ConfluentKafka:

@@ -1,0 +1,194 @@
+"""The adapter for aiokafka, from release 0.9 on: classic protocol, eager.
+
+Its event loop runs on a thread of its own all the time: calls are handed over to it, and its callbacks to the caller.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import threading
+import time
+from concurrent.futures import Future
+from contextlib import suppress
+from typing import Any, Callable, Coroutine, Dict, Iterable, List, Mapping, Optional, Sequence, Set, Tuple
+
+import aiokafka as client
+from aiokafka.coordinator.assignors import range as by_range
+from aiokafka.coordinator.assignors import roundrobin
+from aiokafka.coordinator.assignors.sticky import sticky_assignor
+from aiokafka.errors import KafkaError
+from aiokafka.helpers import create_ssl_context
+
+from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.adapters.errors import error_name
+from fencepost_member.adapters.handover import Handover, tell, tell_error
+from fencepost_member.adapters.settings import arguments, settings_of
+from fencepost_member.config import ConfigError, MemberConfig
+
+ASSIGNORS = {
+    "range": by_range.RangePartitionAssignor,
+    "roundrobin": roundrobin.RoundRobinPartitionAssignor,
+    "sticky": sticky_assignor.StickyPartitionAssignor,
+}
+GRACE_S = 0.05  # for the library, which is about to return
+
+
+def connect(config: MemberConfig, listener: Listener) -> AioKafka:
+    """A consumer for ``config``. Raises ConfigError when aiokafka refuses the settings."""
+    return AioKafka(config, listener)
+
+
+class AioKafka:
+    """One consumer of aiokafka; satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Annotates`` and ``Starts``.
+
+    It tells nothing of what it commits by itself, and nothing at its end; what was lost it tells as revoked. Where no
+    broker answers at first, that is an error of the polls, which try again.
+    """
+
+    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+        """Raises ConfigError when aiokafka refuses the settings."""
+        self.version = str(client.__version__)
+        self.settings = settings_of(config)
+        self._arguments = arguments(config.client, self.settings, ASSIGNORS)
+        tls = {name[4:]: self._arguments.pop(name) for name in list(self._arguments) if name.startswith("ssl_")}
+        if "SSL" in self._arguments.get("security_protocol", ""):
+            checked = tls.pop("check_hostname", True)
+            self._arguments["ssl_context"] = create_ssl_context(**tls)
+            self._arguments["ssl_context"].check_hostname = checked
+        self._most = int(self.settings.get("max.poll.records", sys.maxsize))
+        self._listener = listener
+        self._topics: List[str] = []
+        self._starts: Dict[Tp, int] = {}
+        self._handover, self._never = Handover(), threading.Event()
+        self._loop = asyncio.new_event_loop()
+        self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
+        self._thread.start()
+        self._consumer: Any = None
+        self._read: Optional[Future[Any]] = None
+        with suppress(KafkaError):
+            self._connect()
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """See ``Adapter``."""
+        self._topics = list(topics)
+        if self._consumer:
+            self._do(lambda: self._consumer.subscribe(self._topics, listener=_listener(self)))
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``. While the group rebalances the library does not mind the time: later polls go on waiting."""
+        until_s = time.monotonic() + timeout_s
+        try:
+            if not self._consumer:
+                self._connect()
+                self.subscribe(self._topics)
+            if self._read is None:
+                asked = self._consumer.getmany(timeout_ms=int(timeout_s * 1000), max_records=min(most, self._most))
+                self._read = asyncio.run_coroutine_threadsafe(asked, self._loop)
+            if self._handover.wait(self._read, timeout_s + GRACE_S):
+                read, self._read = self._read, None
+                return [
+                    (r.topic, r.partition, r.offset, r.key, r.value) for part in read.result().values() for r in part
+                ]
+        except KafkaError as error:
+            tell_error(self._listener, error)
+            self._never.wait(max(0.0, until_s - time.monotonic()))
+        return []
+
+    def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
+        """See ``Adapter`` and ``Annotates``. One error for all; the library commits only what it is assigned."""
+        error = ""
+        try:
+            if not self._consumer:
+                self._connect()
+            self._ask(self._consumer.commit({client.TopicPartition(*tp): (at, metadata) for tp, at in offsets.items()}))
+        except KafkaError as refused:
+            error = error_name(refused)
+        return dict.fromkeys(offsets, error)
+
+    def identity(self) -> Tuple[str, int]:
+        """See ``Adapter``."""
+        coordinator = getattr(self._consumer, "_coordinator", None)  # nothing else tells it
+        return (coordinator.member_id, coordinator.generation) if coordinator else ("", -1)
+
+    def close(self) -> None:
+        """See ``Adapter``."""
+        if self._consumer:
+            self._handover.wait(asyncio.run_coroutine_threadsafe(self._consumer.stop(), self._loop))
+        self._loop.call_soon_threadsafe(self._loop.stop)
+        self._thread.join()
+
+    def seek(self, tp: Tp, offset: int) -> None:
+        """See ``Seeks``."""
+        self._do(lambda: self._consumer.seek(client.TopicPartition(*tp), offset))
+
+    def pause(self, tp: Tp) -> None:
+        """See ``Pauses``."""
+        self._do(lambda: self._consumer.pause(client.TopicPartition(*tp)))
+
+    def resume(self, tp: Tp) -> None:
+        """See ``Pauses``."""
+        self._do(lambda: self._consumer.resume(client.TopicPartition(*tp)))
+
+    def partitions(self, topics: Iterable[str]) -> List[Tp]:
+        """See ``Starts``."""
+        return sorted((name, p) for name in topics for p in self._consumer.partitions_for_topic(name) or ())
+
+    def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
+        """See ``Starts``."""
+        with suppress(KafkaError):
+            told = {tp: self._ask(self._consumer.committed(client.TopicPartition(*tp))) for tp in partitions}
+            return {tp: offset for tp, offset in told.items() if offset is not None}
+        return {}
+
+    def start_at(self, offsets: Mapping[Tp, int]) -> None:
+        """See ``Starts``."""
+        self._starts.update(offsets)
+
+    async def asked(self, what: str, partitions: Set[Any]) -> None:
+        """On the loop: the library called back, and has carried out already what it tells."""
+        ran = self._handover.ask(lambda: tell(self._listener, what, partitions, self._start))
+        await asyncio.wrap_future(ran)
+
+    def _connect(self) -> None:
+        self._ask(self._connected())
+
+    async def _connected(self) -> None:
+        try:
+            consumer = client.AIOKafkaConsumer(**self._arguments)
+        except (AssertionError, TypeError, ValueError) as error:
+            raise ConfigError("aiokafka refuses the client settings: %s" % error) from error
+        try:
+            await consumer.start()
+        except KafkaError:
+            await consumer.stop()
+            raise
+        self._consumer = consumer
+
+    def _ask(self, question: Coroutine[Any, Any, Any]) -> Any:
+        """The answer to what the loop can do by itself."""
+        return asyncio.run_coroutine_threadsafe(question, self._loop).result()
+
+    def _do(self, act: Callable[[], Any]) -> None:
+        async def acted() -> None:
+            act()
+
+        self._ask(acted())
+
+    def _start(self) -> None:
+        starts, self._starts = self._starts, {}
+        for tp, offset in starts.items():
+            self.seek(tp, offset)
+
+
+def _listener(adapter: AioKafka) -> Any:
+    """What the library calls back."""
+
+    class Asked(client.ConsumerRebalanceListener):  # type: ignore[misc]
+        async def on_partitions_assigned(self, assigned: Set[Any]) -> None:
+            await adapter.asked("assigned", assigned)
+
+        async def on_partitions_revoked(self, revoked: Set[Any]) -> None:
+            await adapter.asked("revoked", revoked)
+
+    return Asked()

@@ -1,0 +1,215 @@
+"""The adapter for kafka-python, from release 2.0.2 on: classic protocol.
+
+Until release 3 the client works on the caller's thread alone. Since then it has a thread of its own, which calls back
+and must not wait for the client meanwhile: polls are made on another thread, and callbacks handed over to the caller's.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Set, Tuple
+
+import kafka as client
+from kafka.coordinator.assignors import range as by_range
+from kafka.coordinator.assignors import roundrobin
+from kafka.coordinator.assignors.sticky import sticky_assignor
+from kafka.errors import KafkaConfigurationError, KafkaError
+from kafka.future import Future
+from kafka.structs import OffsetAndMetadata, TopicPartition
+
+from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.adapters.errors import error_name
+from fencepost_member.adapters.handover import Handover, tell, tell_error
+from fencepost_member.adapters.settings import arguments, settings_of
+from fencepost_member.config import ConfigError, MemberConfig
+
+KNOWN = client.KafkaConsumer.DEFAULT_CONFIG
+ASSIGNORS = {
+    "range": by_range.RangePartitionAssignor,
+    "roundrobin": roundrobin.RoundRobinPartitionAssignor,
+    "sticky": sticky_assignor.StickyPartitionAssignor,
+}
+with suppress(ImportError):  # since release 3
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+
+    ASSIGNORS["cooperative-sticky"] = CooperativeStickyAssignor
+AsyncListener: Any = getattr(client, "AsyncConsumerRebalanceListener", None)  # since release 3, as is the own thread
+ASK_MS = 5000  # how long a question to the brokers may take, and the first connection
+NO_EPOCH = -1
+
+
+def connect(config: MemberConfig, listener: Listener) -> KafkaPython:
+    """A consumer for ``config``. Raises ConfigError when kafka-python refuses the settings."""
+    return KafkaPython(config, listener)
+
+
+class KafkaPython:
+    """One consumer of kafka-python; satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Annotates`` and ``Starts``.
+
+    The library connects as it is made: where no broker answers, that is an error of the polls, which try again.
+    """
+
+    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+        """Raises ConfigError when kafka-python refuses the settings."""
+        self.version = str(client.__version__)
+        self.settings = settings_of(config)
+        self._arguments = arguments(config.client, self.settings, ASSIGNORS)
+        self._arguments["default_offset_commit_callback"] = self._auto_committed
+        if "bootstrap_timeout_ms" in KNOWN:
+            self._arguments["bootstrap_timeout_ms"] = ASK_MS
+        self._most = int(self.settings.get("max.poll.records", KNOWN["max_poll_records"]))
+        self._listener = listener
+        self._topics: List[str] = []
+        self._starts: Dict[Tp, int] = {}
+        self._committed: List[Tuple[Dict[Tp, int], Dict[Tp, str]]] = []
+        self._handover, self._never = Handover(), threading.Event()
+        self._worker = ThreadPoolExecutor(1) if AsyncListener else None
+        self._consumer: Any = None
+        with suppress(KafkaError):
+            self._connect()
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """See ``Adapter``. Asks for the topics' partitions first: a leader that hears of them later joins twice, and
+        release 3.0.12 never takes the second assignment if the poll in which it joins ends before the group is ready.
+        """
+        self._topics = list(topics)
+        if self._consumer:
+            self._consumer.subscribe(self._topics, listener=_listener(self))
+            self.partitions(self._topics)
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``. A batch holds at most ``max.poll.records``."""
+        until_s = time.monotonic() + timeout_s
+        records: List[Record] = []
+        try:
+            if self._consumer is None:
+                self._connect()
+                self.subscribe(self._topics)
+            found = self._call(self._consumer.poll, int(timeout_s * 1000), min(most, self._most))
+            records = [(r.topic, r.partition, r.offset, r.key, r.value) for part in found.values() for r in part]
+        except KafkaError as error:
+            tell_error(self._listener, error)
+            self._never.wait(max(0.0, until_s - time.monotonic()))
+        told, self._committed = self._committed, []
+        for offsets, errors in told:
+            self._listener.committed(offsets, errors)
+        return records
+
+    def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
+        """See ``Adapter`` and ``Annotates``. The library tells one error for all."""
+        fields = len(OffsetAndMetadata._fields)
+        them = {
+            TopicPartition(*tp): OffsetAndMetadata(*(offset, metadata, NO_EPOCH)[:fields])
+            for tp, offset in offsets.items()
+        }
+        error = ""
+        try:
+            if self._consumer is None:
+                self._connect()
+            self._consumer.commit(them)
+        except KafkaError as refused:
+            error = error_name(refused)
+        return dict.fromkeys(offsets, error)
+
+    def identity(self) -> Tuple[str, int]:
+        """See ``Adapter``."""
+        coordinator = getattr(self._consumer, "_coordinator", None)  # no release before 3 tells it otherwise
+        generation = coordinator._generation if coordinator else None
+        return (generation.member_id or "", generation.generation_id) if generation else ("", -1)
+
+    def close(self) -> None:
+        """See ``Adapter``."""
+        if self._consumer:
+            self._call(self._consumer.close)
+        if self._worker:
+            self._worker.shutdown()
+
+    def seek(self, tp: Tp, offset: int) -> None:
+        """See ``Seeks``."""
+        self._consumer.seek(TopicPartition(*tp), offset)
+
+    def pause(self, tp: Tp) -> None:
+        """See ``Pauses``."""
+        self._consumer.pause(TopicPartition(*tp))
+
+    def resume(self, tp: Tp) -> None:
+        """See ``Pauses``."""
+        self._consumer.resume(TopicPartition(*tp))
+
+    def partitions(self, topics: Iterable[str]) -> List[Tp]:
+        """See ``Starts``."""
+        return sorted((name, p) for name in topics for p in self._consumer.partitions_for_topic(name) or ())
+
+    def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
+        """See ``Starts``."""
+        with suppress(KafkaError):
+            told = {tp: self._consumer.committed(TopicPartition(*tp)) for tp in partitions}
+            return {tp: offset for tp, offset in told.items() if offset is not None}
+        return {}
+
+    def start_at(self, offsets: Mapping[Tp, int]) -> None:
+        """See ``Starts``."""
+        self._starts.update(offsets)
+
+    def told(self, what: str, partitions: Set[TopicPartition]) -> None:
+        """On the caller's thread: the library called back. It has carried out already what it tells."""
+        tell(self._listener, what, partitions, self._start)
+
+    async def asked(self, what: str, partitions: Set[TopicPartition]) -> None:
+        """On the library's thread: as ``told``, once the caller's thread comes for it."""
+        done, loop = Future(), self._consumer._net
+        ran = self._handover.ask(lambda: self.told(what, partitions))
+        ran.add_done_callback(lambda _: loop.call_soon_threadsafe(lambda: done.success(None)))
+        await done
+
+    def _connect(self) -> None:
+        try:
+            self._consumer = client.KafkaConsumer(**self._arguments)
+        except (KafkaConfigurationError, AssertionError, AttributeError, TypeError, ValueError) as error:
+            raise ConfigError("kafka-python refuses the client settings: %s" % error) from error
+
+    def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What the library may call back from."""
+        if self._worker is None:
+            return function(*arguments)
+        called = self._worker.submit(function, *arguments)
+        self._handover.wait(called)
+        return called.result()
+
+    def _start(self) -> None:
+        starts, self._starts = self._starts, {}
+        for tp, offset in starts.items():
+            self.seek(tp, offset)
+
+    def _auto_committed(self, offsets: Mapping[TopicPartition, Any], answer: Any) -> None:
+        """From inside a poll, on the thread that makes it."""
+        told = {(tp.topic, tp.partition): offset.offset for tp, offset in offsets.items()}
+        error = error_name(answer) if isinstance(answer, BaseException) else ""
+        if told:
+            self._committed.append((told, dict.fromkeys(told, error)))
+
+
+def _listener(adapter: KafkaPython) -> Any:
+    """What the library calls back: coroutines where it has a thread of its own."""
+
+    class Told(client.ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Set[TopicPartition]) -> None:
+            adapter.told("assigned", assigned)
+
+        def on_partitions_revoked(self, revoked: Set[TopicPartition]) -> None:
+            adapter.told("revoked", revoked)
+
+    class Asked(AsyncListener or object):  # type: ignore[misc]
+        async def on_partitions_assigned(self, assigned: Set[TopicPartition]) -> None:
+            await adapter.asked("assigned", assigned)
+
+        async def on_partitions_revoked(self, revoked: Set[TopicPartition]) -> None:
+            await adapter.asked("revoked", revoked)
+
+        async def on_partitions_lost(self, lost: Set[TopicPartition]) -> None:
+            await adapter.asked("lost", lost)
+
+    return Asked() if AsyncListener else Told()

@@ -1,0 +1,117 @@
+"""Kafka's settings, and what they are called in clients that have names of their own for them. Needs no client."""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping
+
+from fencepost_member.config import ConfigError, MemberConfig
+
+STRATEGY = "partition.assignment.strategy"
+STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
+# What the loop, the group or the slot decides; a client setting of that name would contradict it.
+RESERVED = ("bootstrap.servers", "group.id", "group.protocol", "group.instance.id")
+RESERVED_LOOP = ("enable.auto.commit", "enable.auto.offset.store", "auto.commit.interval.ms")
+
+_TUNING = (
+    "auto.offset.reset",
+    "check.crcs",
+    "connections.max.idle.ms",
+    "exclude.internal.topics",
+    "fetch.max.bytes",
+    "fetch.max.wait.ms",
+    "fetch.min.bytes",
+    "heartbeat.interval.ms",
+    "isolation.level",
+    "max.partition.fetch.bytes",
+    "max.poll.interval.ms",
+    "max.poll.records",
+    "metadata.max.age.ms",
+    "request.timeout.ms",
+    "retry.backoff.ms",
+    "session.timeout.ms",
+    STRATEGY,
+)
+_KAFKA_PYTHON_ONLY = ("receive.buffer.bytes", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "send.buffer.bytes")
+# SASL and TLS: librdkafka's names, in which whoever attaches a cluster gives them, and those of clients in Python.
+ACCESS = {
+    "security.protocol": "security_protocol",
+    "sasl.mechanism": "sasl_mechanism",
+    "sasl.mechanisms": "sasl_mechanism",
+    "sasl.username": "sasl_plain_username",
+    "sasl.password": "sasl_plain_password",
+    "ssl.ca.location": "ssl_cafile",
+    "ssl.certificate.location": "ssl_certfile",
+    "ssl.key.location": "ssl_keyfile",
+    "ssl.key.password": "ssl_password",
+    "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
+}
+# Client -> setting that may be given -> its own name. A client that is not here takes Kafka's, and checks them itself.
+NAMES: Mapping[str, Mapping[str, str]] = {
+    "kafka-python": {**{name: name.replace(".", "_") for name in (*_TUNING, *_KAFKA_PYTHON_ONLY)}, **ACCESS},
+    "aiokafka": {**{name: name.replace(".", "_") for name in _TUNING}, **ACCESS},
+}
+
+
+def unknown(client: str, names: Mapping[str, Any]) -> str:
+    """A sentence when the client has no setting of one of these names; else empty."""
+    known = NAMES.get(client)
+    wrong = sorted(set(names) - set(known)) if known is not None else []
+    return "%s has no setting %s; it has %s" % (client, wrong[0], ", ".join(sorted(known or ()))) if wrong else ""
+
+
+def access_arguments(settings: Mapping[str, Any]) -> Dict[str, Any]:
+    """What is of ``ACCESS`` in some settings, as clients in Python take it."""
+    found = {ACCESS[name]: value for name, value in settings.items() if name in ACCESS}
+    if "ssl_check_hostname" in found:
+        found["ssl_check_hostname"] = found["ssl_check_hostname"] == "https"
+    return found
+
+
+def settings_of(config: MemberConfig) -> Dict[str, Any]:
+    """What a member of the classic protocol is configured with, under Kafka's names.
+
+    Raises:
+        ConfigError: ``client_config`` sets what the group or the loop decides.
+    """
+    for name in (*RESERVED, *RESERVED_LOOP):
+        if name in config.client_config:
+            source = "the loop's commit policy" if name in RESERVED_LOOP else "the group"
+            raise ConfigError("found the client setting %s, which %s decides: leave it out" % (name, source))
+    auto = config.loop.commit == "auto"
+    settings: Dict[str, Any] = {
+        "bootstrap.servers": config.bootstrap,
+        "group.id": config.group,
+        "client.id": config.actor,
+        "auto.offset.reset": "earliest",
+        "enable.auto.commit": auto,
+    }
+    if auto:
+        settings["auto.commit.interval.ms"] = int(config.loop.commit_every_ms)
+    if config.instance_id is not None:
+        settings["group.instance.id"] = config.instance_id
+    usual = {STRATEGY: STRATEGIES[config.protocol]} if config.protocol in STRATEGIES else {}
+    other = {STRATEGY: config.assignors} if config.assignors else {}
+    return {**settings, **usual, **config.client_config, **other}
+
+
+def arguments(client: str, settings: Mapping[str, Any], assignors: Mapping[str, Any]) -> Dict[str, Any]:
+    """``settings_of`` a member as the keyword arguments of ``client``; ``assignors`` are its classes by name.
+
+    Raises:
+        ConfigError: it has no such setting or assignor; says which it has.
+    """
+    own = {name: name.replace(".", "_") for name in (*RESERVED, *RESERVED_LOOP, "client.id")}
+    wrong = unknown(client, {name: value for name, value in settings.items() if name not in own})
+    if wrong:
+        raise ConfigError(wrong)
+    names = {**own, **NAMES[client]}
+    found = {names[name]: value for name, value in settings.items() if name != STRATEGY}
+    strategy = [name.strip() for name in str(settings.get(STRATEGY, "")).split(",")]
+    missing = [name for name in strategy if name not in assignors]
+    if missing:
+        raise ConfigError("%s has no assignor %r; it has %s" % (client, missing[0], ", ".join(assignors)))
+    return {
+        **found,
+        **access_arguments(settings),
+        "partition_assignment_strategy": [assignors[name] for name in strategy],
+    }
