@@ -212,15 +212,15 @@ def make(
     shared = {
         "group": name,
         "topics": topics,
-        "client": spec.client,
         "protocol": spec.protocol,
         "client_config": {**cluster.access, **spec.client_config()},
     }
     members = []
-    for index in range(spec.members + spec.spare):
+    for index, client in enumerate(spec.clients):
         instance = f"{name}-member-{index}" if spec.static else None
         own = {
             "bootstrap": cluster.bootstrap(index),
+            "client": client.name,
             "instance_id": instance,
             "loop": workload.member_config(index),
         }
