@@ -48,7 +48,10 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["check", "nowhere"], "there is no run folder nowhere"),
         (["report", "nowhere"], "there is no run folder nowhere"),
         (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
-        (["run", "demo", "--set", "group.members=2.5"], "the group: members wants a whole number or a list, but 2.5 came"),
+        (
+            ["run", "demo", "--set", "group.members=2.5"],
+            "the group: members wants a whole number or a list, but 2.5 came",
+        ),
         (["run", "demo", "--set", "chaos_s=20"], "over only after 22 s, but the chaos phase ends after chaos_s = 20"),
     ],
 )
