@@ -6,12 +6,14 @@ A client is asked for by a requirement: ``kafka-python``, or one release of it, 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
+from fencepost import codec
 from fencepost.errors import ScenarioError
+from fencepost_member.adapters.settings import unknown
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
 STATIC = "static members"
@@ -114,7 +116,7 @@ class Client:
         """Whether this release can talk to brokers of Kafka 4."""
         return self._has(KAFKA_4)
 
-    def lacks(self, extras: Iterable[Extra]) -> list[Extra]:
+    def lacks(self, extras: Iterable[str]) -> list[str]:
         """Those of ``extras`` that its adapter does not have."""
         return sorted(set(extras) - self.library.extras)
 
@@ -146,6 +148,42 @@ def parse(requirement: str) -> Client:
     if version and _release(version) < _release(library.oldest):
         raise ScenarioError(f"client {requirement!r} is too old; releases can be used from {library.oldest} on")
     return Client(library.name, version)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Some of a group's members, of one client; ``client`` is empty for the group's own."""
+
+    count: int = 1
+    client: str = ""
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        if self.count < 1:
+            raise ScenarioError(f"found {self.count} members of one client in a group: use 1 or more")
+
+
+def check(clients: Collection[Client], protocol: str, static: bool, names: Iterable[str]) -> None:
+    """Refuse what a group asks of its clients and one of them cannot do; ``names`` are of the group's settings.
+
+    Raises:
+        ScenarioError: says which, and what it can do.
+    """
+    for client in dict.fromkeys(clients):
+        if protocol not in client.assignors:
+            can = ", ".join(client.assignors)
+            raise ScenarioError(f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
+        if static and not client.static:
+            since = client.library.since[STATIC]
+            raise ScenarioError(f"client {client} has no static members: it has them since release {since}")
+        if lacking := unknown(client.name, dict.fromkeys(names)):
+            raise ScenarioError(f"the group's config: {lacking}")
+
+
+def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
+    """The assignors for ``protocol`` that all of them have, as the first one prefers them."""
+    first, *others = [client.assignors[protocol] for client in clients]
+    return tuple(name for name in first if all(name in names for names in others))
 
 
 def _release(version: str) -> tuple[int, ...]:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import ast
 import dataclasses
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from fencepost import catalogue, codec
+from fencepost import catalogue, clients, codec
 
 
 class Kind(StrEnum):
@@ -38,12 +37,19 @@ def rows(kind: Kind) -> list[tuple[str, str]]:
 
 
 def _clients() -> list[tuple[str, str]]:
-    """The adapters by their files: their libraries need not be installed."""
-    import fencepost_member.adapters as package
+    """Their libraries need not be installed."""
+    return [(library.name, f"{library.about}{_abilities(library)}") for library in clients.KNOWN.values()]
 
-    files = [path for path in sorted(Path(package.__path__[0]).glob("*.py")) if not path.name.startswith("_")]
-    docs = [ast.get_docstring(ast.parse(path.read_text(encoding="utf-8"))) for path in files]
-    return [(path.stem.replace("_", "-"), _sentence(doc)) for path, doc in zip(files, docs, strict=True)]
+
+def _abilities(library: clients.Library) -> str:
+    since = {ability: f" (since {release})" for ability, release in library.since.items()}
+    protocols = [
+        f"{protocol}{since.get(protocol, '')}{': ' if names else ''}{', '.join(names)}"
+        for protocol, names in library.assignors.items()
+    ]
+    extras = ", ".join(sorted(map(str.lower, library.extras)))
+    static = f"{clients.STATIC}{since.get(clients.STATIC, '')}"
+    return f"\nReleases: from {library.oldest} on\nProtocols: {'; '.join(protocols)}; {static}\nBesides: {extras}"
 
 
 def _comment(path: Path) -> str:

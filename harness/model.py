@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+if TYPE_CHECKING:
+    from fencepost.clients import Client
 
 
 class TopicPartition(NamedTuple):
@@ -113,7 +116,7 @@ class Inventory:
 
     ``spare_brokers`` is how many may be down at a time while every partition takes writes (``min.insync.replicas``).
     ``static``: members have a ``group.instance.id``. ``spare_members`` are numbered after the others, and live only
-    once a fault has started them. ``protocol`` is the group's.
+    once a fault has started them. ``protocol`` is the group's, ``clients`` are of each member, spare ones included.
     """
 
     members: int
@@ -123,6 +126,7 @@ class Inventory:
     spare_members: int = 0
     static: bool = False
     protocol: str = ""
+    clients: tuple[Client, ...] = ()
 
     def lacks_member(self, index: int) -> str:
         """A sentence when there is no such member; else empty."""

@@ -179,7 +179,7 @@ class _Run:
             MemberError: a process ended, though nothing was done to it yet.
             WaitTimeout: the group never became that.
         """
-        busy = min(self._scenario.group.members, max(map(len, self._topics.values())))
+        busy = min(self._scenario.group.size, max(map(len, self._topics.values())))
 
         def warm() -> bool:
             group.must_live()

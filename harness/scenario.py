@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from fencepost import clients, codec, settings
+from fencepost.clients import Client, Members
 from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec, Names, Promise, Workload
@@ -48,7 +49,7 @@ class Group:
         client: the library that its members use; a release that is not the one beside Fencepost, like
             ``kafka-python==2.2.8``, gets an environment of its own.
         python: the version of its members' Python, like ``3.9``, if it is to be another one than Fencepost's.
-        members: how many.
+        members: how many; or, where not all have the same client, ``Members`` of each.
         protocol: ``eager`` and ``cooperative`` are the classic protocol with such an assignor, ``consumer`` is KIP-848.
         config: client settings. ``session.timeout.ms`` and ``heartbeat.interval.ms`` hold for every protocol (for
             ``consumer`` they become the brokers' group settings); heartbeats are at most a quarter of the session
@@ -58,7 +59,7 @@ class Group:
         name: ``group.id``; by default made from the seed, so that the coordinator differs from run to run.
     """
 
-    members: int = 3
+    members: int | tuple[Members, ...] = 3
     client: str = "confluent-kafka"
     protocol: str = "cooperative"
     config: Mapping[str, Setting] = field(default_factory=dict)
@@ -71,20 +72,37 @@ class Group:
         codec.settle(self)
         if self.protocol not in PROTOCOLS:
             raise ScenarioError(f"protocol {self.protocol!r} is unknown; known are {', '.join(PROTOCOLS)}")
-        if self.members < 1:
+        if self.size < 1:
             raise ScenarioError("a group needs at least one member")
         if self.spare < 0:
             raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
         settings.check_python(self.python)
-        clients.parse(self.client)
-        settings.check_client(self.config, self.protocol)
+        clients.check(self.clients, self.protocol, self.static, set(self.config) - set(settings.DECIDED))
+        settings.check_client(self.config, self.protocol, clients.in_common(self.clients, self.protocol))
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
 
     @property
+    def clients(self) -> tuple[Client, ...]:
+        """The client of each member by its index; spare members have the group's."""
+        parts = (Members(self.members),) if isinstance(self.members, int) else self.members
+        own = [clients.parse(part.client or self.client) for part in parts for _ in range(part.count)]
+        return (*own, *[clients.parse(self.client)] * self.spare)
+
+    @property
     def environments(self) -> tuple[Environment, ...]:
         """What each of its members is to run on, spare ones included."""
-        return (Environment(clients.parse(self.client), self.python),) * (self.members + self.spare)
+        return tuple(Environment(client, self.python) for client in self.clients)
+
+    @property
+    def size(self) -> int:
+        """How many members there are, without spare ones."""
+        return self.members if isinstance(self.members, int) else sum(part.count for part in self.members)
+
+    def first(self, count: int) -> Group:
+        """The same group of its first members only."""
+        whole = isinstance(self.members, int)
+        return replace(self, members=count if whole else tuple(Members(1, str(c)) for c in self.clients[:count]))
 
     @property
     def session_timeout_ms(self) -> int:
@@ -100,6 +118,20 @@ class Group:
         """By its setting, each time in seconds after which the group gives a member up."""
         poll_interval_ms = int(self.config.get(POLL_INTERVAL, 300_000))
         return {SESSION: self.session_timeout_ms / 1000, POLL_INTERVAL: poll_interval_ms / 1000}
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values."""
+        members = self.members if isinstance(self.members, int) else [vars(part) for part in self.members]
+        return {**vars(self), "members": members, "config": dict(self.config)}
+
+    @classmethod
+    def from_json(cls, data: Any) -> Group:
+        """The inverse of ``to_json``. Raises ScenarioError."""
+        parts = dict(codec.fit(data, Mapping[str, Any], "the group"))
+        if isinstance(parts.get("members"), list | tuple):
+            parts["members"] = [codec.build(Members, part, "the group's members") for part in parts["members"]]
+        group: Group = codec.build(cls, parts, "the group")
+        return group
 
     def client_config(self) -> dict[str, Any]:
         """The settings for the client, times of the group protocol included where they are the client's to choose."""
@@ -156,9 +188,8 @@ class Scenario:
         """What steps of the schedule and the workload may name."""
         partitions = {topic.name: topic.partitions for topic in self.topics}
         group = self.group
-        return Inventory(
-            group.members, self.brokers, partitions, self._spare_brokers(), group.spare, group.static, group.protocol
-        )
+        kind = (group.spare, group.static, group.protocol, group.clients)
+        return Inventory(group.size, self.brokers, partitions, self._spare_brokers(), *kind)
 
     def _spare_brokers(self) -> int:
         """How many replicas the topics and the group's commits have beyond those that must be in sync."""
@@ -197,7 +228,7 @@ class Scenario:
             "group.consumer.heartbeat.interval.ms": heartbeat,
             "group.consumer.max.heartbeat.interval.ms": max(15_000, heartbeat),
         }
-        slots = max(2, self.group.members + self.group.spare)
+        slots = max(2, self.group.size + self.group.spare)
         config = {**times, **self.broker_config}
         return ClusterSpec(self.brokers, slots, broker_config=config, kafka=self.kafka, members=self.group.environments)
 
@@ -208,7 +239,7 @@ class Scenario:
             **plain,
             "broker_config": dict(self.broker_config),
             "topics": [{**vars(t), "config": dict(t.config)} for t in self.topics],
-            "group": {**vars(self.group), "config": dict(self.group.config)},
+            "group": self.group.to_json(),
             "workload": codec.encode(self.workload),
             "schedule": [entry_to_json(e) for e in self.schedule],
             "promises": [codec.encode(p) for p in self.judged_by()],
@@ -223,7 +254,7 @@ class Scenario:
             for name in ("topics", "schedule", "promises")
         )
         parts["topics"] = [codec.build(Topic, t, "a topic") for t in topics]
-        parts["group"] = codec.build(Group, parts.get("group", {}), "the group")
+        parts["group"] = Group.from_json(parts.get("group", {}))
         parts["workload"] = codec.decode("workload", parts.get("workload", "poll_loop"))
         parts["schedule"] = [entry_from_json(e) for e in steps]
         parts["promises"] = [codec.decode("promise", p) for p in promises]

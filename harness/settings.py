@@ -41,8 +41,9 @@ TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
 
 
-def check_client(config: Mapping[str, Any], protocol: str) -> None:
-    """Refuse client settings of a group that Fencepost decides, or that contradict its ``protocol``.
+def check_client(config: Mapping[str, Any], protocol: str, known: Sequence[str]) -> None:
+    """Refuse client settings of a group that Fencepost decides, or that contradict its ``protocol``, for which its
+    clients have the ``known`` assignors in common.
 
     Raises:
         ScenarioError: names the setting and what to use instead.
@@ -53,7 +54,6 @@ def check_client(config: Mapping[str, Any], protocol: str) -> None:
         if name.startswith(("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.")):
             raise ScenarioError(f"the group's config cannot set {name}: {ACCESS}")
     if STRATEGY in config:
-        known = ASSIGNORS[protocol]
         if not known:
             raise ScenarioError(
                 f"the group's config cannot set {STRATEGY} with protocol {protocol!r}: the brokers assign"

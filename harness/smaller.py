@@ -37,7 +37,7 @@ class Case:
 
     def __str__(self) -> str:
         partitions = sum(topic.partitions for topic in self.scenario.topics)
-        parts = [(len(self.plan.steps), "steps"), (self.scenario.group.members, "members"), (partitions, "partitions")]
+        parts = [(len(self.plan.steps), "steps"), (self.scenario.group.size, "members"), (partitions, "partitions")]
         return ", ".join(f"{count} {nouns if count != 1 else nouns[:-1]}" for count, nouns in parts)
 
 
@@ -148,8 +148,8 @@ def shorter(case: Case) -> Generator[Change, bool, None]:
 def fewer_members(case: Case) -> Generator[Change, bool, None]:
     """One, half of them, one less."""
     group = case.scenario.group
-    for members in _less(group.members, group.members - 1):
-        scenario = replace(case.scenario, group=replace(group, members=members))
+    for members in _less(group.size, group.size - 1):
+        scenario = replace(case.scenario, group=group.first(members))
         if (yield f"members={members}", scenario, [*case.plan.steps]):
             return
 

@@ -12,6 +12,7 @@ from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost_member.config import COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
+from fencepost_member.planted import NEEDS as PLANTED_NEEDS
 
 
 @dataclass(frozen=True)
@@ -62,7 +63,15 @@ class PollLoop:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too: what they leave is not the group's fault."""
-        return next(filter(None, map(inventory.lacks_member, self.planted_in)), "") or self._overload(inventory)
+        missing = next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
+        return missing or self._unable(inventory) or self._overload(inventory)
+
+    def _unable(self, inventory: Inventory) -> str:
+        needs = PLANTED_NEEDS.get(self.planted_bug, ())
+        for index in self.planted_in or range(len(inventory.clients)):
+            if lacks := inventory.clients[index].lacks(needs):
+                return f"planted bug {self.planted_bug!r} needs {lacks[0]}, and {inventory.clients[index]} lacks that"
+        return ""
 
     def _overload(self, inventory: Inventory) -> str:
         able = min(inventory.members, sum(inventory.topics.values()))

@@ -84,7 +84,7 @@ class Attachment:
         lines = [
             f"make the topics {topics}",
             f"write to them {f'{rate:g} records a second' if rate else 'as fast as it goes'}",
-            f"consume them as the group {group} with {scenario.group.members} members",
+            f"consume them as the group {group} with {scenario.group.size} members",
         ]
         if moves(plan):
             lines.append(

@@ -8,7 +8,8 @@
     answered is repeated (it is idempotent), and so is one that came too late for its generation; when it is refused
     for good, the poll's records are dropped, for somebody else will get them.
 ``auto``
-    The client commits by itself what is stored; it is stored after processing, as the client's makers recommend.
+    The client commits by itself what is stored; it is stored after processing, as the client's makers recommend. A
+    client that stores nothing commits what its polls returned, so a poll's records are finished once begun.
 
 Only partitions that the member owns are ever committed, and inside one assignment interval a commit never goes back.
 """
@@ -189,12 +190,14 @@ class Automatic(AfterProcessing):
     def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
         """Stores as soon as it is asked."""
         super().__init__(loop, adapter, commits, ownership)
-        self._adapter = adapter
+        self._store = getattr(adapter, "store", None)
+        self.undivided = self._store is None
         self._every_s = self._due_s = 0.0
 
     def _commit(self, offsets: Dict[Tp, int], mode: str) -> None:
         if offsets:
-            self._adapter.store(dict(offsets))
+            if self._store:
+                self._store(dict(offsets))
             for tp in list(offsets):
                 self._pending.pop(tp, None)
 

@@ -48,7 +48,10 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["check", "nowhere"], "there is no run folder nowhere"),
         (["report", "nowhere"], "there is no run folder nowhere"),
         (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
-        (["run", "demo", "--set", "group.members=2.5"], "the group: members wants a whole number, but 2.5 came"),
+        (
+            ["run", "demo", "--set", "group.members=2.5"],
+            "the group: members wants a whole number or a list, but 2.5 came",
+        ),
         (["run", "demo", "--set", "chaos_s=20"], "over only after 22 s, but the chaos phase ends after chaos_s = 20"),
     ],
 )
@@ -236,8 +239,8 @@ def test_a_defect_is_a_sentence_and_a_trace_only_for_those_who_ask(
         ("faults", {"move_coordinator", "black_hole", "pause", "bounce", "kill", "hold", "cut_connections"}),
         ("workloads", {"poll_loop"}),
         ("checks", {"delivery", "ownership", "progress"}),
-        ("clients", {"confluent-kafka"}),
-        ("scenarios", {"demo"}),
+        ("clients", {"confluent-kafka", "kafka-python", "aiokafka"}),
+        ("scenarios", {"demo", "three_clients"}),
     ],
 )
 def test_everything_that_a_scenario_may_name_is_listed(shell: Shell, kind: str, names: set[str]) -> None:

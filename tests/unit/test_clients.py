@@ -6,8 +6,13 @@ import pytest
 
 import fencepost_member.adapters as adapters
 from fencepost import clients
-from fencepost.clients import KNOWN, Client, Extra, parse
+from fencepost.clients import KNOWN, Client, Extra, Members, parse
 from fencepost.errors import ScenarioError
+from fencepost.plan import Plan
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.smaller import Case, fewer_members
+from fencepost.workloads import PollLoop
+from fencepost_member.planted import NAMES, NEEDS
 
 
 @pytest.mark.parametrize(
@@ -64,3 +69,69 @@ def test_extras_are_the_protocols_of_adapters():
     assert {name for name in Extra if not hasattr(adapters, name)} == {Extra.REPORTS, Extra.TRESPASSES}
     assert parse("aiokafka").lacks([Extra.SEEKS, Extra.STORES]) == [Extra.STORES]
     assert parse("confluent-kafka").lacks(Extra) == []
+
+
+def mixed(**more):
+    parts = (Members(2, "confluent-kafka"), Members(1, "kafka-python==2.2.8"), Members(1, "aiokafka"))
+    return Group(**{"members": parts, "protocol": "eager", **more})
+
+
+def test_members_of_one_group_may_have_different_clients():
+    group = mixed(spare=1)
+    assert [str(client) for client in group.clients] == [
+        *["confluent-kafka"] * 2,
+        "kafka-python==2.2.8",
+        "aiokafka",
+        "confluent-kafka",
+    ]
+    assert group.size == 4
+    assert Group(members=[Members(3, "aiokafka")], protocol="eager").clients == (Client("aiokafka"),) * 3
+    assert Group.from_json(group.to_json()) == group
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ({"protocol": "cooperative"}, "client kafka-python==2.2.8 cannot be .* 'cooperative'; it can with eager"),
+        ({"static": True}, "kafka-python==2.2.8 has no static members: it has them since release 2.3.0"),
+        ({"config": {"fetch.wait.max.ms": 5}}, r"kafka-python has no setting fetch\.wait\.max\.ms; it has auto"),
+        ({"config": {"partition.assignment.strategy": "sticky"}}, "'sticky' contradicts .* range or roundrobin"),
+        ({"members": [Members(1, "franz-go")]}, "client 'franz-go' is unknown"),
+        ({"members": []}, "at least one member"),
+    ],
+)
+def test_what_one_of_the_clients_cannot_do_is_refused(asked, words):
+    with pytest.raises(ScenarioError, match=words):
+        mixed(**asked)
+
+
+def test_members_are_counted_from_one():
+    with pytest.raises(ScenarioError, match="use 1 or more"):
+        Members(0)
+
+
+def test_all_clients_of_a_group_may_have_an_assignor_that_librdkafka_lacks():
+    strategy = {"partition.assignment.strategy": "sticky"}
+    parts = [Members(1, "aiokafka"), Members(1, "kafka-python")]
+    assert Group(members=parts, protocol="eager", config=strategy).client_config().items() >= strategy.items()
+
+
+def test_a_planted_bug_is_refused_in_a_client_that_cannot_have_it_and_only_there():
+    def planted(*indices):
+        return Scenario("x", [Topic("orders")], mixed(), PollLoop(planted_bug="foreign-commit", planted_in=indices))
+
+    assert planted(0, 1, 2).group == mixed()
+    for indices in ((3,), ()):
+        with pytest.raises(ScenarioError, match="'foreign-commit' needs Trespasses, and aiokafka lacks that"):
+            planted(*indices)
+
+
+def test_what_planted_bugs_need_are_extras_of_bugs():
+    assert NEEDS.keys() <= set(NAMES)
+    assert {extra for needs in NEEDS.values() for extra in needs} <= set(Extra)
+
+
+def test_a_smaller_group_keeps_its_first_clients():
+    case = Case(Scenario("x", [Topic("orders")], mixed(), PollLoop()), Plan(1, ()))
+    first = next(fewer_members(case))[1].group
+    assert [str(client) for client in first.clients] == ["confluent-kafka"]

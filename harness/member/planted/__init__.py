@@ -14,3 +14,12 @@ from fencepost_member.planted import callbacks, clients, commits, progress, reco
 BUGS = {**records.BUGS, **commits.BUGS, **progress.BUGS}  # name -> what takes the place of ``Correct``
 CLIENTS = {**clients.CLIENTS, **requests.CLIENTS, **callbacks.CLIENTS}  # name -> what takes the place of the adapter
 NAMES = (*BUGS, *CLIENTS)
+# What a bug needs of the adapter besides ``Adapter``: its protocols. Who trespasses commits what it is not assigned.
+NEEDS = {
+    **dict.fromkeys(("seek-back", "seek-loop"), ("Seeks",)),
+    **dict.fromkeys(("paused-for-ever", "slow-start", "taken-for-good"), ("Pauses",)),
+    **dict.fromkeys(("wrong-start", "once-lost", "stale-backlog"), ("Starts",)),
+    **dict.fromkeys(("foreign-commit", "late-commit"), ("Starts", "Trespasses")),
+    "ignored-fence": ("Trespasses",),
+    "swallowed-refusal": ("Annotates",),
+}
