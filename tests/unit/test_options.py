@@ -53,9 +53,9 @@ def scenario(**parts: Any) -> Scenario:
 @pytest.mark.parametrize(
     ("setting", "sentence"),
     [
-        ("group.members=2.5", "the group: members wants a whole number, but 2.5 came"),
-        ("group.members=three", "the group: members wants a whole number, but 'three' came"),
-        ("group.members=true", "the group: members wants a whole number, but True came"),
+        ("group.members=2.5", "the group: members wants a whole number or a list, but 2.5 came"),
+        ("group.members=three", "the group: members wants a whole number or a list, but 'three' came"),
+        ("group.members=true", "the group: members wants a whole number or a list, but True came"),
         ("group.static=1", "the group: static wants true or false, but 1 came"),
         ("group.config=5", "the group: config wants a table, but 5 came"),
         (
@@ -96,8 +96,8 @@ def test_a_value_of_the_wrong_type_is_refused_with_what_was_wanted_and_what_came
 @pytest.mark.parametrize(
     ("make", "sentence"),
     [
-        (lambda: Group(members="3"), "Group.members wants a whole number, but '3' came"),
-        (lambda: Group(members=2.5), "Group.members wants a whole number, but 2.5 came"),
+        (lambda: Group(members="3"), "Group.members wants a whole number or a list, but '3' came"),
+        (lambda: Group(members=2.5), "Group.members wants a whole number or a list, but 2.5 came"),
         (lambda: Topic("orders", partitions="4"), "Topic.partitions wants a whole number, but '4' came"),
         (lambda: PollLoop(rate_hz="fast"), "PollLoop.rate_hz wants a number, but 'fast' came"),
         (lambda: PollLoop(planted_in=1), "PollLoop.planted_in wants a list, but 1 came"),
