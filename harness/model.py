@@ -113,7 +113,7 @@ class Inventory:
 
     ``spare_brokers`` is how many may be down at a time while every partition takes writes (``min.insync.replicas``).
     ``static``: members have a ``group.instance.id``. ``spare_members`` are numbered after the others, and live only
-    once a fault has started them. ``protocol`` is the group's.
+    once a fault has started them. ``protocol`` is the group's. ``own_program``: members are a program of the user's.
     """
 
     members: int
@@ -123,6 +123,11 @@ class Inventory:
     spare_members: int = 0
     static: bool = False
     protocol: str = ""
+    own_program: bool = False
+
+    def lacks_loop(self) -> str:
+        """A sentence when members are not our loop, which alone can be told to do otherwise; else empty."""
+        return "the members run a program of the user's, which cannot be told to do otherwise" * self.own_program
 
     def lacks_member(self, index: int) -> str:
         """A sentence when there is no such member; else empty."""

@@ -53,6 +53,9 @@ class Group:
         static: members carry a ``group.instance.id``.
         spare: members beyond these, numbered after them, each with a slot of its own; only faults start them.
         name: ``group.id``; by default made from the seed, so that the coordinator differs from run to run.
+        command: the user's own program, as it is started in production, in the current directory; it is each member,
+            and its settings stay as they are but for addresses, access, names and ``config``. ``protocol`` must be the
+            one that follows from them. The workload is ``OwnProgram``.
     """
 
     members: int = 3
@@ -62,6 +65,7 @@ class Group:
     static: bool = False
     name: str = ""
     spare: int = 0
+    command: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -93,11 +97,12 @@ class Group:
         return {SESSION: self.session_timeout_ms / 1000, POLL_INTERVAL: poll_interval_ms / 1000}
 
     def client_config(self) -> dict[str, Any]:
-        """The settings for the client, times of the group protocol included where they are the client's to choose."""
+        """The settings for the client, times of the group protocol included where they are the client's to choose. A
+        program of the user's has its own."""
         own = {SESSION: self.session_timeout_ms, HEARTBEAT: self.heartbeat_interval_ms}
         if self.protocol == "consumer":
             return {k: v for k, v in self.config.items() if k not in own}
-        return {**self.config, **own}
+        return {**self.config, **own} if not self.command else dict(self.config)
 
 
 @dataclass(frozen=True)
@@ -145,7 +150,14 @@ class Scenario:
         partitions = {topic.name: topic.partitions for topic in self.topics}
         group = self.group
         return Inventory(
-            group.members, self.brokers, partitions, self._spare_brokers(), group.spare, group.static, group.protocol
+            group.members,
+            self.brokers,
+            partitions,
+            self._spare_brokers(),
+            group.spare,
+            group.static,
+            group.protocol,
+            bool(group.command),
         )
 
     def _spare_brokers(self) -> int:

@@ -62,6 +62,8 @@ class PollLoop:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too: what they leave is not the group's fault."""
+        if inventory.own_program:
+            return "the group's members run a program of the user's, with which goes the workload own_program"
         return next(filter(None, map(inventory.lacks_member, self.planted_in)), "") or self._overload(inventory)
 
     def _overload(self, inventory: Inventory) -> str:

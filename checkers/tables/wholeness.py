@@ -98,6 +98,9 @@ def _check_actors(reader: Reader, events: Iterable[Mapping[str, Any]], known: Ma
     for life in known.values():
         if life.last_sign_ns:
             _expect(reader, "delivered", life.incarnation, "this member ran")
+    for event in (e for e in events if e["kind"] == EventKind.UNRECORDED):
+        for part in ("events", "delivered"):
+            reader.note(part, f"history/{part}/{event['actor']}", f"not recorded: {event['detail'].get('text')}")
     stems = {path.stem.removesuffix(".unacked") for path in (reader.run / "history" / "produced").glob("*.parquet")}
     started = {e["actor"] for e in events if e["kind"] == EventKind.STARTED and "writer" in e["detail"]}
     for writer in sorted(stems | started):

@@ -63,6 +63,15 @@ def generation_of(metadata: bytes) -> int:
     return int(struct.unpack_from("=i", metadata, len(magic))[0])
 
 
+def identity(consumer: client.Consumer) -> Tuple[str, int]:
+    """See ``Adapter``."""
+    member_id, metadata = "", None
+    with suppress(RuntimeError):  # a client that is just closing knows one, or none, of the two
+        member_id = consumer.memberid() or ""
+        metadata = consumer.consumer_group_metadata()
+    return member_id, generation_of(metadata if isinstance(metadata, bytes) else b"")
+
+
 def client_settings(config: MemberConfig) -> Dict[str, Any]:
     """librdkafka's settings for ``config``, callbacks left out.
 
@@ -146,11 +155,7 @@ class ConfluentKafka:
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
-        member_id, metadata = "", None
-        with suppress(RuntimeError):  # a client that is just closing knows one, or none, of the two
-            member_id = self._consumer.memberid() or ""
-            metadata = self._consumer.consumer_group_metadata()
-        return member_id, generation_of(metadata if isinstance(metadata, bytes) else b"")
+        return identity(self._consumer)
 
     def close(self) -> None:
         """See ``Adapter``."""
