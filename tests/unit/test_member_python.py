@@ -37,6 +37,7 @@ KNOWN = {
     "threading",
     "time",
     "typing",
+    "weakref",
 }
 NEWER_NAMES = {"functools.cache", "itertools.pairwise", "itertools.batched", "typing.Self", "typing.Annotated"}
 NEWER_NAMES |= {"typing.ParamSpec", "typing.TypeAlias", "typing.NotRequired", "typing.assert_never", "typing.override"}
@@ -92,7 +93,11 @@ def test_the_member_side_is_written_for_python_3_8(file):
 def test_the_member_side_imports_the_standard_library_and_a_client_alone(file):
     imported = {name.partition(".")[0] for node in ast.walk(ast.parse(file.read_text())) for name in _imports(node)}
     client = (
-        {file.stem} if file.parent.name == "adapters" else {"confluent_kafka"} if file.stem == "producer" else set()
+        {file.stem}
+        if file.parent.name == "adapters"
+        else {"confluent_kafka"}
+        if file.stem in ("producer", "confluent_kafka", "confluent_tape")
+        else set()
     )
     assert imported - {*KNOWN, "fencepost_member"} - client == set()
 

@@ -6,7 +6,7 @@ program gets no other, however it imports them. Every call is passed on as it ca
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Sequence
+from typing import Any, Dict, Mapping, Optional, Sequence
 
 from confluent_kafka import cimpl
 
@@ -31,26 +31,32 @@ def _reaching(base: Any) -> Any:
     """``base``, with clients that reach the run's brokers."""
 
     def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 (it becomes one)
-        base.__init__(self, PROGRAM.reaching(_settings(args, kwargs)))
+        settings = _settings(args, kwargs)
+        base.__init__(self, *(args if settings is None else (PROGRAM.reaching(settings),)))
 
     return type(base.__name__, (base,), {"__init__": __init__, "__doc__": base.__doc__, "__module__": base.__module__})
 
 
-def _settings(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Dict[str, Any]:
-    return {**(args[0] if args else {}), **kwargs}
+def _settings(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
+    """What a client is given, as the library takes it; None: it is going to refuse that."""
+    given = {**(args[0] if args and isinstance(args[0], dict) else {}), **kwargs}
+    return given or None
 
 
 class Consumer(cimpl.Consumer):
-    """A consumer that is recorded when it is the member."""
+    """A consumer that is recorded when it is the member; else it looks like the library's own."""
+
+    __module__, __doc__ = cimpl.Consumer.__module__, cimpl.Consumer.__doc__
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        settings = PROGRAM.consuming(_settings(args, kwargs))
+        given = _settings(args, kwargs)
+        settings = PROGRAM.consuming(given or {})
         self._fencepost = Tape(PROGRAM, self, settings)
-        super().__init__({**settings, **self._fencepost.callbacks()})
+        super().__init__(*(args if given is None else ({**settings, **self._fencepost.callbacks()},)))
 
     def subscribe(self, topics: Any, *args: Any, **kwargs: Any) -> None:
         """As the library has it."""
-        names, tape = PROGRAM.named(topics), self._fencepost
+        names, tape = PROGRAM.named(topics) if isinstance(topics, list) else topics, self._fencepost
         callbacks = {**dict(zip(("on_assign", "on_revoke", "on_lost"), args)), **kwargs}  # noqa: B905 (3.8)
         tape.subscribing(names)
         super().subscribe(names, **(tape.around(callbacks) if tape.on else callbacks))

@@ -29,7 +29,7 @@ CONFIG = {
     "partition.assignment.strategy": "cooperative-sticky",
     "session.timeout.ms": 6000,
 }
-BATCH, BATCH_S = 200, 0.5
+BATCH, BATCH_S = 1000, 2.0
 
 
 class Orders:
