@@ -26,7 +26,7 @@ from fencepost.processes import Owner
 from fencepost.workloads import OwnProgram
 from fencepost_member.events import EventLog
 
-ROUNDS, READ_S, RECORDS, PARTITIONS = 3, 2.0, 600_000, 6
+ROUNDS, READ_S, RECORDS, PARTITIONS = 3, 2.0, 1_000_000, 6
 WITHIN_S = 120.0
 WAYS = ("as it is", "recorded")
 PROGRAM = """
@@ -56,7 +56,7 @@ FAKES = "VALUE = b'x' * 64\ndef order(key, seq): return VALUE\n"
 
 def write(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]], payload: str) -> None:
     """Fill the topic as fast as one producer can."""
-    spec = scenario.Group(command=["none"])
+    spec = scenario.Group(command=["none"], members=1)
     made = group.make(home, cluster, spec, OwnProgram(payload=payload, rate_hz=1e6), name="g", topics=topics, seed=1)
     made.start_producers()
     eventually(lambda: made.progress().acknowledged >= RECORDS, WITHIN_S, "the records to be written")

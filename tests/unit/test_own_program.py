@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -19,14 +20,15 @@ from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member import config, producer
 
-GROUP = Group(command=["python", "-m", "shop.consumer"], config={"session.timeout.ms": 6000})
+COMMAND = (sys.executable, "-m", "shop.consumer")
+GROUP = Group(command=COMMAND, config={"session.timeout.ms": 6000})
 SCENARIO = Scenario("shop", [Topic("orders"), Topic("payments")], GROUP, OwnProgram(payload="shop.fakes:order"))
 
 
 def test_it_survives_the_way_through_json() -> None:
     again = Scenario.from_json(SCENARIO.to_json())
     assert again.to_json() == SCENARIO.to_json()
-    assert again.group.command == ("python", "-m", "shop.consumer")
+    assert again.group.command == COMMAND
 
 
 def test_its_settings_stay_but_for_those_that_are_given() -> None:
@@ -84,6 +86,11 @@ def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sen
 def test_an_option_that_makes_no_sense_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         OwnProgram(**options)
+
+
+def test_a_program_that_is_not_there_is_refused() -> None:
+    with pytest.raises(PlanError, match="begins with 'no-such-program', and no such program can be found"):
+        check_command(("no-such-program",), local.ABILITIES, "local")
 
 
 def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
