@@ -5,29 +5,25 @@ from __future__ import annotations
 import json
 import signal
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from cluster.test_group import LONG_S, Run, run  # noqa: F401 (a fixture)
-from fencepost import runner, scenario
-from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
+from fencepost import group as groups
+from fencepost import scenario
 from fencepost.clock import eventually
-from fencepost.clusters.attachment import Attachment
-from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import audit
 from fencepost.history import LOG_COLUMNS
-from fencepost.model import TopicPartition, Validity
+from fencepost.model import TopicPartition
 from fencepost.workloads import OwnProgram
-from fencepost_member.events import read
 from fencepost_member.segments import DELIVERED, PRODUCED
 
 pytestmark = pytest.mark.cluster
 
 SESSION_MS = 6000
+PREFIX = "orders-"  # what topics begin with here, as on a cluster of others, and not in the program
 # It commits in every way there is, and after its partitions were lost it tries once more what it had in hand.
 PROGRAM = """
 import itertools, json, signal, sys, threading
@@ -99,7 +95,7 @@ tell("closed")
 
 
 @pytest.fixture
-def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:  # noqa: F811
+def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> groups.Group:  # noqa: F811
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     (tmp_path / "fakes.py").write_text(
         "def order(key, seq): return {'customer': key, 'number': seq}\n", encoding="utf-8"
@@ -107,36 +103,15 @@ def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator
     monkeypatch.chdir(tmp_path)
     config = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 500}
     members = []
-    for number in range(2):
-        command = [sys.executable, "program.py", f"told-{number}", run.topic]
+    for number in range(2):  # each tells in a file of its own
+        command = [sys.executable, "program.py", f"told-{number}", run.topic.removeprefix(PREFIX)]
         spec = scenario.Group(command=command, members=2, config=config)
-        members.append(run.make(spec, OwnProgram(payload="fakes:order", rate_hz=300)).members[number])
-    made = run.group
-    made.members = tuple(members)  # each tells in a file of its own
-    return made
-
-
-def test_a_program_finds_the_topics_of_a_run_on_a_cluster_of_others(
-    cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(Path(__file__).parents[1] / "examples" / "apps")
-    monkeypatch.setenv("SHOP_DATABASE", str(tmp_path / "orders.db"))
-    command = [sys.executable, "-m", "shop.consumer"]
-    asked = scenario.Scenario(
-        "a guest's own program",
-        [scenario.Topic("orders", partitions=4)],
-        scenario.Group(command=command, members=2, config={"session.timeout.ms": SESSION_MS}),
-        OwnProgram(processed="commit", payload="shop.fakes:order"),
-        min_records=500,
-    )
-    attached = Attachment.of("attach:" + cluster.bootstrap().split(",")[0])
-    folder = runner.run(asked, plan=asked.plan(1), runs=tmp_path, backend=attached)
-    verdict = judge(folder, find_here)
-    assert {c.check: c.validity for c in verdict.checks}["delivery"] is Validity.VALID
-    assert verdict.validity is not Validity.INVALID
-    (started, *_) = read(folder / "history" / "events" / "member-0.1.jsonl").events
-    assert started["detail"]["config"]["group.id"].startswith(attached.prefix)
-    assert str(attached.prefix) not in (folder / "logs" / "member-0.1.log").read_text()
+        names = {"name": run.name, "topics": run.topics, "prefix": PREFIX}
+        workload = OwnProgram(payload="fakes:order", rate_hz=300)
+        run.group = groups.make(run.home, run.cluster, spec, workload, seed=1, **names)
+        members.append(run.group.members[number])
+    run.group.members = tuple(members)
+    return run.group
 
 
 def told(folder: Path, member: int, what: str) -> list[dict[str, Any]]:
@@ -144,7 +119,7 @@ def told(folder: Path, member: int, what: str) -> list[dict[str, Any]]:
     return [line for line in lines if line["what"] == what]
 
 
-def test_the_history_of_a_program_is_what_happened_to_it(run: Run, group: Any, tmp_path: Path) -> None:  # noqa: F811
+def test_the_history_of_a_program_is_what_happened_to_it(run: Run, group: groups.Group, tmp_path: Path) -> None:  # noqa: F811
     zombie = group.members[0]
     group.start()
     run.all_owned_by(0, 1)
