@@ -17,7 +17,9 @@ from fencepost.errors import MemberError, WaitTimeout
 from fencepost.lives import Home, Incarnation
 from fencepost.process_interfaces import Interpreter
 from fencepost.processes import Owner
+from fencepost_member.config import MemberConfig
 from fencepost_member.events import EventLog, read
+from fencepost_member.instrument.program import Program
 
 WITHIN_S = 60.0
 NOBODY = "127.0.0.1:1"
@@ -241,6 +243,16 @@ def test_a_pattern_and_a_name_find_the_topics_of_a_run_with_a_prefix(started: St
     life = started.life(f"{text}consumer.close()", topics={"fencepost-1-orders": {"0": 0}}, prefix="fencepost-1-")
     assert life.wait_ended(WITHIN_S) == 0
     assert len(started.events("started")) == 1
+
+
+def test_only_topics_of_the_run_are_called_otherwise(tmp_path: Path) -> None:
+    topics = {"fencepost-1-orders": {"0": 0}}
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", topics, NOBODY, prefix="fencepost-1-")
+    assert Program(config).named(["orders", "payments", "^ord"]) == [
+        "fencepost-1-orders",
+        "payments",
+        "^fencepost-1-ord",
+    ]
 
 
 def test_what_cannot_be_instrumented_does_not_run(started: Started) -> None:

@@ -69,9 +69,10 @@ class Program:
         return {**reached, **config.client_config, **names, **static}
 
     def named(self, topics: Sequence[str]) -> List[str]:
-        """What topics (or patterns, which begin with ``^``) are called here."""
-        prefix = self.config.prefix
-        return ["^" + prefix + name[1:] if name.startswith("^") else prefix + name for name in topics]
+        """What topics (or patterns, which begin with ``^``) are called here; others than the run's keep their names."""
+        prefix, ours = self.config.prefix, self.config.topics
+        here = {name: "^" + prefix + name[1:] for name in topics if name.startswith("^")}
+        return [here.get(name) or (prefix + name if prefix + name in ours else name) for name in topics]
 
     def claim(self) -> bool:
         """Be the member; False when this life has one already."""
