@@ -12,12 +12,17 @@ import pytest
 
 from cluster.test_group import LONG_S, Run, run  # noqa: F401 (a fixture)
 from fencepost import group as groups
-from fencepost import scenario
+from fencepost import runner, scenario
+from fencepost.checkers.judge import judge
+from fencepost.checkers.spark.finder import find_here
 from fencepost.clock import eventually
+from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import audit
 from fencepost.history import LOG_COLUMNS
-from fencepost.model import TopicPartition
+from fencepost.model import TopicPartition, Validity
 from fencepost.workloads import OwnProgram
+from fencepost_member.events import read
 from fencepost_member.segments import DELIVERED, PRODUCED
 
 pytestmark = pytest.mark.cluster
@@ -112,6 +117,28 @@ def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> groups.G
         members.append(run.group.members[number])
     run.group.members = tuple(members)
     return run.group
+
+
+def test_a_program_finds_the_topics_of_a_run_on_a_cluster_of_others(
+    cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(Path(__file__).parents[1] / "examples" / "apps")
+    monkeypatch.setenv("SHOP_DATABASE", str(tmp_path / "orders.db"))
+    command = [sys.executable, "-m", "shop.consumer"]
+    asked = scenario.Scenario(
+        "a guest's own program",
+        [scenario.Topic("orders", partitions=4)],
+        scenario.Group(command=command, members=2, config={"session.timeout.ms": SESSION_MS}),
+        OwnProgram(processed="commit", payload="shop.fakes:order"),
+        min_records=500,
+    )
+    attached = Attachment.of("attach:" + cluster.bootstrap().split(",")[0])
+    folder = runner.run(asked, plan=asked.plan(1), runs=tmp_path, backend=attached)
+    verdict = judge(folder, find_here)
+    assert {c.check: c.validity for c in verdict.checks}["delivery"] is Validity.VALID
+    assert verdict.validity is not Validity.INVALID
+    (started, *_) = read(folder / "history" / "events" / "member-0.1.jsonl").events
+    assert started["detail"]["config"]["group.id"].startswith(attached.prefix)
 
 
 def told(folder: Path, member: int, what: str) -> list[dict[str, Any]]:

@@ -39,7 +39,7 @@ class Program:
 
     def __init__(self, config: MemberConfig) -> None:
         """Nobody is the member yet."""
-        self.config = config
+        self.config, self._events = config, Path(config.run) / "events"
         self._own_group: Any = None
         self._told = 0
 
@@ -75,9 +75,11 @@ class Program:
         return [here.get(name) or (prefix + name if prefix + name in ours else name) for name in topics]
 
     def claim(self) -> bool:
-        """Be the member; False when this life has one already."""
+        """Be the member: who makes its event file is. False when this life has one already."""
+        events = self._events / (self.config.actor + ".jsonl")
+        events.parent.mkdir(parents=True, exist_ok=True)
         try:
-            os.close(os.open(os.environ[CONFIG] + ".member", os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
+            events.touch(exist_ok=False)
         except FileExistsError:
             return False
         return True
@@ -94,6 +96,6 @@ class Program:
         if self._told > 1:
             return
         name = "%s-process-%d" % (self.config.actor, os.getpid())  # ids of the member's own file are the member's
-        log = EventLog(Path(self.config.run) / "events" / (name + ".jsonl"), name)
+        log = EventLog(self._events / (name + ".jsonl"), name)
         log.note("unrecorded", actor=self.config.actor, detail={"text": what})
         log.close()
