@@ -52,6 +52,8 @@ class ChangeAssignor:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
+        if lacking := inventory.lacks_loop():
+            return lacking
         if not ASSIGNORS.get(inventory.protocol, ()):
             return f"with the protocol {inventory.protocol!r} the brokers assign: members have no assignor to change"
         if other := [name for name in self.to if _protocol_of(name) != inventory.protocol]:

@@ -42,6 +42,8 @@ class ChangeSubscription:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
+        if lacking := inventory.lacks_loop():
+            return lacking
         unknown = filter(None, (inventory.lacks_partition(TopicPartition(topic, 0)) for topic in self.without))
         left = set(inventory.topics) - set(self._dropped(tuple(inventory.topics)))
         none = "" if left else "a member that drops all its topics takes part in nothing: the workload needs one more"

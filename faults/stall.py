@@ -16,6 +16,7 @@ from fencepost.evidence.processes import GONE, STOPPED, Life
 from fencepost.evidence.witness import Injected, Sight, all_of, witness
 from fencepost.history import EventKind
 from fencepost.interfaces import Injection, Target, World
+from fencepost.model import Inventory
 from fencepost.process_interfaces import Member
 
 PROOF_S = 15.0  # until a record comes to a member that has just got its partitions
@@ -35,6 +36,10 @@ class Stall:
         "hears of that when it polls again"
     )
     outlasts: ClassVar[str] = "max.poll.interval.ms"
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return inventory.lacks_loop()
 
     def inject(self, world: World, target: Target) -> Injection:
         """Tell all of them to be slow from their next record on."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from fencepost import scenario
@@ -136,7 +138,7 @@ class Group:
         module = "fencepost_member.producer"
         names = [f"producer-{config['writer']}" for config in self._configs]
         self.producers = tuple(
-            Incarnation(self._home, name, module, config, Interpreter())
+            Incarnation(self._home, name, module, config, _importing(config))
             for name, config in zip(names, self._configs, strict=True)
         )
         for producer in self.producers:
@@ -187,6 +189,11 @@ class Group:
         return [*self.producers, *(member.life for member in self.members if member.life)]
 
 
+def _importing(producer: Mapping[str, Any]) -> Interpreter:
+    """A payload of the user's is imported as the user would: from the current directory, too."""
+    return Interpreter(import_path=(Path.cwd(),) if producer.get("payload") else ())
+
+
 def _describe(life: Incarnation) -> str:
     owned = ", ".join(map(str, sorted(life.live.owned))) or "nothing"
     errors = ", ".join(f"{name} ({count} times)" for name, count in life.live.errors.most_common())
@@ -202,18 +209,21 @@ def make(
     name: str,
     topics: Mapping[str, Mapping[int, int]],
     seed: int,
+    prefix: str = "",
 ) -> Group:
     """The group that a scenario asks for: member ``i`` in slot ``i``, producers past the proxies. Starts nothing.
 
     Args:
         name: ``group.id``.
         topics: topic -> partition -> number ``tp``.
+        prefix: what their names begin with here, and not in the scenario.
     """
     shared = {
         "group": name,
         "topics": topics,
         "protocol": spec.protocol,
         "client_config": {**cluster.access, **spec.client_config()},
+        "prefix": prefix,
     }
     members = []
     for index, environment in enumerate(spec.environments):
@@ -224,7 +234,8 @@ def make(
             "instance_id": instance,
             "loop": workload.member_config(index),
         }
-        members.append(MemberProcess(home, index, index, {**shared, **own}, cluster.interpreter(index)))
+        interpreter = replace(cluster.interpreter(index), command=spec.command)
+        members.append(MemberProcess(home, index, index, {**shared, **own}, interpreter))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)
     common = {

@@ -84,6 +84,7 @@ class EventKind(StrEnum):
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned
+    UNRECORDED = "unrecorded"  # a user's program did what is not in its history; detail: text
 
     # Written by the harness (actor = "harness", unless another is named).
     PHASE = "phase"  # detail: name
@@ -99,7 +100,7 @@ class EventKind(StrEnum):
 EVENT_COLUMNS: dict[str, str] = {
     "kind": "string",
     "actor": "string",
-    "id": "int64",  # numbers the events of one actor; begin and end share it; negative: told by the harness about it
+    "id": "int64",  # numbers the events of one actor; begin and end share it; negative: told by another about it
     "begin_ns": "int64",
     "end_ns": "int64",  # 0: it never ended
     "topic": "string",  # null where the event has no partition

@@ -7,6 +7,7 @@ harness; everything else it tells itself.
 from __future__ import annotations
 
 import json
+import os
 import signal as signals
 import threading
 from collections import deque
@@ -25,6 +26,11 @@ from fencepost.processes import Owner
 from fencepost_member.events import EventLog
 
 START_S = 30.0
+NO_START = (
+    "No consumer of a client library that is instrumented (confluent-kafka) subscribed to the run's topics. Is the "
+    "program Python, without the options -I, -E and -S, which keep it from importing sitecustomize? Does it subscribe "
+    "to the topics of the scenario?"
+)
 KILL_S = 10.0
 
 
@@ -50,7 +56,7 @@ class Incarnation:
     def __init__(
         self, home: Home, actor: str, module: str, config: Mapping[str, Any], interpreter: Interpreter
     ) -> None:
-        """Start ``python -m module CONFIG.json`` and return at once."""
+        """Start ``python -m module CONFIG.json``, or the interpreter's command instead, and return at once."""
         self.actor, self.log = actor, home.logs / f"{actor}.log"
         self.live = LiveEvents(home.history / "events" / f"{actor}.jsonl")
         self._events, self._segments, self._lock = home.events, home.history / "segments", threading.Lock()
@@ -64,11 +70,15 @@ class Incarnation:
         begun_ns = now_ns()
         argv: list[str | Path] = [interpreter.python, "-m", module, file]
         env = {"PYTHONPATH": ":".join(path)}
-        self._process: Process = (
-            interpreter.spawn(argv, log=self.log, env=env, history=home.history)
-            if interpreter.spawn
-            else home.owner.spawn(argv, log=self.log, env=env)
-        )
+        self._command = interpreter.command
+        self._process: Process
+        if interpreter.command:
+            env = _environment(path[0], file)
+            self._process = home.owner.spawn(interpreter.command, log=self.log, env=env, cwd=Path.cwd())
+        elif interpreter.spawn:
+            self._process = interpreter.spawn(argv, log=self.log, env=env, history=home.history)
+        else:
+            self._process = home.owner.spawn(argv, log=self.log, env=env)
         detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}
         self._events.note(EventKind.LAUNCHED, actor=actor, detail=detail, begin_ns=begun_ns, end_ns=now_ns())
 
@@ -90,7 +100,7 @@ class Incarnation:
         """Who ends unasked ended by itself, whatever the code says: a clean exit as well, and the kernel's SIGKILL."""
         if code == 0:
             return "closed" if self._sent & {signals.SIGTERM, signals.SIGINT} else "crashed"
-        return "killed" if -code in self._sent else "crashed"
+        return "killed" if self._sent & {-code, code - 128} else "crashed"  # as a shell tells it, too
 
     @property
     def pid(self) -> int | None:
@@ -106,7 +116,23 @@ class Incarnation:
                 raise MemberError(f"{self.actor} ended with exit code {self.exit_code} at its start: {self.log_end()}")
             return self.live.started is not None
 
-        eventually(started, START_S, f"{self.actor} to start", state=self.log_end)
+        hint = NO_START if self._command else ""
+        eventually(started, START_S, f"{self.actor} to start", state=self.log_end, hint=hint)
+        if self._command and self.live.started is not None:
+            self._must_be_the_member(self.live.started)
+
+    def _must_be_the_member(self, said: Mapping[str, Any]) -> None:
+        """Raises MemberError when faults would hit another process, or the judge would go by another protocol."""
+        if said["pid"] != self._process.pid:
+            raise MemberError(
+                f"{self.actor}: process {said['pid']} consumes, a child of the one that was started, and faults would "
+                "hit its parent alone: let the command be the consuming program itself (in a shell, exec it)"
+            )
+        if said["protocol"] != self._config["protocol"]:
+            raise MemberError(
+                f"{self.actor} takes part by the protocol {said['protocol']!r}, as its settings have it, and the group "
+                f"of the scenario by {self._config['protocol']!r}: say protocol={said['protocol']!r} there"
+            )
 
     def signal(self, number: int) -> None:
         """Send a signal; nothing happens when it has ended."""
@@ -159,6 +185,14 @@ def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
     for life in lives:
         life.live.refresh()
     return [life.actor for life in late]
+
+
+def _environment(member_side: str, config: Path) -> dict[str, str]:
+    """What has a user's program instrumented, see ``fencepost_member.instrument``; its own PYTHONPATH comes behind."""
+    site = Path(member_side, "fencepost_member", "instrument", "site")
+    own = os.environ.get("PYTHONPATH")
+    path = [str(site), member_side, *([own] if own else [])]
+    return {"FENCEPOST_MEMBER": str(config), "PYTHONPATH": os.pathsep.join(path)}
 
 
 def member_side(directory: Path) -> Path:

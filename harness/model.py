@@ -117,6 +117,7 @@ class Inventory:
     ``spare_brokers`` is how many may be down at a time while every partition takes writes (``min.insync.replicas``).
     ``static``: members have a ``group.instance.id``. ``spare_members`` are numbered after the others, and live only
     once a fault has started them. ``protocol`` is the group's, ``clients`` are of each member, spare ones included.
+    ``own_program``: members are a program of the user's.
     """
 
     members: int
@@ -127,6 +128,11 @@ class Inventory:
     static: bool = False
     protocol: str = ""
     clients: tuple[Client, ...] = ()
+    own_program: bool = False
+
+    def lacks_loop(self) -> str:
+        """A sentence when members are not our loop, which alone can be told to do otherwise; else empty."""
+        return "the members run a program of the user's, which cannot be told to do otherwise" * self.own_program
 
     def lacks_member(self, index: int) -> str:
         """A sentence when there is no such member; else empty."""

@@ -24,7 +24,7 @@ from fencepost.injector import Injector
 from fencepost.interfaces import Cluster
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
-from fencepost.plan import Plan, check_abilities, network, plan_to_json
+from fencepost.plan import Plan, check_abilities, check_command, network, plan_to_json
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
 from fencepost.store import RunFolder
@@ -66,6 +66,7 @@ def run(
     scenario.checked(plan)
     backend = backend or local()
     check_abilities(plan, backend.abilities, str(backend))
+    check_command(scenario.group.command, backend.abilities, str(backend))
     backend.permit(scenario, plan)
     with turn(f"{scenario.name}, seed {plan.seed}", tell=_to(observe) if observe else _LOG.warning):
         folder = _make_folder(scenario, plan, runs, backend)
@@ -169,7 +170,14 @@ class _Run:
         home = groups.Home(self._owner, self._events, self._folder.history, self._folder.logs)
         asked = self._scenario
         return groups.make(
-            home, cluster, asked.group, asked.workload, name=self._name, topics=self._topics, seed=self._plan.seed
+            home,
+            cluster,
+            asked.group,
+            asked.workload,
+            name=self._name,
+            topics=self._topics,
+            seed=self._plan.seed,
+            prefix=self._backend.prefix,
         )
 
     def _until_warm(self, group: groups.Group) -> None:

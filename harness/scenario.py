@@ -8,21 +8,20 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fencepost import clients, codec, settings
-from fencepost.clients import Client, Members
+from fencepost import codec, settings
+from fencepost.consumers import Group
 from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec, Names, Promise, Workload
 from fencepost.model import Inventory
 from fencepost.plan import Plan, check_plan
-from fencepost.process_interfaces import Environment
 from fencepost.schedule import Entry, Quiet, make_plan
-from fencepost.settings import HEARTBEAT, MIN_INSYNC, POLL_INTERVAL, PROTOCOLS, SESSION
+from fencepost.settings import MIN_INSYNC, Setting
 
-Setting = str | int | float | bool  # a value of Kafka's settings
+__all__ = ["Group", "Scenario", "Topic"]
 
 
 @dataclass(frozen=True)
@@ -39,106 +38,6 @@ class Topic:
         settings.check_topic(self.name)
         if self.partitions < 1 or self.replication_factor < 1:
             raise ScenarioError(f"topic {self.name!r} needs at least one partition and one replica")
-
-
-@dataclass(frozen=True)
-class Group:
-    """The consumer group under test.
-
-    Attributes:
-        client: the library that its members use; a release that is not the one beside Fencepost, like
-            ``kafka-python==2.2.8``, gets an environment of its own.
-        python: the version of its members' Python, like ``3.9``, if it is to be another one than Fencepost's.
-        members: how many; or, where not all have the same client, ``Members`` of each.
-        protocol: ``eager`` and ``cooperative`` are the classic protocol with such an assignor, ``consumer`` is KIP-848.
-        config: client settings. ``session.timeout.ms`` and ``heartbeat.interval.ms`` hold for every protocol (for
-            ``consumer`` they become the brokers' group settings); heartbeats are at most a quarter of the session
-            time-out unless set.
-        static: members carry a ``group.instance.id``.
-        spare: members beyond these, numbered after them, each with a slot of its own; only faults start them.
-        name: ``group.id``; by default made from the seed, so that the coordinator differs from run to run.
-    """
-
-    members: int | tuple[Members, ...] = 3
-    client: str = "confluent-kafka"
-    protocol: str = "cooperative"
-    config: Mapping[str, Setting] = field(default_factory=dict)
-    static: bool = False
-    name: str = ""
-    spare: int = 0
-    python: str = ""
-
-    def __post_init__(self) -> None:
-        codec.settle(self)
-        if self.protocol not in PROTOCOLS:
-            raise ScenarioError(f"protocol {self.protocol!r} is unknown; known are {', '.join(PROTOCOLS)}")
-        if self.size < 1:
-            raise ScenarioError("a group needs at least one member")
-        if self.spare < 0:
-            raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
-        settings.check_python(self.python)
-        clients.check(self.clients, self.protocol, self.static, set(self.config) - set(settings.DECIDED))
-        settings.check_client(self.config, self.protocol, clients.in_common(self.clients, self.protocol))
-        if self.heartbeat_interval_ms >= self.session_timeout_ms:
-            raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
-
-    @property
-    def clients(self) -> tuple[Client, ...]:
-        """The client of each member by its index; spare members have the group's."""
-        parts = (Members(self.members),) if isinstance(self.members, int) else self.members
-        own = [clients.parse(part.client or self.client) for part in parts for _ in range(part.count)]
-        return (*own, *[clients.parse(self.client)] * self.spare)
-
-    @property
-    def environments(self) -> tuple[Environment, ...]:
-        """What each of its members is to run on, spare ones included."""
-        return tuple(Environment(client, self.python) for client in self.clients)
-
-    @property
-    def size(self) -> int:
-        """How many members there are, without spare ones."""
-        return self.members if isinstance(self.members, int) else sum(part.count for part in self.members)
-
-    def first(self, count: int) -> Group:
-        """The same group of its first members only."""
-        whole = isinstance(self.members, int)
-        return replace(self, members=count if whole else tuple(Members(1, str(c)) for c in self.clients[:count]))
-
-    @property
-    def session_timeout_ms(self) -> int:
-        """Kafka's default is 45,000."""
-        return int(self.config.get(SESSION, 45_000))
-
-    @property
-    def heartbeat_interval_ms(self) -> int:
-        """Kafka's default is 3,000."""
-        return int(self.config.get(HEARTBEAT, min(3_000, self.session_timeout_ms // 4)))
-
-    def gives_up_after_s(self) -> dict[str, float]:
-        """By its setting, each time in seconds after which the group gives a member up."""
-        poll_interval_ms = int(self.config.get(POLL_INTERVAL, 300_000))
-        return {SESSION: self.session_timeout_ms / 1000, POLL_INTERVAL: poll_interval_ms / 1000}
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain values."""
-        members = self.members if isinstance(self.members, int) else [vars(part) for part in self.members]
-        return {**vars(self), "members": members, "config": dict(self.config)}
-
-    @classmethod
-    def from_json(cls, data: Any) -> Group:
-        """The inverse of ``to_json``. Raises ScenarioError."""
-        parts = dict(codec.fit(data, Mapping[str, Any], "the group"))
-        if isinstance(parts.get("members"), list | tuple):
-            parts["members"] = [codec.build(Members, part, "the group's members") for part in parts["members"]]
-        group: Group = codec.build(cls, parts, "the group")
-        return group
-
-    def client_config(self) -> dict[str, Any]:
-        """The settings for the client, times of the group protocol included where they are the client's to choose."""
-        own = {SESSION: self.session_timeout_ms, HEARTBEAT: self.heartbeat_interval_ms}
-        if self.protocol == "consumer":
-            return {k: v for k, v in self.config.items() if k not in own}
-        return {**self.config, **own}
 
 
 @dataclass(frozen=True)
@@ -188,7 +87,7 @@ class Scenario:
         """What steps of the schedule and the workload may name."""
         partitions = {topic.name: topic.partitions for topic in self.topics}
         group = self.group
-        kind = (group.spare, group.static, group.protocol, group.clients)
+        kind = (group.spare, group.static, group.protocol, group.clients, bool(group.command))
         return Inventory(group.size, self.brokers, partitions, self._spare_brokers(), *kind)
 
     def _spare_brokers(self) -> int:

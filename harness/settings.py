@@ -9,6 +9,8 @@ from typing import Any
 
 from fencepost.errors import ScenarioError
 
+Setting = str | int | float | bool  # a value of Kafka's settings
+
 ACCESS = "give SASL and TLS with --cluster-config: scenarios are written down, and secrets must not be"
 ADDRESSES = "Fencepost gives every member its own, those of its proxies"
 COMMITS = "use the workload's option commit"

@@ -5,6 +5,7 @@ One file each; the class is exported here under its own name. The loop itself ru
 
 from __future__ import annotations
 
+from fencepost.workloads.own_program import OwnProgram
 from fencepost.workloads.poll_loop import PollLoop
 
-__all__ = ["PollLoop"]
+__all__ = ["OwnProgram", "PollLoop"]

@@ -63,6 +63,8 @@ class PollLoop:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too: what they leave is not the group's fault."""
+        if inventory.own_program:
+            return "the group's members run a program of the user's, with which goes the workload own_program"
         missing = next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
         return missing or self._unable(inventory) or self._overload(inventory)
 

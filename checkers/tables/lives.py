@@ -13,7 +13,20 @@ from fencepost.history import EventKind
 
 Event = Mapping[str, Any]
 MEMBER_EVENTS = frozenset(
-    {"started", "assigned", "revoked", "lost", "commit", "poll-gap", "stall", "subscribed", "seek", "error", "closed"}
+    {
+        "unrecorded",
+        "started",
+        "assigned",
+        "revoked",
+        "lost",
+        "commit",
+        "poll-gap",
+        "stall",
+        "subscribed",
+        "seek",
+        "error",
+        "closed",
+    }
 )
 
 

@@ -94,10 +94,15 @@ def _is_as_sealed(path: Path, sealed: str) -> bool:
 
 
 def _check_actors(reader: Reader, events: Iterable[Mapping[str, Any]], known: Mapping[str, Life]) -> None:
-    """Members and producers that began to run and left no file; a producer leaves two, which the seal always writes."""
+    """Members and producers that began to run and left no file; a producer leaves two, which the seal always writes.
+    And members of which something was seen that their files do not tell."""
     for life in known.values():
         if life.last_sign_ns:
             _expect(reader, "delivered", life.incarnation, "this member ran")
+    for event in (e for e in events if e["kind"] == EventKind.UNRECORDED):
+        for part, suffix in (("events", "jsonl"), ("delivered", "parquet")):
+            file = f"history/{part}/{event['actor']}.{suffix}"
+            reader.note(part, file, f"it does not tell everything: {event['detail'].get('text')}")
     stems = {path.stem.removesuffix(".unacked") for path in (reader.run / "history" / "produced").glob("*.parquet")}
     started = {e["actor"] for e in events if e["kind"] == EventKind.STARTED and "writer" in e["detail"]}
     for writer in sorted(stems | started):

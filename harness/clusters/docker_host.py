@@ -34,6 +34,7 @@ PARTS = ("Docker",)
 ABILITIES: Abilities = {
     **always("signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas"),
     "packets": docker_packets.lacking,
+    "command": lambda: "members live in containers, and their image does not hold the program; use local, or attach",
 }
 KAFKA, MEMBERS = "10.177", "10.178"  # what the addresses of the two networks begin with
 NUMBERS = 250

@@ -24,7 +24,9 @@ from fencepost.processes import Owner
 
 PARTS = ("Kafka", "Toxiproxy", "ss", "loopback")
 ABILITIES: Abilities = {
-    **always("signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas"),
+    **always(
+        "command", "signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas"
+    ),
     "packets": packets.lacking,
 }
 

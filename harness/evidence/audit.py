@@ -172,7 +172,7 @@ class _Unwritten:
             return
         count = len(records)
         offsets = np.fromiter(map(ck.Message.offset, records), np.int64, count)
-        part = decode(list(map(ck.Message.value, records)), lambda n: records[n].key())
+        part = decode(list(map(ck.Message.value, records)), lambda n: records[n].key(), lambda n: records[n].headers())
         part["offset"] = offsets
         part["appended_ms"] = np.fromiter(map(itemgetter(1), map(ck.Message.timestamp, records)), np.int64, count)
         wanted = int(np.searchsorted(offsets, end))
@@ -193,10 +193,14 @@ class _Unwritten:
         return {**joined, "tp": np.full(rows, number, np.int32)}
 
 
-def decode(values: Sequence[bytes | None], key_of: Callable[[int], bytes | None]) -> columns.Columns:
-    """The columns key, writer and seq of records, as ``payload.unpack`` gives them; in bulk where they are ours.
+def decode(
+    values: Sequence[bytes | None],
+    key_of: Callable[[int], bytes | None],
+    headers_of: Callable[[int], Any] = lambda n: None,
+) -> columns.Columns:
+    """The columns key, writer and seq of records, as ``payload.unpack`` gives them; in bulk where values tell them.
 
-    ``key_of`` gives the key bytes of the n-th record; it is asked for foreign records only.
+    ``key_of`` and ``headers_of`` are asked for the n-th record only where its value is not of our form.
     """
     size, blank = payload.SIZE, bytes(payload.SIZE)
     heads = b"".join([v[:size] if v is not None and len(v) >= size else blank for v in values])
@@ -207,5 +211,6 @@ def decode(values: Sequence[bytes | None], key_of: Callable[[int], bytes | None]
         "seq": found["seq"].astype(np.int64),
     }
     for n in np.flatnonzero(found["magic"] != payload.MAGIC).tolist():
-        decoded["key"][n], decoded["writer"][n], decoded["seq"][n] = payload.unpack(key_of(n), values[n])
+        told = payload.carrier(values[n], headers_of(n))
+        decoded["key"][n], decoded["writer"][n], decoded["seq"][n] = payload.unpack(key_of(n), told)
     return decoded

@@ -46,21 +46,32 @@ class Commits:
         offsets = self._what(offsets, mode)
         if not offsets:
             return {}
-        member_id, generation = self._adapter.identity()
-        begun_ns = time.monotonic_ns()
-        fields: Dict[str, Any] = {
-            "begin_ns": begun_ns,
-            "member_id": member_id,
-            "generation": generation,
-            "detail": {"mode": mode},
-        }
-        event = self._events.begin("commit", partitions=rows(offsets), **fields)
+        answered = begun(self._events, self._adapter.identity, offsets, mode)
         errors: Dict[Tp, str] = self._adapter.commit(offsets)
-        first, *others = by_answer(offsets, errors)
-        self._events.end(event, **first)
-        for other in others:  # partitions that were answered differently are a commit of their own
-            self._events.note("commit", **{**fields, "end_ns": time.monotonic_ns(), **other})
+        answered(offsets, errors)
         return errors
+
+
+def begun(
+    events: EventLog, identity: Callable[[], Tuple[str, int]], offsets: Offsets, mode: str
+) -> Callable[[Offsets, Dict[Tp, str]], None]:
+    """Tell that a commit begins; what is returned tells its answer: what was committed, an error name for each."""
+    member_id, generation = identity()
+    fields: Dict[str, Any] = {
+        "begin_ns": time.monotonic_ns(),
+        "member_id": member_id,
+        "generation": generation,
+        "detail": {"mode": mode},
+    }
+    event = events.begin("commit", partitions=rows(offsets), **fields)
+
+    def answered(offsets: Offsets, errors: Dict[Tp, str]) -> None:
+        first, *others = by_answer(offsets, errors)
+        events.end(event, **first)
+        for other in others:  # partitions that were answered differently are a commit of their own
+            events.note("commit", **{**fields, "end_ns": time.monotonic_ns(), **other})
+
+    return answered
 
 
 def by_answer(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> List[Dict[str, Any]]:

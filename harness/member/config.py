@@ -12,6 +12,7 @@ Tp = Tuple[str, int]
 
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PROTOCOLS = ("eager", "cooperative", "consumer")
+PROCESSED = ("next-poll", "commit")
 
 
 class ConfigError(Exception):
@@ -28,6 +29,8 @@ class LoopConfig:
         handler_ms: how long the handler takes for one record; it waits, it does not compute.
         batch: records that one poll may return; 1 polls singly.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
+        processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
+            rest means nothing; see ``instrument.in_hand``.
     """
 
     commit: str = "after-processing"
@@ -35,6 +38,7 @@ class LoopConfig:
     handler_ms: float = 0
     batch: int = 500
     planted_bug: str = ""
+    processed: str = ""
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,7 @@ class MemberConfig:
         instance_id: ``group.instance.id`` of a static member.
         without: those of ``topics`` that it does not subscribe to.
         assignors: with a classic protocol, in place of those that it has otherwise.
+        prefix: what names of topics begin with here, and not in a user's own program.
     """
 
     actor: str
@@ -68,6 +73,7 @@ class MemberConfig:
     loop: LoopConfig = field(default_factory=LoopConfig)
     without: Sequence[str] = ()
     assignors: str = ""
+    prefix: str = ""
 
     @property
     def subscription(self) -> List[str]:
@@ -83,7 +89,8 @@ class ProducerConfig:
         writer: its number; every record carries it.
         rate_hz: records per second; 0: as fast as it goes.
         keys: how many different keys there are.
-        value_bytes: size of a value.
+        value_bytes: size of a value of ours.
+        payload: what makes the values instead, ``module:function``; see ``producer.values_of``.
         seed: of the order in which keys are drawn.
         flush_s: how long the last records may take at the end.
     """
@@ -96,6 +103,7 @@ class ProducerConfig:
     rate_hz: float = 0
     keys: int = 1000
     value_bytes: int = 64
+    payload: str = ""
     client_config: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     flush_s: float = 10.0
@@ -108,6 +116,7 @@ def read_member(path: str) -> MemberConfig:
     config = _build(MemberConfig, {**data, "loop": loop}, path)
     _one_of(path, "commit", loop.commit, COMMIT_POLICIES)
     _one_of(path, "protocol", config.protocol, PROTOCOLS)
+    _one_of(path, "processed", loop.processed, ("", *PROCESSED))
     if loop.batch < 1:
         raise ConfigError("%s: batch is %r, it must be at least 1" % (path, loop.batch))
     return config

@@ -11,26 +11,21 @@ what is done is committed, the client leaves the group, and the closed event is 
 
 from __future__ import annotations
 
-import os
-import platform
 import threading
 from typing import Any, Callable, Dict, List, Optional
 
-from fencepost_member import adapters, outcomes
-from fencepost_member.adapters import Record
-from fencepost_member.commits import POLICIES, Commits, Work, by_answer
-from fencepost_member.config import ConfigError, MemberConfig, Numbers
+from fencepost_member import adapters
+from fencepost_member.account import Account
+from fencepost_member.commits import POLICIES, Commits, Work
+from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
-from fencepost_member.ownership import Ownership, Tp, names, places, rows
-from fencepost_member.payload import unpack
+from fencepost_member.ownership import Tp, rows
 from fencepost_member.planted import BUGS, CLIENTS, NAMES
 from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
 
 POLL_S = 0.1
-GAP_NS = 1_000_000_000  # polls further apart than this are an event
-SECRET_WORDS = ("password", "secret", "key.pem", "key.location", "jaas", "oauthbearer.config", "token")
 
 
 class Member:
@@ -48,28 +43,27 @@ class Member:
         """Connects the client. Raises ConfigError when it refuses its settings, or nobody knows the planted bug."""
         self._config, self._lane, self._events, self._stop = config, lane, events, stop
         self._stall, self._reload = stall or Stall(), reload or Reload(lambda: config)
-        self._numbers = Numbers(config.topics)
-        self._ownership = Ownership()
+        self._account = Account(config, events, lambda: lane, lambda: self._adapter.identity())
         bug = config.loop.planted_bug
         if bug and bug not in NAMES:
             raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(NAMES)))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
-        self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._ownership)
+        self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)
         commits = Commits(self._adapter, events, self._bug.offsets)
-        self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._ownership)
+        self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._account.ownership)
         self._divided = not (self._policy.undivided or self._bug.undivided)
-        self._polls = self._records = self._polled_ns = 0
+        self._records = 0
         self._fatal = ""
 
     def run(self) -> str:
         """Consume until told to stop. Returns the name of a fatal client error; empty after a clean end."""
         self._adapter.subscribe(self._config.subscription)
-        self._events.note("started", detail=self._introduction())
+        self._account.introduce(self._adapter.version, self._adapter.settings)
         batch = self._config.loop.batch
         while not self._stop.is_set():
             self._subscribe_again()
-            self._tell_of_a_gap()
-            work = self._deliver(self._adapter.poll(batch, POLL_S))
+            self._account.polling()
+            work = self._account.delivered(self._adapter.poll(batch, POLL_S))
             if self._fatal:
                 break
             if self._policy.admit(work):
@@ -79,7 +73,7 @@ class Member:
             self._policy.leave()
         self._adapter.close()
         if not self._fatal:
-            self._events.note("closed", detail={"polls": self._polls, "records": self._records})
+            self._events.note("closed", detail={"polls": self._account.polls, "records": self._records})
         return self._fatal
 
     def _subscribe_again(self) -> None:
@@ -89,23 +83,6 @@ class Member:
             event = self._events.begin("subscribed", detail={"topics": config.subscription})
             self._adapter.subscribe(config.subscription)
             self._events.end(event)
-
-    def _tell_of_a_gap(self) -> None:
-        """Polls by themselves are no events: the recorder keeps the last one's moment, for when no other follows."""
-        before_ns, self._polled_ns = self._polled_ns, self._lane.polled()
-        if before_ns and self._polled_ns - before_ns > GAP_NS:
-            self._events.note("poll-gap", begin_ns=before_ns, end_ns=self._polled_ns)
-
-    def _deliver(self, records: List[Record]) -> Work:
-        delivered, intervals, tp_numbers = self._lane.delivered, self._ownership.intervals, self._numbers
-        poll, self._polls = self._polls, self._polls + 1
-        work: Work = []
-        for position, (topic, partition, offset, key, value) in enumerate(records):
-            tp = (topic, partition)
-            number, writer, seq = unpack(key, value)
-            index = delivered(tp_numbers[tp], offset, number, writer, seq, intervals.get(tp, -1), poll, position)
-            work.append((index, tp, offset + 1))
-        return work
 
     def _process(self, work: Work) -> None:
         begin, done, finished, stall = self._lane.begin, self._lane.done, self._policy.finished, self._stall
@@ -132,69 +109,28 @@ class Member:
 
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
-        event = self._begin("assigned", partitions, self._ownership.take(partitions))
-        self._bug.assigned(partitions)
-        apply()
-        self._events.end(event)
+        with self._account.taking(partitions):
+            self._bug.assigned(partitions)
+            apply()
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
-        event = self._begin("revoked", partitions, self._ownership.of(partitions))
-        self._policy.giving_up(partitions, lost=False)
-        apply()
-        self._ownership.give_up(partitions)
-        self._events.end(event)
+        with self._account.giving_up("revoked", partitions):
+            self._policy.giving_up(partitions, lost=False)
+            apply()
 
     def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
-        event = self._begin("lost", partitions, self._ownership.of(partitions))
-        self._policy.giving_up(partitions, lost=True)
-        self._bug.lost()
-        apply()
-        self._ownership.give_up(partitions)
-        self._events.end(event)
+        with self._account.giving_up("lost", partitions):
+            self._policy.giving_up(partitions, lost=True)
+            self._bug.lost()
+            apply()
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-        """See ``Listener``. When the client began the commit is not known: the moment of the answer is the latest."""
-        member_id, generation = self._adapter.identity()
-        for answered in by_answer(offsets, errors):
-            self._events.note("commit", member_id=member_id, generation=generation, detail={"mode": "auto"}, **answered)
+        """See ``Listener``."""
+        self._account.answered(offsets, errors)
 
     def error(self, name: str, text: str, fatal: bool) -> None:
         """See ``Listener``."""
         self._fatal = self._fatal or (name if fatal else "")
-        detail = {"text": text, "fatal": fatal, "retriable": outcomes.rule(name).retriable}
-        self._events.note("error", error=name, detail=detail)
-
-    def _begin(self, kind: str, partitions: List[Tp], intervals: Dict[Tp, int]) -> int:
-        member_id, generation = self._adapter.identity()
-        return self._events.begin(
-            kind,
-            partitions=places(partitions),
-            member_id=member_id,
-            generation=generation,
-            detail={"intervals": names(intervals)},
-        )
-
-    def _introduction(self) -> Dict[str, Any]:
-        config = self._config
-        return {
-            "pid": os.getpid(),
-            "slot": config.slot,
-            "member": config.member,
-            "client": config.client,
-            "client_version": self._adapter.version,
-            "python": platform.python_version(),
-            "protocol": config.protocol,
-            "instance_id": config.instance_id,
-            "commit": config.loop.commit,
-            "planted_bug": config.loop.planted_bug,
-            "config": redacted(self._adapter.settings),
-        }
-
-
-def redacted(settings: Any) -> Dict[str, Any]:
-    """Client settings without their secrets, as they may be written down."""
-    return {
-        name: "(redacted)" if any(word in name for word in SECRET_WORDS) else value for name, value in settings.items()
-    }
+        self._account.error(name, text, fatal)

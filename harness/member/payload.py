@@ -1,16 +1,18 @@
 """What a record of ours carries: who wrote it, as which of its records, under which key.
 
 The value is ``"<4sIQQ"``: magic ``FP01``, writer, sequence number, key number, then padding up to the wanted size.
-The record's key is the key number in decimal. Records of anybody else are recorded under a hash of their key bytes.
+The record's key is the key number in decimal. Where the value is one that a user's program reads, the same is in the
+header ``fencepost``, without padding. Records of anybody else are recorded under a hash of their key bytes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import struct
-from typing import Optional, Tuple
+from typing import Optional, Sequence, Tuple
 
 MAGIC = b"FP01"
+HEADER = "fencepost"
 _LAYOUT = struct.Struct("<4sIQQ")
 SIZE = _LAYOUT.size
 _unpack = _LAYOUT.unpack_from
@@ -19,6 +21,11 @@ _unpack = _LAYOUT.unpack_from
 def pack(writer: int, seq: int, key: int, size: int = SIZE) -> bytes:
     """The value of one record, padded with zeros to ``size`` bytes (never shorter than ``SIZE``)."""
     return _LAYOUT.pack(MAGIC, writer, seq, key).ljust(size, b"\0")
+
+
+def carrier(value: Optional[bytes], headers: Optional[Sequence[Tuple[str, Optional[bytes]]]]) -> Optional[bytes]:
+    """What ``unpack`` is to be given as the value: our header, where a record has one."""
+    return next((content for name, content in headers or () if name == HEADER), value)
 
 
 def unpack(key: Optional[bytes], value: Optional[bytes]) -> Tuple[int, int, int]:

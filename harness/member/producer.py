@@ -1,15 +1,18 @@
 """A producer process: ``python -m fencepost_member.producer CONFIG.json``. SIGTERM and SIGINT ask for a clean end.
 
 It writes keyed records, each with its writer and sequence number, to partition ``key % partitions``, idempotently and
-with acks=all. Every send is recorded before the client has it, and completed in place when the client reports: ok with
-its offset, fail when it certainly did not happen, info when nobody knows. At a clean end what is on its way is waited
-for (``flush_s``), and what is left then is given up and recorded as such.
+with acks=all. Values are ours, or made by a function of the user's (see ``payload``). Every send is recorded before the
+client has it, and completed in place when the client reports: ok with its offset, fail when it certainly did not
+happen, info when nobody knows. At a clean end what is on its way is waited for (``flush_s``), and what is left then is
+given up and recorded as such.
 
 See ``fencepost_member.process`` for the exit codes.
 """
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
 import random
 import sys
@@ -18,16 +21,16 @@ import time
 import typing
 from collections import Counter
 from functools import partial
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import confluent_kafka as client
 
 from fencepost_member import outcomes
+from fencepost_member.account import redacted
 from fencepost_member.adapters.confluent_kafka import error_name
 from fencepost_member.config import ConfigError, Numbers, ProducerConfig, read_producer
 from fencepost_member.events import EventLog
-from fencepost_member.loop import redacted
-from fencepost_member.payload import pack
+from fencepost_member.payload import HEADER, pack
 from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
 from fencepost_member.recorder import ProducerLane
 
@@ -57,6 +60,7 @@ class Writer:
             raise ConfigError("confluent-kafka refuses the producer's settings: %s" % error) from error
         self._random = random.Random("%d/%d" % (config.seed, config.writer))
         self._places = _places(config)
+        self._value_of = values_of(config.payload) if config.payload else None
         self._padding_to = config.value_bytes
         self._seq = 0
         self._counts: typing.Counter[str] = Counter()
@@ -100,15 +104,16 @@ class Writer:
 
     def _send(self, count: int) -> None:
         sent, produce, choose = self._lane.sent, self._producer.produce, self._random.choice
-        places, writer, size = self._places, self._config.writer, self._padding_to
+        places, writer, size, value_of = self._places, self._config.writer, self._padding_to, self._value_of
         for seq in range(self._seq, self._seq + count):
             number, key, topic, partition, tp = choose(places)
-            value = pack(writer, seq, number, size)
+            headers: Any = {HEADER: pack(writer, seq, number)} if value_of else None
+            value = value_of(number, seq) if value_of else pack(writer, seq, number, size)
             index = sent(tp, number, writer, seq)
             self._seq = seq + 1
             while True:
                 try:
-                    produce(topic, value, key, partition, on_delivery=partial(self._completed, index))
+                    produce(topic, value, key, partition, on_delivery=partial(self._completed, index), headers=headers)
                     break
                 except BufferError:
                     if not self._going():
@@ -146,6 +151,37 @@ class Writer:
         if error.fatal():
             self._fatal = self._fatal or name
         self._events.note("error", error=name, detail={"text": error.str(), "fatal": error.fatal()})
+
+
+def values_of(payload: str) -> Callable[[int, int], bytes]:
+    """What gives the value of a record by its key number and its sequence number.
+
+    Args:
+        payload: ``module:function``, of which the function gives bytes, text, or what JSON can hold in a dict.
+
+    Raises:
+        ConfigError: there is no such function, or the value that it gives to (0, 0) is none of these.
+    """
+    module, _, name = payload.partition(":")
+    try:
+        function = getattr(importlib.import_module(module), name)
+        first = function(0, 0)
+        encoded(first)
+    except Exception as error:  # whatever the user's code raises
+        said = "%s: %s" % (type(error).__name__, error)
+        raise ConfigError("the payload %s gives no value for key 0, seq 0: %s" % (payload, said)) from error
+    return lambda key, seq: encoded(function(key, seq))
+
+
+def encoded(value: Any) -> bytes:
+    """What is sent for a value. Raises TypeError when it cannot be."""
+    if isinstance(value, dict):
+        value = json.dumps(value)
+    if isinstance(value, str):
+        value = value.encode()
+    if not isinstance(value, bytes):
+        raise TypeError("it must give bytes, str or a dict, not %s" % type(value).__name__)
+    return value
 
 
 def _places(config: ProducerConfig) -> List[Tuple[int, bytes, str, int, int]]:

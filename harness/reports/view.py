@@ -16,6 +16,11 @@ from fencepost.reports.timeline import member_of
 from fencepost.reports.words import flat, moment, number, plain, plural, span
 
 TABLE_MAX = 400
+# By the rule of the workload ``own_program``; what the program itself thinks of it, nobody knows.
+PROCESSED = {
+    "next-poll": "the program polled again or closed its consumer, or committed past it",
+    "commit": "the program committed past it, or stored an offset past it",
+}
 _ALWAYS = ("faults", "history", "other")
 _TOLD = {"topic", "partition", "offset", "first_offset", "last_offset", "key", "members", "generation"}
 _TOLD |= {"from_ns", "to_ns", "sentence", "witnesses", "count", "cause", "excuse"}
@@ -91,6 +96,8 @@ def judged(folder: Folder) -> list[tuple[str, str]]:
     if commits is not None:
         refused = len(commits.ok) - int(commits.ok.sum())
         told.append(("commits, by partition", f"{number(len(commits.ok))}, of which {number(refused)} not ok"))
+    if rule := PROCESSED.get(str(mapping(folder.asked.get("workload")).get("processed"))):
+        told.append(("a record counts as processed", f"when {rule}"))
     return told + flat(dict(folder.verdict.measures) if folder.verdict else {}, grouped=True)
 
 

@@ -104,12 +104,13 @@ class Run:
             last.update({(path.name, event["actor"], event["id"]): event for event in found.events})
         return [event for event in last.values() if event["kind"] == kind]
 
-    def records(self, layout: Layout, *, live: bool = False) -> np.ndarray:
-        """What the recorders hold; ``live``: while somebody may still be writing."""
+    def records(self, layout: Layout, *, live: bool = False, actor: str = "") -> np.ndarray:
+        """What the recorders hold (of one actor); ``live``: while somebody may still be writing."""
         segments, none = read_segments(self.history / "segments")
         assert not none
         assert live or {segment.path.name: segment.damage for segment in segments if segment.damage} == {}
-        return np.concatenate([s.records for s in segments if s.header.layout is layout])
+        wanted = (s for s in segments if s.header.layout is layout and actor in ("", s.header.actor))
+        return np.concatenate([s.records for s in wanted])
 
     def offsets_acked(self, *, live: bool = False) -> dict[int, set[int]]:
         sent = self.records(PRODUCED, live=live)

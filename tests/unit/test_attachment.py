@@ -103,7 +103,9 @@ def test_members_can_be_signalled_and_brokers_cannot() -> None:
     )
     frozen = replace(SCENARIO, schedule=[at(1, Pause(), brokers((1,)), heal_after=1)]).plan(1)
     check_abilities(frozen, local.ABILITIES, "local")
-    with pytest.raises(PlanError, match="needs broker-signal, but the back-end 'attach:h:1' offers only admin, coo"):
+    with pytest.raises(
+        PlanError, match="needs broker-signal, but the back-end 'attach:h:1' offers only admin, command, coo"
+    ):
         check_abilities(frozen, Attachment.abilities, "attach:h:1")
 
 

@@ -41,10 +41,12 @@ KNOWN = {
     "threading",
     "time",
     "typing",
+    "weakref",
 }
 # Only these modules import a library.
 LIBRARIES = {
     "confluent_kafka": {"confluent_kafka"},
+    "confluent_tape": {"confluent_kafka"},
     "producer": {"confluent_kafka"},
     "kafka_python": {"kafka"},
     "aiokafka": {"aiokafka"},

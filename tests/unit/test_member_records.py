@@ -7,8 +7,8 @@ import json
 import pytest
 
 from fencepost_member import payload
+from fencepost_member.account import redacted
 from fencepost_member.config import ConfigError, Numbers, read_member, read_producer
-from fencepost_member.loop import redacted
 from fencepost_member.ownership import Ownership, names, places, rows
 
 MEMBER = {

@@ -60,6 +60,16 @@ def identity_of(metadata: bytes) -> Tuple[str, int]:
     return member_id.decode(errors="replace"), int(struct.unpack_from("=i", metadata, len(magic))[0])
 
 
+def identity(consumer: client.Consumer) -> Tuple[str, int]:
+    """See ``Adapter``."""
+    member_id, metadata = "", None
+    with suppress(RuntimeError):  # a client that is just closing knows one, or none, of the two
+        member_id = consumer.memberid() or "" if hasattr(consumer, "memberid") else ""  # since 2.0
+        metadata = consumer.consumer_group_metadata()
+    told, generation = identity_of(metadata if isinstance(metadata, bytes) else b"")
+    return member_id or told, generation
+
+
 def client_settings(config: MemberConfig) -> Dict[str, Any]:
     """librdkafka's settings for ``config``, callbacks left out.
 
@@ -125,12 +135,7 @@ class ConfluentKafka:
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
-        member_id, metadata = "", None
-        with suppress(RuntimeError):  # a client that is just closing knows one, or none, of the two
-            member_id = self._consumer.memberid() or "" if hasattr(self._consumer, "memberid") else ""  # since 2.0
-            metadata = self._consumer.consumer_group_metadata()
-        told, generation = identity_of(metadata if isinstance(metadata, bytes) else b"")
-        return member_id or told, generation
+        return identity(self._consumer)
 
     def close(self) -> None:
         """See ``Adapter``."""

@@ -1,0 +1,145 @@
+"""The instrument of confluent-kafka: subclasses in place of the classes that its C module ``cimpl`` has.
+
+All other modules of the library take them from there (``DeserializingConsumer`` and the asyncio consumer, too), so a
+program gets no other, however it imports them. Every call is passed on as it came, and so is what it returns or raises.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Dict, Mapping, Optional, Sequence
+
+from confluent_kafka import cimpl
+
+from fencepost_member.adapters.confluent_kafka import error_name
+from fencepost_member.instrument.confluent_tape import Tape
+from fencepost_member.instrument.program import Program
+
+PROGRAM = Program.of_environment()
+CLIENTS = ("Producer", "_AdminClientImpl", "ShareConsumer")  # which reach the run's brokers, and are not recorded
+_poll, _consume = cimpl.Consumer.poll, cimpl.Consumer.consume
+
+
+def instrument(library: Any) -> None:
+    """Put them into the C module, which has just been loaded."""
+    for name in CLIENTS:
+        if hasattr(library, name):
+            setattr(library, name, _reaching(getattr(library, name)))
+    library.Consumer = Consumer
+
+
+def _reaching(base: Any) -> Any:
+    """``base``, with clients that reach the run's brokers."""
+
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 (it becomes one)
+        settings = _settings(args, kwargs)
+        base.__init__(self, *(args if settings is None else (PROGRAM.reaching(settings),)))
+
+    return type(base.__name__, (base,), {"__init__": __init__, "__doc__": base.__doc__, "__module__": base.__module__})
+
+
+def _settings(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
+    """What a client is given, as the library takes it; None: it is going to refuse that."""
+    given = {**(args[0] if args and isinstance(args[0], dict) else {}), **kwargs}
+    return given or None
+
+
+class Consumer(cimpl.Consumer):
+    """A consumer that is recorded when it is the member; else it looks like the library's own."""
+
+    __module__, __doc__ = cimpl.Consumer.__module__, cimpl.Consumer.__doc__
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        given = _settings(args, kwargs)
+        settings = PROGRAM.consuming(given or {})
+        self._fencepost = Tape(PROGRAM, self, settings)
+        super().__init__(*(args if given is None else ({**settings, **self._fencepost.callbacks()},)))
+
+    def subscribe(self, topics: Any, *args: Any, **kwargs: Any) -> None:
+        """As the library has it."""
+        names, tape = PROGRAM.named(topics) if isinstance(topics, list) else topics, self._fencepost
+        callbacks = {**dict(zip(("on_assign", "on_revoke", "on_lost"), args)), **kwargs}  # noqa: B905 (3.8)
+        tape.subscribing(names)
+        super().subscribe(names, **(tape.around(callbacks) if tape.on else callbacks))
+        if tape.on:
+            version = "%s, librdkafka %s" % (cimpl.version(), cimpl.libversion()[0])
+            tape.subscribed(names, "confluent-kafka", version, tape.protocol, tape.plain())
+
+    def poll(self, *args: Any, **kwargs: Any) -> Any:
+        """As the library has it."""
+        tape = self._fencepost
+        if tape.off():
+            return _poll(self, *args, **kwargs)
+        tape.polls()
+        message = _poll(self, *args, **kwargs)
+        if message is not None:
+            tape.came((message,))
+        return message
+
+    def consume(self, *args: Any, **kwargs: Any) -> Any:
+        """As the library has it."""
+        tape = self._fencepost
+        if tape.off():
+            return _consume(self, *args, **kwargs)
+        tape.polls()
+        messages = _consume(self, *args, **kwargs)
+        tape.came(messages)
+        return messages
+
+    def commit(self, *args: Any, **kwargs: Any) -> Any:
+        """As the library has it."""
+        tape = self._fencepost
+        asked = {**dict(zip(("message", "offsets", "asynchronous"), args)), **kwargs}  # noqa: B905 (3.8)
+        if not tape.on:
+            return super().commit(*args, **kwargs)
+        named = asked.get("message") is not None or asked.get("offsets") is not None
+        offsets = tape.meant(asked) if named else tape.stored()
+        wait = not asked.get("asynchronous", asked.get("async", True))
+        answered = tape.committing(offsets, wait)
+        try:
+            answers = super().commit(*args, **kwargs)
+        except cimpl.KafkaException as error:
+            answered(offsets, dict.fromkeys(offsets, error_name(error.args[0])))
+            raise
+        if wait:
+            told = tape.answers(answers) or {tp: (offset, "") for tp, offset in offsets.items()}
+            answered({tp: offset for tp, (offset, _) in told.items()}, {tp: name for tp, (_, name) in told.items()})
+        return answers
+
+    def store_offsets(self, *args: Any, **kwargs: Any) -> Any:
+        """As the library has it."""
+        tape = self._fencepost
+        if tape.on:
+            asked = {**dict(zip(("message", "offsets"), args)), **kwargs}  # noqa: B905 (3.8)
+            tape.storing(tape.meant(asked))
+        return super().store_offsets(*args, **kwargs)
+
+    def seek(self, partition: Any) -> None:
+        """As the library has it."""
+        went = self._fencepost.moves([partition])
+        super().seek(partition)
+        went()
+
+    def assign(self, partitions: Any) -> None:
+        """As the library has it."""
+        went = self._fencepost.moves(partitions)
+        super().assign(partitions)
+        went()
+
+    def incremental_assign(self, partitions: Any) -> None:
+        """As the library has it."""
+        went = self._fencepost.moves(partitions)
+        super().incremental_assign(partitions)
+        went()
+
+    def close(self) -> Any:
+        """As the library has it."""
+        tape = self._fencepost
+        if not tape.on:
+            return super().close()
+        tape.closing()
+        returned = super().close()
+        tape.closed()
+        return returned
+
+    def __exit__(self, *error: Any) -> None:
+        self.close()

@@ -1,0 +1,148 @@
+"""The recording of one consumer of confluent-kafka: its messages, partitions, errors and callbacks in our own words."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
+
+from confluent_kafka import cimpl
+
+from fencepost_member.adapters.confluent_kafka import cause, error_name, identity
+from fencepost_member.adapters.settings import STRATEGY
+from fencepost_member.instrument.program import Program
+from fencepost_member.instrument.recording import Recording
+from fencepost_member.ownership import Tp
+from fencepost_member.payload import carrier
+
+PLACES = {"OFFSET_BEGINNING": "the beginning", "OFFSET_END": "the end"}
+
+
+class Tape(Recording):
+    """See the module."""
+
+    def __init__(self, program: Program, consumer: Any, settings: Dict[str, Any]) -> None:
+        """``consumer`` is known weakly: it must go when the program lets go of it."""
+        known = weakref.ref(consumer)
+
+        def who() -> Any:
+            alive = known()
+            return identity(alive) if alive is not None else ("", -1)
+
+        super().__init__(program, who)
+        self._settings = settings
+        self._stores = str(settings.get("enable.auto.offset.store", True)).lower() == "true"
+
+    def callbacks(self) -> Dict[str, Any]:
+        """What the client calls, the program's own within."""
+        error_cb, on_commit = self._settings.get("error_cb"), self._settings.get("on_commit")
+
+        def failed(error: Any) -> None:
+            if self.on:
+                self.failed(error)
+            if error_cb is not None:
+                error_cb(error)
+
+        def committed(error: Any, partitions: List[Any]) -> None:
+            whole = error_name(error)
+            if self.on and whole != "LOCAL_NO_OFFSET":  # there was nothing new to commit
+                told = self.answers(partitions)
+                self.committed(
+                    {tp: at for tp, (at, _) in told.items()}, {tp: name or whole for tp, (_, name) in told.items()}
+                )
+            if on_commit is not None:
+                on_commit(error, partitions)
+
+        return {"error_cb": failed, "on_commit": committed}
+
+    def around(self, callbacks: Mapping[str, Any]) -> Dict[str, Any]:
+        """The callbacks of a subscription, the program's own within. Without one for lost partitions, the library calls
+        the one for revoked ones."""
+        assign, revoke = callbacks.get("on_assign"), callbacks.get("on_revoke")
+        lose = callbacks.get("on_lost") or revoke
+
+        def assigned(consumer: Any, partitions: List[Any]) -> None:
+            with self.taking(self.places(partitions)):
+                if assign is not None:
+                    assign(consumer, partitions)
+
+        def gone(kind: str, own: Optional[Callable[..., None]]) -> Callable[..., None]:
+            def called(consumer: Any, partitions: List[Any]) -> None:
+                with self.giving_up(kind, self.places(partitions)):
+                    if own is not None:
+                        own(consumer, partitions)
+
+            return called
+
+        ours = {"on_assign": assigned, "on_revoke": gone("revoked", revoke), "on_lost": gone("lost", lose)}
+        return {**callbacks, **ours}
+
+    @property
+    def protocol(self) -> str:
+        """The protocol of the group that follows from the settings."""
+        if self._settings.get("group.protocol", "classic") == "consumer":
+            return "consumer"
+        return "cooperative" if "cooperative" in self._settings.get(STRATEGY, "") else "eager"
+
+    def plain(self) -> Dict[str, Any]:
+        """The settings as they may be written down, callbacks left out."""
+        return {
+            name: value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
+            for name, value in self._settings.items()
+            if not callable(value)
+        }
+
+    def polls(self) -> None:
+        """Just before a poll."""
+        try:
+            self.polling()
+        except Exception as error:
+            self.broken(error)
+
+    def came(self, messages: Iterable[Any]) -> None:
+        """What a poll returned; what is no record is an error, or says that a partition ends here."""
+        records, topics = [], self._topics
+        try:
+            for m in messages:
+                error = m.error()
+                if error is not None:
+                    if error.code() != cimpl.KafkaError._PARTITION_EOF:
+                        self.failed(error)
+                elif m.topic() in topics:
+                    told = carrier(m.value(), m.headers())
+                    records.append((m.topic(), m.partition(), m.offset(), m.key(), told))
+            self.delivered(records, self._stores)
+        except Exception as error:
+            self.broken(error)
+
+    def failed(self, error: Any) -> None:
+        """The client tells an error."""
+        fatal = error.fatal() or error.code() == cimpl.KafkaError._FATAL
+        self.error(cause(error) if fatal else error_name(error), error.str(), fatal)
+
+    def places(self, partitions: Iterable[Any]) -> List[Tp]:
+        """Those of the run's topics."""
+        return self.ours((p.topic, p.partition) for p in partitions)
+
+    def meant(self, asked: Mapping[str, Any]) -> Dict[Tp, int]:
+        """The next offsets that a call names, by a message or in partitions."""
+        message, partitions = asked.get("message"), asked.get("offsets") or ()
+        found = {(p.topic, p.partition): p.offset for p in partitions if p.offset >= 0}
+        if message is not None:
+            found[message.topic(), message.partition()] = message.offset() + 1
+        return {tp: found[tp] for tp in self.ours(found)}
+
+    def answers(self, partitions: Optional[Iterable[Any]]) -> Dict[Tp, Any]:
+        """By partition of the run's topics, the offset and the name of the error, empty where it was accepted."""
+        told = {(p.topic, p.partition): (p.offset, error_name(p.error)) for p in partitions or () if p.offset >= 0}
+        return {tp: told[tp] for tp in self.ours(told)}
+
+    def moves(self, partitions: Iterable[Any]) -> Callable[[], None]:
+        """The program says where a partition begins or goes on; what is returned is called when it does."""
+        mine = [p for p in partitions if p.topic in self._topics]
+        if mine and not self.on:
+            self.outside("process assigns itself partitions of the run's topics, outside of the group")
+        for name, place in PLACES.items():
+            if self.on and any(p.offset == getattr(cimpl, name) for p in mine):
+                self.outside("the member moves to %s of a partition, of which nobody knows the offset" % place)
+        offsets = {(p.topic, p.partition): p.offset for p in mine if p.offset >= 0}
+        return self.seeking(offsets) if self.on and offsets else lambda: None

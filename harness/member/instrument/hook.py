@@ -1,0 +1,58 @@
+"""The import hook: when a client library has been loaded, and before the program gets it, it is instrumented."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Any, Dict, Optional
+
+# Module of a library that its other modules take their classes from -> the module of ours that replaces these.
+INSTRUMENTS = {"confluent_kafka.cimpl": "fencepost_member.instrument.confluent_kafka"}
+
+
+class Finder:
+    """Finds modules as everybody else does, and has those that are in ``INSTRUMENTS`` instrumented once loaded."""
+
+    def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
+        """See ``importlib.abc.MetaPathFinder``."""
+        if name not in INSTRUMENTS:
+            return None
+        others = (finder for finder in sys.meta_path if finder is not self)
+        spec: Any = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
+        if spec is not None and spec.loader is not None:
+            spec.loader = Loader(spec.loader, INSTRUMENTS[name])
+        return spec
+
+
+class Loader:
+    """The library's own loader, and then the instrument."""
+
+    def __init__(self, loader: Any, instrument: str) -> None:
+        """``instrument`` names a module that has ``instrument(library)``."""
+        self._loader, self._instrument = loader, instrument
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._loader, name)
+
+    def create_module(self, spec: Any) -> Any:
+        """See ``importlib.abc.Loader``."""
+        return self._loader.create_module(spec)
+
+    def exec_module(self, module: Any) -> None:
+        """See ``importlib.abc.Loader``."""
+        self._loader.exec_module(module)
+        try:
+            importlib.import_module(self._instrument).instrument(module)
+        except Exception as error:
+            print("fencepost: %s cannot be instrumented: %r" % (module.__name__, error), file=sys.stderr)
+            raise ImportError("fencepost cannot instrument %s" % module.__name__, name=module.__name__) from error
+
+
+_FINDER: Dict[str, Optional[Finder]] = {"installed": None}
+
+
+def install() -> None:
+    """Watch from now on. May be called twice."""
+    if _FINDER["installed"] is None:
+        _FINDER["installed"] = finder = Finder()
+        sys.meta_path.insert(0, finder)

@@ -1,0 +1,78 @@
+"""Which records a user's program has in hand, and by which rule it is done with one.
+
+A program says nothing of this, so a rule stands for it:
+
+``next-poll``
+    It is done with a record when it polls again, or commits past it.
+``commit``
+    It is done with a record when it commits past it (or stores an offset past it, for the client to commit); for
+    programs that collect records over several polls, or hand them to other threads.
+
+Of a partition it takes one record after the other: the next one is begun when the one before is done.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from typing import Deque, Dict, Iterable, Mapping, Optional, Tuple
+
+from fencepost_member.commits import Work
+from fencepost_member.ownership import Tp
+from fencepost_member.recorder import MemberLane
+
+InOrder = Deque[Tuple[MemberLane, int, int]]  # who recorded it, its index there, the next offset
+
+
+class InHand:
+    """The records that were delivered and are not done, by partition. Threads may share it."""
+
+    def __init__(self, rule: str) -> None:
+        """``rule`` is one of ``config.PROCESSED``."""
+        self._done_by_poll = rule == "next-poll"
+        self._records: Dict[Tp, InOrder] = {}
+        self._lock = threading.Lock()
+        self.done = 0
+
+    def take(self, lane: MemberLane, work: Work) -> None:
+        """They were just delivered."""
+        records = self._records
+        with self._lock:
+            for index, tp, next_offset in work:
+                in_order = records.get(tp)
+                if not in_order:
+                    records[tp] = in_order = deque()
+                    lane.begin(index)
+                in_order.append((lane, index, next_offset))
+
+    def polling(self) -> None:
+        """The program polls."""
+        if self._done_by_poll and self._records:
+            with self._lock:
+                for in_order in self._records.values():
+                    self._finish(in_order, None)
+                self._records.clear()
+
+    def committing(self, offsets: Mapping[Tp, int]) -> None:
+        """The program says that it is done with what is below these offsets, whatever becomes of the commit."""
+        with self._lock:
+            for tp, offset in offsets.items():
+                if tp in self._records:
+                    self._finish(self._records[tp], offset)
+
+    def let_go(self, partitions: Iterable[Tp], offset: int = 0) -> None:
+        """What it has from ``offset`` on will be delivered again: nobody will ever be done with these deliveries."""
+        with self._lock:
+            for tp in partitions:
+                kept = [record for record in self._records.pop(tp, ()) if record[2] <= offset]
+                if kept:
+                    self._records[tp] = deque(kept)
+
+    def _finish(self, in_order: InOrder, below: Optional[int]) -> None:
+        while in_order and (below is None or in_order[0][2] <= below):
+            lane, index, _ = in_order.popleft()
+            lane.done(index)
+            self.done += 1
+            if in_order:
+                lane, index, _ = in_order[0]
+                lane.begin(index)

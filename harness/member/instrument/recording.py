@@ -1,0 +1,178 @@
+"""The record of one consumer object of a user's program, in the form in which our own loop tells of itself.
+
+An instrument calls it with what the program does, in the words of ``adapters``; nothing here knows a library.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from contextlib import contextmanager
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+
+from fencepost_member.account import Account
+from fencepost_member.adapters import Record
+from fencepost_member.commits import begun
+from fencepost_member.instrument.in_hand import InHand
+from fencepost_member.instrument.program import Program
+from fencepost_member.ownership import Tp, rows
+
+Answer = Callable[[Dict[Tp, int], Dict[Tp, str]], None]
+
+
+class Recording:
+    """A consumer; it is recorded once it is the member.
+
+    Attributes:
+        on: whether it is recorded. What does not look at it first may only be called while it is so.
+    """
+
+    def __init__(self, program: Program, identity: Callable[[], Tuple[str, int]]) -> None:
+        """It subscribed to nothing yet. ``identity``: see ``Adapter``."""
+        self.on = False
+        self._program, self._identity = program, identity
+        self._topics = frozenset(program.config.topics)
+        self._in_hand = InHand(program.config.loop.processed)
+        self._stored: Dict[Tp, int] = {}  # what a commit without offsets commits
+        self._asked: Dict[Tp, int] = {}  # what was committed of it already
+        self._unanswered: List[Tuple[Dict[Tp, int], Answer]] = []
+        self._commits, self._fatal, self._forked = "sync", False, False
+
+    def subscribing(self, topics: Sequence[str]) -> None:
+        """The program subscribes; the first that wants a topic of the run's is the member."""
+        wanted = any(re.match(name, topic) for name in topics for topic in self._topics if name.startswith("^"))
+        if self.on or not (wanted or self._topics.intersection(topics)):
+            return
+        if not self._program.claim():
+            who = "a consumer of process %d subscribes to the run's topics" % os.getpid()
+            self._program.unrecorded("%s, but this life has a member already, and only one is recorded" % who)
+            return
+        self._events, self._lanes = self._program.history()
+        self._account = Account(self._program.config, self._events, lambda: self._lanes.lane, self._identity)
+        self.on = True
+        os.register_at_fork(after_in_child=self._stay_behind)
+
+    def subscribed(self, topics: Sequence[str], client: str, version: str, protocol: str, settings: Any) -> None:
+        """It did; the first time that is its start."""
+        if not self._account.introduced:
+            own = {"client": client, "protocol": protocol, "commit": "by the program", "argv": sys.argv}
+            own["processed"] = self._program.config.loop.processed
+            self._account.introduce(version, settings, **own)
+        else:
+            self._events.note("subscribed", detail={"topics": sorted(self._topics.intersection(topics))})
+
+    def off(self) -> bool:
+        """Whether it is not recorded; a process that was forked from the member says so."""
+        if self._forked:
+            self._forked = False
+            self._program.unrecorded("process %d, forked from the member, uses its consumer" % os.getpid())
+        return not self.on
+
+    def polling(self) -> None:
+        """Just before a poll."""
+        self._in_hand.polling()
+        self._account.polling()
+
+    def delivered(self, records: Iterable[Record], stores: bool) -> None:
+        """What a poll returned, of the run's topics; ``stores``: the client takes it for stored from now on."""
+        work = self._account.delivered(records)
+        self._in_hand.take(self._lanes.lane, work)
+        if stores:
+            self._stored.update((tp, next_offset) for _, tp, next_offset in work)
+
+    def ours(self, partitions: Iterable[Tp]) -> List[Tp]:
+        """Those of the run's topics."""
+        return [tp for tp in partitions if tp[0] in self._topics]
+
+    @contextmanager
+    def taking(self, partitions: List[Tp]) -> Iterator[None]:
+        """The assigned callback, the program's own within."""
+        self._in_hand.let_go(partitions)
+        with self._account.taking(partitions):
+            yield
+
+    @contextmanager
+    def giving_up(self, kind: str, partitions: List[Tp]) -> Iterator[None]:
+        """The callback ``revoked`` or ``lost``, the program's own within."""
+        self._commits = "on-revoke"
+        try:
+            with self._account.giving_up(kind, partitions):
+                yield
+        finally:
+            self._commits = "sync"
+            for tp in partitions:
+                self._stored.pop(tp, None)
+                self._asked.pop(tp, None)
+
+    def stored(self) -> Dict[Tp, int]:
+        """What a commit without offsets would commit."""
+        return {tp: offset for tp, offset in self._stored.items() if self._asked.get(tp) != offset}
+
+    def storing(self, offsets: Mapping[Tp, int]) -> None:
+        """The program stores offsets, for the client to commit."""
+        self._in_hand.committing(offsets)
+        self._stored.update(offsets)
+
+    def committing(self, offsets: Dict[Tp, int], wait: bool) -> Answer:
+        """A commit begins; what is returned tells its answer. One that is not waited for ends by ``committed``."""
+        self._in_hand.committing(offsets)
+        self._asked.update(offsets)
+        if not offsets:
+            return lambda offsets, errors: self.committed(offsets, errors) if offsets else None
+        answered = begun(self._events, self._identity, offsets, self._commits if wait else "async")
+        if wait:
+            return answered
+        entry = (offsets, answered)
+        self._unanswered.append(entry)
+
+        def refused(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
+            self._unanswered.remove(entry)
+            answered(offsets, errors)
+
+        return refused
+
+    def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
+        """The client finished a commit that nobody waited for: one of the program's, or one of its own."""
+        for place, (asked, answered) in enumerate(self._unanswered):
+            if offsets and all(asked.get(tp) == offset for tp, offset in offsets.items()):
+                del self._unanswered[place]
+                answered(offsets, errors)
+                return
+        self._account.answered(offsets, errors)
+
+    def seeking(self, offsets: Dict[Tp, int]) -> Callable[[], None]:
+        """The program moves its position; what is returned ends that."""
+        for tp, offset in offsets.items():
+            self._in_hand.let_go([tp], offset)
+            self._stored.pop(tp, None)
+        event = self._events.begin("seek", partitions=rows(offsets))
+        return lambda: self._events.end(event)
+
+    def error(self, name: str, text: str, fatal: bool) -> None:
+        """The client reports an error by Kafka's name."""
+        self._fatal = self._fatal or fatal
+        self._account.error(name, text, fatal)
+
+    def closing(self) -> None:
+        """The program closes its consumer, and is done with what it has in hand unless an error made it."""
+        if sys.exc_info()[0] is None:
+            self._in_hand.polling()
+
+    def closed(self) -> None:
+        """It is closed."""
+        self.on = False
+        if not self._fatal:
+            self._events.note("closed", detail={"polls": self._account.polls, "records": self._in_hand.done})
+
+    def broken(self, error: BaseException) -> None:
+        """The recorder failed: go on without."""
+        self.on = False
+        self._program.unrecorded("the recorder failed with %r" % error)
+
+    def outside(self, what: str) -> None:
+        """The program does what no history can tell."""
+        self._program.unrecorded(what)
+
+    def _stay_behind(self) -> None:
+        self._forked, self.on = self.on, False

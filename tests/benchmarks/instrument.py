@@ -1,0 +1,128 @@
+"""What it costs a program to be recorded: ``python tests/benchmarks/instrument.py``.
+
+One real cluster, one topic, one bare loop of confluent-kafka that does nothing with what it gets. The same program
+reads the same records as it is and as a member of a run, in turns; medians of the rounds, and their ratio. Single
+polls, batches, and records with a header as foreign payloads have it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import sys
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+
+from fencepost import group, scenario
+from fencepost.clock import eventually
+from fencepost.clusters import local
+from fencepost.clusters.own import OwnCluster
+from fencepost.interfaces import ClusterSpec
+from fencepost.lives import Home, Incarnation
+from fencepost.process_interfaces import Interpreter
+from fencepost.processes import Owner
+from fencepost.workloads import OwnProgram
+from fencepost_member.events import EventLog
+
+ROUNDS, READ_S, RECORDS, PARTITIONS = 3, 2.0, 1_000_000, 6
+WITHIN_S = 120.0
+WAYS = ("as it is", "recorded")
+PROGRAM = """
+import json, sys, time
+from confluent_kafka import Consumer
+
+consumer = Consumer({"bootstrap.servers": sys.argv[1], "group.id": sys.argv[2], "auto.offset.reset": "earliest"})
+consumer.subscribe(["bench"])
+batch, read_s = int(sys.argv[3]), float(sys.argv[4])
+
+def poll():
+    if batch == 1:
+        return consumer.poll(0.1) is not None
+    return len(consumer.consume(batch, 0.1))
+
+while not poll():
+    pass
+records, began, cpu = 0, time.monotonic(), time.thread_time()
+while time.monotonic() - began < read_s:
+    records += poll()
+print(json.dumps((records, time.monotonic() - began, time.thread_time() - cpu)))
+consumer.close()
+"""
+PAYLOADS = {"": "our values", "bench_fakes:order": "foreign values"}
+FAKES = "VALUE = b'x' * 64\ndef order(key, seq): return VALUE\n"
+
+
+def write(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]], payload: str) -> None:
+    """Fill the topic as fast as one producer can."""
+    spec = scenario.Group(command=["none"], members=1)
+    made = group.make(home, cluster, spec, OwnProgram(payload=payload, rate_hz=1e6), name="g", topics=topics, seed=1)
+    made.start_producers()
+    eventually(lambda: made.progress().acknowledged >= RECORDS, WITHIN_S, "the records to be written")
+    made.stop_producers(WITHIN_S)
+
+
+def read(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]], way: str, batch: int) -> list[float]:
+    """One life of the program: records, seconds, CPU seconds of its thread."""
+    name = f"{way.replace(' ', '-')}-{batch}-{os.urandom(4).hex()}"
+    command = (sys.executable, "program.py", cluster.bootstrap(0), name, str(batch), str(READ_S))
+    config = {"member": 0, "slot": 0, "group": name, "topics": topics, "bootstrap": cluster.bootstrap(0)}
+    if way == "recorded":
+        own = {**config, "protocol": "eager", "loop": {"processed": "next-poll"}}
+        life = Incarnation(home, f"member-{name}", "", own, Interpreter(command=command))
+        code, log = life.wait_ended(WITHIN_S), life.log
+    else:
+        log = home.logs / f"{name}.log"
+        process = home.owner.spawn(command, log=log, cwd=Path.cwd())
+        code = process.wait(WITHIN_S)
+    if code:
+        raise SystemExit(log.read_text())
+    found: list[float] = json.loads(log.read_text().splitlines()[-1])
+    return found
+
+
+def measure(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]], batch: int, values: str) -> None:
+    """Rates and CPU times of both, in turns."""
+    rates: dict[str, list[float]] = {way: [] for way in WAYS}
+    costs: dict[str, list[float]] = {way: [] for way in WAYS}
+    for _ in range(ROUNDS):
+        for way in WAYS:
+            records, seconds, cpu = read(home, cluster, topics, way, batch)
+            rates[way].append(records / seconds)
+            costs[way].append(cpu / records * 1e6)
+    rate, cost = ({way: statistics.median(each[way]) for way in WAYS} for each in (rates, costs))
+    print(f"\n{values}, {'single polls' if batch == 1 else f'batches of {batch}'}; medians of {ROUNDS}:")
+    for way in WAYS:
+        each = ", ".join(f"{r:,.0f}" for r in rates[way])
+        print(f"  {way:<10}{rate[way]:>12,.0f} records/s{cost[way]:>8.2f} µs of CPU a record   ({each})")
+    print(
+        f"  ratio {rate['recorded'] / rate['as it is']:.2f}; {cost['recorded'] - cost['as it is']:.2f} µs more a record"
+    )
+
+
+def main() -> None:
+    """Run everything on clusters of their own, one for each kind of value."""
+    print(f"load {os.getloadavg()[0]:.1f}")
+    topics = {"bench": {p: p for p in range(PARTITIONS)}}
+    for payload, values in PAYLOADS.items():
+        with tempfile.TemporaryDirectory() as folder, Owner.open() as owner:
+            os.chdir(folder)
+            Path("program.py").write_text(PROGRAM)
+            Path("bench_fakes.py").write_text(FAKES)
+            history = Path(folder) / "history"
+            home = Home(
+                owner, EventLog(history / "events" / "harness.jsonl", "harness"), history, Path(folder) / "logs"
+            )
+            cluster = local.start(ClusterSpec(slots=2), owner)
+            cluster.admin.create_topics([scenario.Topic("bench", PARTITIONS)])
+            write(home, cluster, topics, payload)
+            for batch in (1, 500):
+                measure(home, cluster, topics, batch, values)
+            cluster.stop()
+            os.chdir("/")
+    print(f"load {os.getloadavg()[0]:.1f}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""A small service of a shop. It knows nothing of Fencepost."""

@@ -1,0 +1,45 @@
+"""What a user's program did outside of its history: such a run is never valid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from fencepost.checkers.judge import judge
+from fencepost.checkers.spark.finder import find_here
+from fencepost.evidence.seal import seal
+from fencepost.model import Severity, Validity
+from fencepost_member.events import EventLog
+from history.builder import HistoryBuilder
+
+TOLD = "a consumer of process 7 subscribes to the run's topics"
+
+
+def run_of(folder: Path, *, unrecorded: bool) -> Path:
+    """A member that lives well."""
+    h = HistoryBuilder(folder, promises=[{"type": name} for name in ("delivery", "ownership", "commits", "progress")])
+    h.write(10)
+    a = h.member(0)
+    a.assigned(1)
+    a.process(range(10), 2)
+    a.commit(10, 3)
+    a.close(39)
+    run = h.seal(sealed=False)
+    if unrecorded:
+        name = "member-0.1-process-7"
+        EventLog(run / "history" / "events" / f"{name}.jsonl", name).note(
+            "unrecorded", actor="member-0.1", detail={"text": TOLD}
+        )
+    seal(run)
+    return run
+
+
+def test_a_history_that_does_not_tell_everything_is_never_valid(tmp_path: Path) -> None:
+    assert judge(run_of(tmp_path / "whole", unrecorded=False), find_here).validity is Validity.VALID
+    verdict = judge(run_of(tmp_path / "lacking", unrecorded=True), find_here)
+    assert {check.check: check.validity for check in verdict.checks} == {
+        "faults": Validity.VALID,
+        "history": Validity.UNKNOWN,
+        **dict.fromkeys(("delivery", "ownership", "commits", "progress"), Validity.UNKNOWN),
+    }
+    assert all(TOLD in check.reason for check in verdict.checks if check.validity is Validity.UNKNOWN)
+    assert not [f for c in verdict.checks for f in c.findings if f.severity is Severity.VIOLATION]

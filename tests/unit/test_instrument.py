@@ -1,0 +1,271 @@
+"""A user's own program as a member: what it notices of that (nothing), and what is said of what cannot be recorded."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost import lives
+from fencepost.errors import MemberError, WaitTimeout
+from fencepost.lives import Home, Incarnation
+from fencepost.process_interfaces import Interpreter
+from fencepost.processes import Owner
+from fencepost_member.config import MemberConfig
+from fencepost_member.events import EventLog, read
+from fencepost_member.instrument.program import Program
+
+WITHIN_S = 60.0
+NOBODY = "127.0.0.1:1"
+CONSUMER = """
+import os, sys, threading
+from confluent_kafka import Consumer
+CONFIG = {"bootstrap.servers": "kafka.shop.internal:9092", "group.id": "shop", "log_level": 0}
+"""
+SUBSCRIBED = f"{CONSUMER}consumer = Consumer(CONFIG)\nconsumer.subscribe(['orders'])\n"
+CONFIG = {
+    "member": 0,
+    "slot": 0,
+    "group": "g-1",
+    "topics": {"orders": {"0": 0}},
+    "bootstrap": NOBODY,
+    "protocol": "eager",
+    "client_config": {"session.timeout.ms": 7000},
+    "loop": {"processed": "next-poll"},
+}
+
+
+class Started:
+    """A program as the harness starts it."""
+
+    def __init__(self, folder: Path, owner: Owner) -> None:
+        self.folder, self.history = folder, folder / "history"
+        self._home = Home(owner, EventLog(folder / "harness.jsonl", "harness"), self.history, folder)
+
+    def life(self, text: str, *options: str, **config: Any) -> Incarnation:
+        program = self.folder / "program.py"
+        program.write_text(text, encoding="utf-8")
+        interpreter = Interpreter(command=(sys.executable, *options, str(program)))
+        return Incarnation(self._home, "member-0.1", "", {**CONFIG, **config}, interpreter)
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        found = [read(path).events for path in sorted((self.history / "events").glob("*.jsonl"))]
+        return [event for events in found for event in events if event["kind"] == kind]
+
+
+@pytest.fixture
+def started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Started]:
+    monkeypatch.chdir(tmp_path)
+    with Owner.open(tmp_path) as owner:
+        yield Started(tmp_path, owner)
+
+
+def test_the_program_finds_the_run_whatever_its_configuration_says(started: Started) -> None:
+    secret = "CONFIG.update({'security.protocol': 'SASL_SSL', 'sasl.password': 'x', 'client.id': 'shop-1'})\n"
+    with_more = f"{SUBSCRIBED.replace('consumer =', secret + 'consumer =')}consumer.close()"
+    assert started.life(with_more).wait_ended(WITHIN_S) == 0
+    (told,) = started.events("started")
+    assert told["detail"]["config"] == {
+        "bootstrap.servers": NOBODY,
+        "group.id": "g-1",
+        "client.id": "member-0.1",
+        "session.timeout.ms": 7000,
+        "log_level": 0,
+    }
+    assert {name: told["detail"][name] for name in ("client", "protocol", "processed", "slot")} == {
+        "client": "confluent-kafka",
+        "protocol": "eager",
+        "processed": "next-poll",
+        "slot": 0,
+    }
+    assert [event["detail"] for event in started.events("closed")] == [{"polls": 0, "records": 0}]
+    assert started.events("unrecorded") == []
+
+
+@pytest.mark.parametrize(
+    "imported",
+    [
+        "from confluent_kafka import Consumer",
+        "from confluent_kafka.cimpl import Consumer",
+        "import confluent_kafka.aio, confluent_kafka; Consumer = confluent_kafka.Consumer",
+        "from confluent_kafka import DeserializingConsumer as Consumer",
+        "import confluent_kafka as ck\nclass Consumer(ck.Consumer):\n    def poll(self, t=0): return super().poll(t)",
+    ],
+)
+def test_every_way_to_a_consumer_is_recorded(started: Started, imported: str) -> None:
+    text = SUBSCRIBED.replace("from confluent_kafka import Consumer", imported)
+    assert started.life(f"{text}consumer.poll(0)\nconsumer.close()").wait_ended(WITHIN_S) == 0
+    assert len(started.events("started")) == len(started.events("closed")) == 1
+
+
+def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started: Started) -> None:
+    others = (
+        "from confluent_kafka import Producer\nfrom confluent_kafka.admin import AdminClient\n"
+        "told = threading.Event()\nhere = lambda e: print(e.str()) or told.set()\n"
+        "for client in (Producer({**CONFIG, 'error_cb': here}), AdminClient({**CONFIG, 'error_cb': here})):\n"
+        "    while not told.is_set(): client.poll(0.1)\n"
+        "    told.clear()\n"
+        "audit = Consumer({**CONFIG, 'group.id': 'other'})\naudit.subscribe(['payments'])\naudit.close()\n"
+    )
+    life = started.life(CONSUMER + others)
+    assert life.wait_ended(WITHIN_S) == 0
+    said = life.log.read_text()
+    assert said.count("127.0.0.1:1/bootstrap") >= 2
+    assert "shop.internal" not in said
+    assert started.events("started") == started.events("unrecorded") == []
+
+
+@pytest.mark.parametrize(
+    ("end", "code"),
+    [
+        ("raise ValueError('no such order')", 1),
+        ("print('done'); sys.exit(7)", 7),
+        ("consumer.close(); consumer.poll(0)", 1),
+        ("consumer.commit(asynchronous=False)", 1),
+        ("Consumer({**CONFIG, 'no.such.setting': 1})", 1),
+        ("Consumer()", 1),
+        ("consumer.subscribe('orders')", 1),
+        ("consumer.close(); print(type(consumer), type(consumer).__mro__[-2].__name__, file=sys.stderr)", 0),
+    ],
+)
+def test_what_the_program_says_and_how_it_ends_is_as_without_us(started: Started, end: str, code: int) -> None:
+    text = f"{SUBSCRIBED}{end}\n"
+    life = started.life(text)
+    assert life.wait_ended(WITHIN_S) == code
+    alone = text.replace("'group.id'", "'x'")
+    (started.folder / "program.py").write_text(alone.replace("kafka.shop.internal:9092", NOBODY), encoding="utf-8")
+    argv = [sys.executable, str(started.folder / "program.py")]
+    bare = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+    assert bare.returncode == code
+    assert _without_frames(life.log.read_text()) == _without_frames(bare.stdout)
+
+
+def _without_frames(text: str) -> list[str]:
+    """What a traceback says but for the calls in it."""
+    return [line.replace("confluent_kafka.cimpl", "cimpl") for line in text.splitlines() if not line.startswith("  ")]
+
+
+def test_the_sitecustomize_of_the_site_runs_as_well_and_ours_is_not_seen(
+    started: Started, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = started.folder / "site"
+    site.mkdir()
+    (site / "sitecustomize.py").write_text("import builtins\nbuiltins.SITE = __file__\n", encoding="utf-8")
+    monkeypatch.setenv("PYTHONPATH", str(site))
+    look = "import json, sys\nprint(json.dumps([SITE, sys.modules['sitecustomize'].__file__, sys.path]))"
+    life = started.life(look)
+    assert life.wait_ended(WITHIN_S) == 0
+    ran, module, path = json.loads(life.log.read_text())
+    assert ran == module == str(site / "sitecustomize.py")
+    assert not [place for place in path if "instrument" in place]
+
+
+@pytest.mark.parametrize("option", ["-S", "-I", "-E"])
+def test_a_program_that_python_keeps_from_being_recorded_is_told_so(
+    started: Started, monkeypatch: pytest.MonkeyPatch, option: str
+) -> None:
+    monkeypatch.setattr(lives, "START_S", 1.0)
+    life = started.life("import threading\nthreading.Event().wait()", option)
+    with pytest.raises(WaitTimeout, match="without the options -I, -E and -S, which keep it from importing"):
+        life.wait_started()
+
+
+def test_a_second_member_in_the_process_goes_on_unrecorded_and_says_so(started: Started) -> None:
+    more = "for _ in range(2):\n    c = Consumer(CONFIG)\n    c.subscribe(['orders'])\n    c.poll(0)\n    c.close()\n"
+    life = started.life(f"{SUBSCRIBED}{more}consumer.close()")
+    assert life.wait_ended(WITHIN_S) == 0
+    (told,) = started.events("unrecorded")
+    assert told["actor"] == "member-0.1"
+    assert "this life has a member already" in told["detail"]["text"]
+    assert "fencepost: not recorded: a consumer of process" in life.log.read_text()
+    assert len(started.events("started")) == len(started.events("closed")) == 1
+
+
+@pytest.mark.parametrize(
+    ("child", "count"),
+    [
+        ("consumer.poll(0)", 1),
+        ("other = Consumer(CONFIG); other.subscribe(['orders'])", 1),
+        ("pass", 0),
+    ],
+)
+def test_what_a_forked_process_consumes_is_not_recorded_and_it_says_so(
+    started: Started, child: str, count: int
+) -> None:
+    fork = f"pid = os.fork()\nif pid == 0:\n    {child}\n    os._exit(0)\nos.waitpid(pid, 0)\n"
+    life = started.life(f"{SUBSCRIBED}{fork}consumer.poll(0)\nconsumer.close()")
+    assert life.wait_ended(WITHIN_S) == 0
+    assert len(started.events("unrecorded")) == count
+    assert len(started.events("closed")) == 1
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        ("c = Consumer({**CONFIG, 'group.id': 'x'}); c.assign([TopicPartition('orders', 0)])", "outside of the group"),
+        ("consumer.assign([TopicPartition('orders', 0, OFFSET_BEGINNING)])", "moves to the beginning"),
+    ],
+)
+def test_what_no_history_can_tell_is_said(started: Started, call: str, sentence: str) -> None:
+    more = f"from confluent_kafka import TopicPartition, OFFSET_BEGINNING\n{call}\nconsumer.close()"
+    assert started.life(SUBSCRIBED + more).wait_ended(WITHIN_S) == 0
+    (told,) = started.events("unrecorded")
+    assert sentence in told["detail"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("text", "protocol", "sentence"),
+    [
+        (
+            "import os, subprocess, sys\nsubprocess.run([sys.executable, '-c', os.environ['TEXT']])",
+            "eager",
+            "a child of the one that was started, and faults would hit its parent alone",
+        ),
+        (f"{SUBSCRIBED}threading.Event().wait()", "cooperative", "say protocol='eager' there"),
+    ],
+)
+def test_who_is_not_the_member_that_the_scenario_means_is_refused(
+    started: Started, monkeypatch: pytest.MonkeyPatch, text: str, protocol: str, sentence: str
+) -> None:
+    monkeypatch.setenv("TEXT", f"{SUBSCRIBED}threading.Event().wait()")
+    with pytest.raises(MemberError, match=sentence):
+        started.life(text, protocol=protocol).wait_started()
+
+
+def test_a_pattern_and_a_name_find_the_topics_of_a_run_with_a_prefix(started: Started) -> None:
+    text = SUBSCRIBED.replace("['orders']", "['^ord', 'payments']")
+    life = started.life(f"{text}consumer.close()", topics={"fencepost-1-orders": {"0": 0}}, prefix="fencepost-1-")
+    assert life.wait_ended(WITHIN_S) == 0
+    assert len(started.events("started")) == 1
+
+
+def test_only_topics_of_the_run_are_called_otherwise(tmp_path: Path) -> None:
+    topics = {"fencepost-1-orders": {"0": 0}}
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", topics, NOBODY, prefix="fencepost-1-")
+    assert Program(config).named(["orders", "payments", "^ord"]) == [
+        "fencepost-1-orders",
+        "payments",
+        "^fencepost-1-ord",
+    ]
+
+
+def test_what_cannot_be_instrumented_does_not_run(started: Started) -> None:
+    life = started.life(f"{CONSUMER}print('it runs')", loop={"processed": "now and then"})
+    assert life.wait_ended(WITHIN_S) == 1
+    said = life.log.read_text()
+    assert "fencepost cannot instrument confluent_kafka.cimpl" in said
+    assert "processed is 'now and then', it must be one of next-poll, commit" in said
+    assert "it runs" not in said
+
+
+def test_who_does_not_belong_to_a_run_is_left_alone(tmp_path: Path) -> None:
+    site = Path(lives.fencepost_member.__file__).parent / "instrument" / "site"
+    env = {**os.environ, "PYTHONPATH": str(site)}
+    argv = [sys.executable, "-c", "import confluent_kafka; print(confluent_kafka.Consumer.__module__)"]
+    assert subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout == "cimpl\n"

@@ -1,0 +1,126 @@
+"""A group of a user's own programs in a scenario: what goes with it, and what is refused before anything starts."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.clusters import backends, docker_host, local
+from fencepost.clusters.attachment import Attachment
+from fencepost.errors import PlanError, ScenarioError
+from fencepost.faults import ChangeAssignor, ChangeSubscription, Kill, Pause, Stall
+from fencepost.plan import check_command
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.single import at
+from fencepost.targets import one_member
+from fencepost.workloads import OwnProgram, PollLoop
+from fencepost_member import config, producer
+
+COMMAND = (sys.executable, "-m", "shop.consumer")
+GROUP = Group(command=COMMAND, config={"session.timeout.ms": 6000})
+SCENARIO = Scenario("shop", [Topic("orders"), Topic("payments")], GROUP, OwnProgram(payload="shop.fakes:order"))
+
+
+def test_it_survives_the_way_through_json() -> None:
+    again = Scenario.from_json(SCENARIO.to_json())
+    assert again.to_json() == SCENARIO.to_json()
+    assert again.group.command == COMMAND
+
+
+def test_its_settings_stay_but_for_those_that_are_given() -> None:
+    assert GROUP.client_config() == {"session.timeout.ms": 6000}
+    assert replace(GROUP, config={}).client_config() == {}
+    assert "heartbeat.interval.ms" in replace(GROUP, command=()).client_config()
+
+
+def test_members_and_producers_are_told_what_they_know() -> None:
+    workload = OwnProgram(rate_hz=900, producers=3)
+    assert set(workload.member_config(0)) < {f.name for f in fields(config.LoopConfig)}
+    told = workload.producer_config()
+    assert told["rate_hz"] * told.pop("producers") == 900
+    assert set(told) < {f.name for f in fields(config.ProducerConfig)}
+
+
+@pytest.mark.parametrize("fault", [Stall(), ChangeSubscription(), ChangeAssignor()])
+def test_faults_that_tell_our_loop_something_are_refused(fault: Any) -> None:
+    def asked(group: Group, workload: Any) -> Scenario:
+        step = at(1, fault, one_member(), heal_after=1)
+        return replace(SCENARIO, group=group, workload=workload, schedule=[step])
+
+    with pytest.raises(PlanError, match="run a program of the user's, which cannot be told to do otherwise"):
+        asked(GROUP, OwnProgram()).plan(1)
+    asked(replace(GROUP, command=()), PollLoop()).plan(1)
+
+
+def test_what_hits_processes_is_not() -> None:
+    steps = [at(1, Kill(), one_member(), heal_after=1), at(3, Pause(), one_member(), heal_after=1)]
+    assert len(replace(SCENARIO, schedule=steps).plan(1).steps) == 2
+
+
+@pytest.mark.parametrize(
+    ("group", "workload", "sentence"),
+    [
+        (GROUP, PollLoop(), "with which goes the workload own_program"),
+        (replace(GROUP, command=()), OwnProgram(), "own_program goes with a group that has a command"),
+    ],
+)
+def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        replace(SCENARIO, group=group, workload=workload)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"processed": "always"}, "processed is 'always'; known rules are next-poll, commit"),
+        ({"payload": "shop.fakes"}, "payload is 'shop.fakes'; it must be of the form module:function"),
+        ({"rate_hz": 0}, "rate_hz is 0, it must be above 0"),
+        ({"keys": 0}, "keys is 0, it must be at least 1"),
+        ({"producers": 0}, "producers is 0, it must be at least 1"),
+    ],
+)
+def test_an_option_that_makes_no_sense_is_refused(options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        OwnProgram(**options)
+
+
+def test_a_program_that_is_not_there_is_refused() -> None:
+    with pytest.raises(PlanError, match="begins with 'no-such-program', and no such program can be found"):
+        check_command(("no-such-program",), local.ABILITIES, "local")
+
+
+def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
+    for abilities in (local.ABILITIES, Attachment.abilities):
+        check_command(GROUP.command, abilities, "x")
+    check_command((), docker_host.ABILITIES, "docker")
+    with pytest.raises(PlanError, match="their image does not hold the program; use local, or attach"):
+        check_command(GROUP.command, backends.docker().abilities, "docker")
+
+
+@pytest.mark.parametrize(
+    ("body", "value"), [("b'x'", b"x"), ("'ü'", "ü".encode()), ("{'key': key, 'seq': seq}", b'{"key": 3, "seq": 4}')]
+)
+def test_a_payload_gives_bytes_text_or_json(tmp_path: Path, monkeypatch: Any, body: str, value: bytes) -> None:
+    name = f"fakes_{abs(hash(body))}"
+    (tmp_path / f"{name}.py").write_text(f"def order(key, seq): return {body}\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    assert producer.values_of(f"{name}:order")(3, 4) == value
+
+
+@pytest.mark.parametrize(
+    ("payload", "sentence"),
+    [
+        ("no_such_module:order", "ModuleNotFoundError: No module named 'no_such_module'"),
+        ("json:no_such_function", "AttributeError"),
+        ("operator:add", "it must give bytes, str or a dict, not int"),
+    ],
+)
+def test_a_payload_that_gives_none_is_refused_before_the_producer_connects(payload: str, sentence: str) -> None:
+    with pytest.raises(
+        config.ConfigError, match=f"the payload {payload} gives no value for key 0, seq 0: .*{sentence}"
+    ):
+        producer.values_of(payload)

@@ -1,0 +1,74 @@
+"""A program of the user's: what producers write for it, and by which rule it is done with a record."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost import codec
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import Promise
+from fencepost.model import Inventory
+from fencepost_member.config import PROCESSED
+
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+
+
+@dataclass(frozen=True)
+class OwnProgram:
+    """Members are the program of ``Group(command=...)``, recorded from inside of its client library.
+
+    Attributes:
+        processed: when the program is done with a record, which it does not tell: ``next-poll`` (when it polls again or
+            closes, or commits past the record) or ``commit`` (when it commits past it, or stores such an offset; for
+            programs that collect records over several polls, or hand them to threads).
+        payload: what makes the records' values, ``module:function``, imported by producers from the current directory:
+            ``function(key: int, seq: int)`` gives bytes, text, or a dict that is sent as JSON. Who wrote a record is
+            then in its header ``fencepost``. Empty: values of ours, which mean nothing.
+        rate_hz: records written per second, all producers together. The members must be able to handle them.
+        keys: different keys; one key, in decimal, is always in one partition.
+        producers: producer processes.
+    """
+
+    processed: str = "next-poll"
+    payload: str = ""
+    rate_hz: float = 200
+    keys: int = 1000
+    producers: int = 1
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        if self.processed not in PROCESSED:
+            raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join(PROCESSED)}")
+        if self.payload and not _FUNCTION.fullmatch(self.payload):
+            raise ScenarioError(f"payload is {self.payload!r}; it must be of the form module:function")
+        for name, least in (("keys", 1), ("producers", 1)):
+            if getattr(self, name) < least:
+                raise ScenarioError(f"{name} is {getattr(self, name)!r}, it must be at least {least}")
+        if self.rate_hz <= 0:
+            raise ScenarioError(f"rate_hz is {self.rate_hz!r}, it must be above 0: a program has its own speed")
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return "" if inventory.own_program else "own_program goes with a group that has a command, the program"
+
+    def member_config(self, member: int) -> dict[str, Any]:
+        """What the instrument goes by."""
+        return {"processed": self.processed}
+
+    def producer_config(self) -> dict[str, Any]:
+        """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
+        return {
+            "producers": self.producers,
+            "rate_hz": self.rate_hz / self.producers,
+            "keys": self.keys,
+            "payload": self.payload,
+        }
+
+    def promises(self) -> Collection[Promise]:
+        """What most programs are meant to keep: at-least-once, one owner, commits of what is done, progress."""
+        from fencepost.checkers import Commits, Delivery, Ownership, Progress
+
+        return (Delivery("at-least-once"), Ownership(of="assignment"), Progress(within_s=30), Commits())
