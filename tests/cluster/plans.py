@@ -9,7 +9,8 @@ import pytest
 
 from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 from fencepost.faults import Bounce, Kill, Pause
-from fencepost.scenario import PROTOCOLS, Group, Scenario, Topic
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import member
 from fencepost.workloads import PollLoop

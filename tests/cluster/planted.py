@@ -30,7 +30,8 @@ from cluster.plans import (
     under,
 )
 from fencepost.checkers import Commits, Delivery
-from fencepost.scenario import PROTOCOLS, Scenario
+from fencepost.scenario import Scenario
+from fencepost.settings import PROTOCOLS
 
 
 @dataclass(frozen=True)

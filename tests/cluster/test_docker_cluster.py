@@ -57,7 +57,8 @@ from fencepost.judging import judge
 from fencepost.live import last_poll_ns
 from fencepost.model import Validity
 from fencepost.processes import Owner
-from fencepost.scenario import PROTOCOLS, Group
+from fencepost.scenario import Group
+from fencepost.settings import PROTOCOLS
 from fencepost.single import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop

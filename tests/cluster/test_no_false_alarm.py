@@ -32,7 +32,8 @@ from fencepost.faults import (
     Stall,
 )
 from fencepost.model import Severity, Validity
-from fencepost.scenario import PROTOCOLS, Group, Scenario, Topic
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import coordinator, idle, one_member
 from fencepost.workloads import PollLoop
