@@ -31,6 +31,7 @@ from fencepost.processes import Owner
 from fencepost.settings import KAFKAS
 
 PARTS = ("Docker",)
+CLIENT = "confluent-kafka"  # the only one in the images
 ABILITIES: Abilities = {
     **always("signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas"),
     "packets": docker_packets.lacking,
@@ -121,10 +122,10 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 
 def _check(spec: ClusterSpec) -> None:
     """Refuse what the images do not have."""
-    if any(wanted.own for wanted in spec.members):
+    if any(wanted.own or wanted.client.name != CLIENT for wanted in spec.members):
         raise ScenarioError(
-            "members in containers run on their image's Python, with the release of the client that is installed here: "
-            "use --cluster local for another one (the group's client and python)"
+            f"members in containers run on their image's Python, with the {CLIENT} that is installed here: "
+            "use --cluster local for others (the group's client and python)"
         )
     if spec.kafka not in ("", KAFKAS[0]):
         raise ScenarioError(f"the images are of Kafka {KAFKAS[0]}: use --cluster local for Kafka {spec.kafka}")

@@ -135,9 +135,10 @@ def test_a_client_that_brokers_no_longer_understand_is_refused() -> None:
     ("spec", "sentence"),
     [
         (ClusterSpec(members=[Environment(python="3.9")]), "members in containers run on their image's Python"),
+        (ClusterSpec(members=[Environment(Client("aiokafka"))]), "with the confluent-kafka that is installed here"),
         (
             ClusterSpec(members=[Environment(), Environment(Client("confluent-kafka", "2.3.0"))]),
-            "use --cluster local for another one",
+            "use --cluster local for others",
         ),
         (ClusterSpec(kafka="3.9.1"), "the images are of Kafka 4.3.1: use --cluster local for Kafka 3.9.1"),
     ],
