@@ -11,6 +11,7 @@ What a test or a scenario needs is here and imports nothing but the standard lib
 from __future__ import annotations
 
 from fencepost.catalogue import load
+from fencepost.clients import Members
 from fencepost.combined import mix, rolling_bounce, rolling_deploy, sequence, together
 from fencepost.errors import BrokenPromises, FencepostError, UnknownVerdict
 from fencepost.model import TopicPartition, Validity, Verdict
@@ -23,6 +24,7 @@ __all__ = [
     "BrokenPromises",
     "FencepostError",
     "Group",
+    "Members",
     "Scenario",
     "Topic",
     "TopicPartition",
