@@ -5,8 +5,8 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(MINIMUM)' 2>/dev/null && echo $$p && break; done || echo python3)
 BIN := .venv/bin
-# So many processes share the tests of `make test`, as most of them wait for clusters; 0: all in one process.
-WORKERS ?= 2
+# So many processes share the tests of `make test`, as a run takes two cores; 0: all in one process.
+WORKERS ?= $(shell $(PYTHON) -c 'import os; count = os.cpu_count() // 2; print(count if count > 1 else 0)')
 INSTALLED := .venv/installed
 TREE := build/typecheck
 MUTATION := build/mutation

@@ -85,7 +85,7 @@ class Chaos:
         """
         config = self._item.config
         chosen = seeds.seed_of(self._item) if seed is None else seed
-        runs = Path(config.getoption("--chaos-runs"))
+        runs = config.invocation_params.dir / config.getoption("--chaos-runs")  # wherever a test goes meanwhile
         with _warnings_of_the_test_aside():
             from fencepost import runner
 

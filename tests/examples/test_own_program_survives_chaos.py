@@ -10,20 +10,21 @@ import pytest
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.checkers import Commits, Delivery, Ownership, Progress
 from fencepost.errors import BrokenPromises
-from fencepost.faults import MoveCoordinator, Pause
+from fencepost.faults import Bounce, MoveCoordinator, Pause
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
 APPS = Path(__file__).parent / "apps"
 SERVICE = [sys.executable, "-m", "shop.consumer"]
 SCENARIO = Scenario(
-    name="the order service, while a member is a zombie",
+    name="the order service, while a member is a zombie, and while one is deployed",
     topics=[Topic("orders", partitions=12)],
     group=Group(command=SERVICE, members=3, config={"session.timeout.ms": 6000}),
     workload=OwnProgram(processed="commit", payload="shop.fakes:order", rate_hz=500),
     schedule=[
-        at(4, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
-        at(5, MoveCoordinator()),
+        at(2, MoveCoordinator()),
+        at(3, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+        at(16, Bounce(), one_member(), heal_after=1),  # as a deploy does it: all others take over, and give back
     ],
     promises=[Delivery("at-least-once"), Ownership(of="assignment"), Commits(), Progress(within_s=30)],
 )
