@@ -1,0 +1,152 @@
+"""Published bugs of released clients: is the affected release found out, and the mended one not accused?
+
+    python tests/benchmarks/client_bugs.py [--only stuck] [--times 3] [--runs build/client-bugs]
+
+Each case has a schedule of ordinary faults, promises that any group may make, and two releases of one client. No check
+knows of a case. The affected release is to be ``invalid`` by one of the kinds that the case names; the control, under
+the same plan, ``valid``. Prints what came of each run, and in the end a table in Markdown.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from fencepost.checkers import Commits, Delivery, Progress
+from fencepost.clusters import backends
+from fencepost.faults import Bounce, Latency, Refuse, ScaleOut
+from fencepost.model import Severity, Validity, Verdict
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.series import Where, perform
+from fencepost.single import at
+from fencepost.targets import idle, member
+from fencepost.workloads import PollLoop
+
+SESSION = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One published bug.
+
+    Attributes:
+        affected, control: releases of one client, as ``Group.client`` takes them.
+        reference: where it was reported, and where it was mended.
+        kinds: one of them at least breaks a promise of the affected release.
+        scenario: its group's client is filled in.
+    """
+
+    affected: str
+    control: str
+    reference: str
+    kinds: frozenset[str]
+    scenario: Scenario
+
+    def by(self, client: str) -> Scenario:
+        """The scenario with members of that release."""
+        return replace(self.scenario, group=replace(self.scenario.group, client=client))
+
+
+def scenario(name: str, *schedule: object, **changes: object) -> Scenario:
+    """A member alone, another one that faults may start, and promises that a program of a few lines can keep."""
+    return replace(
+        Scenario(
+            name=name,
+            topics=[Topic("orders", partitions=4)],
+            group=Group(members=1, spare=1, protocol="eager", config=SESSION),
+            workload=PollLoop(rate_hz=80, batch=50),
+            schedule=schedule,
+            promises=[Delivery("at-least-once", duplicates="only-after-failure"), Commits(), Progress(within_s=8)],
+            min_records=2400,
+            chaos_s=60,
+        ),
+        **changes,
+    )
+
+
+CASES = {
+    "kept partitions get stuck": Case(
+        "kafka-python==3.0.8",
+        "kafka-python==3.0.9",
+        "dpkp/kafka-python#3131, #3132",
+        frozenset({"stuck-partition"}),
+        scenario("a second member joins", at(5, ScaleOut(), idle(1))),
+    ),
+    "a fetcher dies": Case(
+        "aiokafka==0.10.0",
+        "aiokafka==0.11.0",
+        "aio-libs/aiokafka#983, #1007",
+        frozenset({"stuck-partition"}),
+        scenario(
+            "a second member joins while leaders refuse the first one",
+            at(4, Refuse(peers="others"), member(0), heal_after=4),
+            at(5, ScaleOut(), idle(1)),
+        ),
+    ),
+    "a slow answer resets the position": Case(
+        "kafka-python==2.2.8",
+        "kafka-python==2.2.9",
+        "dpkp/kafka-python#2628, #2629",
+        frozenset({"wrong-start", "redelivery-below-commit", "commit-regression"}),
+        scenario(
+            "a member comes back to a coordinator that answers late",
+            at(4, Latency(delay_ms=500, peers="coordinator"), member(0), heal_after=12),
+            at(6, Bounce(), member(0), heal_after=1),
+        ),
+    ),
+}
+
+
+def turns(asked: argparse.Namespace) -> Iterator[tuple[str, str, Verdict]]:
+    """Every run of every case that was asked for, judged: (case, client, verdict)."""
+    where = Where(asked.runs, backends.named("local"), "local[2]")
+    where.ready()
+    with where.judge() as spark:
+        for name in asked.only or CASES:
+            for client in (CASES[name].affected, CASES[name].control):
+                for seed in range(1, asked.times + 1):
+                    run = CASES[name].by(client)
+                    folder, verdict = perform(run, run.plan(seed), where, spark)
+                    assert verdict is not None
+                    print(f"{name}: {client}, seed {seed}: {told(verdict)}  {folder}", flush=True)
+                    yield name, client, verdict
+
+
+def broken(verdict: Verdict) -> list[str]:
+    """The kinds that break a promise."""
+    found = (f for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION)
+    return list(dict.fromkeys(f.kind for f in found))
+
+
+def told(verdict: Verdict) -> str:
+    """``invalid: stuck-partition``."""
+    return ": ".join(filter(None, (str(verdict.validity), ", ".join(broken(verdict)))))
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--only", action="append", choices=CASES, help="one case; may be given again")
+    parser.add_argument("--times", type=int, default=3, help="runs of each release")
+    parser.add_argument("--runs", type=Path, default=Path("build/client-bugs"), help="where run folders are made")
+    asked = parser.parse_args()
+    verdicts = list(turns(asked))
+    print("\n| case | release | runs as expected | what broke | reference |\n|---|---|---|---|---|")
+    wrong = 0
+    for name in asked.only or CASES:
+        case = CASES[name]
+        for client in (case.affected, case.control):
+            mine = [verdict for one, by, verdict in verdicts if (one, by) == (name, client)]
+            kinds = sorted({kind for verdict in mine for kind in broken(verdict)})
+            red = client == case.affected
+            good = sum(bool(case.kinds & {*broken(v)}) if red else v.validity is Validity.VALID for v in mine)
+            wrong += len(mine) - good
+            expected = "invalid" if red else "valid"
+            print(f"| {name} | {client} | {good} of {len(mine)} {expected} | {', '.join(kinds)} | {case.reference} |")
+    return int(bool(wrong))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
