@@ -6,6 +6,7 @@ to measure beside the witness, and what that says without the effect, is in the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 from fault_table import Cell, unfilled
@@ -42,7 +43,8 @@ def guests(
 ) -> Iterator[World]:
     """A group in the same cluster, which knows it by an address alone."""
     attachment = Attachment.of(address(session_cluster))
-    attached = attachment.start(SCENARIO, SCENARIO.plan(1), session_owner, quiet)
+    wanted = replace(SCENARIO, group=replace(SCENARIO.group, spare=1))  # as many as there are in the world
+    attached = attachment.start(wanted, wanted.plan(1), session_owner, quiet)
     history, name = tmp_path_factory.mktemp("guests"), f"{attachment.prefix}guests"
     with consuming(
         attached,
