@@ -13,6 +13,7 @@ from types import MappingProxyType
 
 from fencepost import codec
 from fencepost.errors import ScenarioError
+from fencepost.settings import ASSIGNORS
 from fencepost_member.adapters.settings import unknown
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
@@ -60,7 +61,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
             Library(
                 "confluent-kafka",
                 "librdkafka.",
-                {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-sticky",), "consumer": ()},
+                ASSIGNORS,
                 frozenset(Extra),
                 {"consumer": "2.4.0", KAFKA_4: "1.8.2"},
                 oldest="1.6.1",

@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from fencepost.errors import ScenarioError
+from fencepost_member.adapters.settings import STRATEGY as STRATEGY
 
 Setting = str | int | float | bool  # a value of Kafka's settings
 
@@ -28,7 +29,6 @@ DECIDED = {
     "auto.commit.enable": COMMITS,
     "auto.commit.interval.ms": "use the workload's option commit_every_ms",
 }
-STRATEGY = "partition.assignment.strategy"
 # Protocol of a group -> the assignors that go with it; with the consumer protocol the brokers assign.
 ASSIGNORS = {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-sticky",), "consumer": ()}
 PROTOCOLS = tuple(ASSIGNORS)
@@ -84,6 +84,11 @@ def check_python(version: str) -> None:
         raise ScenarioError(f"members need Python 3.{OLDEST_PYTHON} or later, but the group's python is {version}")
 
 
+def of_kafka_3(version: str) -> bool:
+    """Whether a cluster's version is one of Kafka 3."""
+    return version.startswith("3.")
+
+
 def check_kafka(version: str, protocol: str) -> None:
     """Refuse a version of Kafka that is not pinned, and the consumer protocol where Kafka has but a preview of it.
 
@@ -92,7 +97,7 @@ def check_kafka(version: str, protocol: str) -> None:
     """
     if version and version not in KAFKAS:
         raise ScenarioError(f"there is no Kafka {version!r} for a cluster; known are {', '.join(KAFKAS)}")
-    if version.startswith("3.") and protocol == "consumer":
+    if of_kafka_3(version) and protocol == "consumer":
         raise ScenarioError(
             f"Kafka {version} has but a preview of the protocol 'consumer': use another one, or Kafka 4"
         )

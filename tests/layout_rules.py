@@ -12,18 +12,7 @@ from functools import cached_property
 LINES_MAX, FUNCTION_MAX = 250, 70
 
 NOUNS = ["errors", "model", "history", "interfaces", "outcomes", "codec", "plan", "schedule", "targets", "settings"]
-NOUNS += [
-    "signs",
-    "states",
-    "single",
-    "combined",
-    "survival",
-    "swarm",
-    "entries",
-    "scenario",
-    "consumers",
-    "network_interfaces",
-]
+NOUNS += ["signs", "states", "single", "combined", "survival", "swarm", "entries", "scenario", "network_interfaces"]
 NOUNS += ["admin_interfaces", "process_interfaces", "clients", "consumers"]
 PURE = [*NOUNS, "overrides", "smaller"]
 BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock

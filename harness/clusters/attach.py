@@ -141,7 +141,7 @@ def start(
         WaitTimeout: groups get no coordinator.
     """
     group = attachment.prefix + scenario.group_name(plan.seed)
-    interpreters = [environments.interpreter(wanted, progress) for wanted in scenario.group.environments]
+    interpreters = environments.interpreters(scenario.group.environments, progress)
     progress(f"attaching to the cluster of {attachment.address}")
     brokers = discover(attachment.address, attachment.access)
     far = [str(endpoint) for endpoint in brokers.values() if not loopback(endpoint)]

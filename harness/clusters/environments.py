@@ -10,7 +10,7 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cache as once
 from importlib import metadata
@@ -48,6 +48,12 @@ def interpreter(wanted: Environment, progress: Progress = quiet) -> Interpreter:
 
     home = cache.install(f"member-{client.name}-{client.version}-python{version}", make)
     return Interpreter(str(home / "bin" / "python"))
+
+
+def interpreters(wanted: Sequence[Environment], progress: Progress = quiet) -> list[Interpreter]:
+    """The same for each member; who wants the same gets the same. Raises ProvisionError."""
+    made = {one: interpreter(one, progress) for one in dict.fromkeys(wanted)}
+    return [made[one] for one in wanted]
 
 
 def find(version: str) -> tuple[str, Path]:

@@ -73,7 +73,7 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
     """
     nodes.check(spec)
     java, jars, proxy = provision.java(), provision.kafka(progress, spec.kafka), toxiproxy.server(progress)
-    interpreters = [environments.interpreter(wanted, progress) for wanted in spec.members]
+    interpreters = environments.interpreters(spec.members, progress)
     made = template(owner, java, jars, progress)
     addresses = reserve(spec)
     jvm = Jvm(java.path, tuple(jars), made.archive)

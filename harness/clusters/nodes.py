@@ -14,7 +14,7 @@ from typing import Any
 
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec
-from fencepost.settings import KAFKAS
+from fencepost.settings import KAFKAS, of_kafka_3
 
 CONTROLLER_ID = 100
 MOST_BROKERS = 9
@@ -72,7 +72,7 @@ def check(spec: ClusterSpec) -> None:
     for name in sorted({*spec.broker_config, *spec.controller_config} & OURS):
         raise ScenarioError(f"the setting {name} belongs to the harness: leave it out")
     old = [wanted.client for wanted in spec.members if not wanted.client.kafka_4]
-    if old and not spec.kafka.startswith("3."):
+    if old and not of_kafka_3(spec.kafka):
         raise ScenarioError(
             f"{old[0]} cannot talk to Kafka 4, which no longer knows its requests (KIP-896): use a later "
             f"release, or an older Kafka with the scenario's option kafka ({', '.join(KAFKAS)})"

@@ -24,7 +24,7 @@ from fencepost.clusters import cache
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.errors import ClusterError, ProvisionError, WaitTimeout
 from fencepost.processes import Owner, wait_ended
-from fencepost.settings import KAFKAS
+from fencepost.settings import KAFKAS, of_kafka_3
 
 JAVA_MINIMUM = 17
 FETCH_S = 900.0
@@ -121,7 +121,7 @@ def _artifacts(version: str) -> list[tuple[str, str, str]]:
     return [
         *(("org.apache.kafka", name, version) for name in ("kafka_2.13", "kafka-tools")),
         *((LOG4J, name, LOG4J_VERSION) for name in ("log4j-slf4j-impl", "log4j-core")),
-        *(OF_KAFKA_3 if version.startswith("3.") else ()),
+        *(OF_KAFKA_3 if of_kafka_3(version) else ()),
     ]
 
 

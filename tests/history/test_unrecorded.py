@@ -10,6 +10,7 @@ from fencepost.evidence.seal import seal
 from fencepost.model import Severity, Validity
 from fencepost_member.events import EventLog
 from history.builder import HistoryBuilder
+from history.test_judge import good_life
 
 TOLD = "a consumer of process 7 subscribes to the run's topics"
 
@@ -17,12 +18,7 @@ TOLD = "a consumer of process 7 subscribes to the run's topics"
 def run_of(folder: Path, *, unrecorded: bool) -> Path:
     """A member that lives well."""
     h = HistoryBuilder(folder, promises=[{"type": name} for name in ("delivery", "ownership", "commits", "progress")])
-    h.write(10)
-    a = h.member(0)
-    a.assigned(1)
-    a.process(range(10), 2)
-    a.commit(10, 3)
-    a.close(39)
+    good_life(h)
     run = h.seal(sealed=False)
     if unrecorded:
         name = "member-0.1-process-7"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import sys
-from typing import Any, Dict, Optional
+from typing import Any
 
 # Module of a library that its other modules take their classes from -> the module of ours that replaces these.
 INSTRUMENTS = {"confluent_kafka.cimpl": "fencepost_member.instrument.confluent_kafka"}
@@ -48,11 +48,7 @@ class Loader:
             raise ImportError("fencepost cannot instrument %s" % module.__name__, name=module.__name__) from error
 
 
-_FINDER: Dict[str, Optional[Finder]] = {"installed": None}
-
-
 def install() -> None:
     """Watch from now on. May be called twice."""
-    if _FINDER["installed"] is None:
-        _FINDER["installed"] = finder = Finder()
-        sys.meta_path.insert(0, finder)
+    if not any(isinstance(finder, Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, Finder())
