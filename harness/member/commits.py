@@ -55,7 +55,8 @@ class Commits:
 def begun(
     events: EventLog, identity: Callable[[], Tuple[str, int]], offsets: Offsets, mode: str
 ) -> Callable[[Offsets, Dict[Tp, str]], None]:
-    """Tell that a commit begins; what is returned tells its answer: what was committed, an error name for each."""
+    """Tell that a commit begins; what is returned tells its answer: what was committed, an error name for each. It may
+    be the client that knows what; a commit of nothing leaves nothing."""
     member_id, generation = identity()
     fields: Dict[str, Any] = {
         "begin_ns": time.monotonic_ns(),
@@ -63,12 +64,13 @@ def begun(
         "generation": generation,
         "detail": {"mode": mode},
     }
-    event = events.begin("commit", partitions=rows(offsets), **fields)
+    event = events.begin("commit", partitions=rows(offsets), **fields) if offsets else None
 
     def answered(offsets: Offsets, errors: Dict[Tp, str]) -> None:
-        first, *others = by_answer(offsets, errors)
-        events.end(event, **first)
-        for other in others:  # partitions that were answered differently are a commit of their own
+        answers = by_answer(offsets, errors)
+        if event is not None:
+            events.end(event, **answers.pop(0))
+        for other in answers:  # partitions that were answered differently are a commit of their own
             events.note("commit", **{**fields, "end_ns": time.monotonic_ns(), **other})
 
     return answered

@@ -29,7 +29,8 @@ pytestmark = pytest.mark.cluster
 
 SESSION_MS = 6000
 PREFIX = "orders-"  # what topics begin with here, as on a cluster of others, and not in the program
-# It commits in every way there is, and after its partitions were lost it tries once more what it had in hand.
+# It commits in every way there is, and after its partitions were lost it tries once more what it had in hand. Only
+# once: librdkafka 2.16 takes each refusal for one of the member that just joined, and joins again as another one.
 PROGRAM = """
 import itertools, json, signal, sys, threading
 from confluent_kafka import Consumer, KafkaException, TopicPartition
@@ -63,8 +64,10 @@ def revoked(consumer, partitions):
     tell("revoked", partitions=[p.partition for p in partitions])
 
 def lost(consumer, partitions):
+    global last
     tell("lost", partitions=[p.partition for p in partitions])
     commit("sync", message=last, asynchronous=False)
+    last = None
 
 consumer = Consumer({
     "bootstrap.servers": "kafka.shop.internal:9092",
@@ -75,7 +78,7 @@ consumer = Consumer({
     "on_commit": answered,
 })
 consumer.subscribe([sys.argv[2]], on_assign=assigned, on_revoke=revoked, on_lost=lost)
-ways = itertools.cycle(range(4))
+ways = itertools.cycle(range(5))
 while not stop.is_set():
     for message in consumer.consume(20, 0.1):
         if message.error() is None:
@@ -92,6 +95,8 @@ while not stop.is_set():
         commit("sync", offsets=[here], asynchronous=False)
     elif way == 2:
         commit("async", offsets=[here])
+    elif way == 3:
+        commit("async")
     else:
         commit("sync", asynchronous=False)
 consumer.close()
@@ -206,7 +211,9 @@ def commits_are_as_told(run: Run, folder: Path, number: int) -> None:  # noqa: F
     mine = [t for t in told(folder, number, "commit") if t["error"] != "_NO_OFFSET"]
     for how in ("sync", "async"):
         modes = ("async",) if how == "async" else ("sync", "on-revoke")
-        recorded = [e for e in events if e["detail"]["mode"] in modes and e["end_ns"]]
+        recorded = [
+            e for e in events if e["detail"]["mode"] in modes and e["end_ns"] and e["error"] != "LOCAL_NO_OFFSET"
+        ]
         recorded.sort(key=lambda e: e["end_ns"])
         asked = [t for t in mine if t["how"] == how]
         assert [e["error"] or "" for e in recorded] == [t["error"] for t in asked]

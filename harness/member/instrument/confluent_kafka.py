@@ -94,7 +94,7 @@ class Consumer(cimpl.Consumer):
         named = asked.get("message") is not None or asked.get("offsets") is not None
         offsets = tape.meant(asked) if named else tape.stored()
         wait = not asked.get("asynchronous", asked.get("async", True))
-        answered = tape.committing(offsets, wait)
+        answered = tape.committing(offsets, wait, named)
         try:
             answers = super().commit(*args, **kwargs)
         except cimpl.KafkaException as error:

@@ -44,7 +44,9 @@ class Tape(Recording):
 
         def committed(error: Any, partitions: List[Any]) -> None:
             whole = error_name(error)
-            if self.on and whole != "LOCAL_NO_OFFSET":  # there was nothing new to commit
+            if self.on and whole == "LOCAL_NO_OFFSET":
+                self.nothing_to_commit(whole)
+            elif self.on:
                 told = self.answers(partitions)
                 self.committed(
                     {tp: at for tp, (at, _) in told.items()}, {tp: name or whole for tp, (_, name) in told.items()}

@@ -19,6 +19,9 @@ from fencepost_member.instrument.program import Program
 from fencepost_member.ownership import Tp, rows
 
 Answer = Callable[[Dict[Tp, int], Dict[Tp, str]], None]
+Unanswered = Tuple[
+    Dict[Tp, int], Answer, bool
+]  # of a commit: what is meant, how to tell its answer, whether that is named
 
 
 class Recording:
@@ -35,8 +38,8 @@ class Recording:
         self._topics = frozenset(program.config.topics)
         self._in_hand = InHand(program.config.loop.processed)
         self._stored: Dict[Tp, int] = {}  # what a commit without offsets commits
-        self._asked: Dict[Tp, int] = {}  # what was committed of it already
-        self._unanswered: List[Tuple[Dict[Tp, int], Answer]] = []
+        self._accepted: Dict[Tp, int] = {}  # what the group accepted of it already
+        self._unanswered: List[Unanswered] = []
         self._commits, self._fatal, self._forked = "sync", False, False
 
     def subscribing(self, topics: Sequence[str]) -> None:
@@ -103,43 +106,55 @@ class Recording:
             self._commits = "sync"
             for tp in partitions:
                 self._stored.pop(tp, None)
-                self._asked.pop(tp, None)
+                self._accepted.pop(tp, None)
 
     def stored(self) -> Dict[Tp, int]:
-        """What a commit without offsets would commit."""
-        return {tp: offset for tp, offset in self._stored.items() if self._asked.get(tp) != offset}
+        """What a commit without offsets may commit: the client may know of an answer that the program was not told."""
+        return {tp: offset for tp, offset in self._stored.items() if self._accepted.get(tp, -1) < offset}
 
     def storing(self, offsets: Mapping[Tp, int]) -> None:
         """The program stores offsets, for the client to commit."""
         self._in_hand.committing(offsets)
         self._stored.update(offsets)
 
-    def committing(self, offsets: Dict[Tp, int], wait: bool) -> Answer:
-        """A commit begins; what is returned tells its answer. One that is not waited for ends by ``committed``."""
+    def committing(self, offsets: Dict[Tp, int], wait: bool, named: bool) -> Answer:
+        """A commit begins, of what the program ``named`` or of what is stored; what is returned tells its answer. One
+        that is not waited for ends by ``committed``, or by ``nothing_to_commit``."""
         self._in_hand.committing(offsets)
-        self._asked.update(offsets)
-        if not offsets:
-            return lambda offsets, errors: self.committed(offsets, errors) if offsets else None
-        answered = begun(self._events, self._identity, offsets, self._commits if wait else "async")
-        if wait:
-            return answered
-        entry = (offsets, answered)
-        self._unanswered.append(entry)
+        told = begun(self._events, self._identity, offsets, self._commits if wait else "async")
+        entry: Unanswered = (offsets, told, named)
+        if not wait:
+            self._unanswered.append(entry)
 
-        def refused(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-            self._unanswered.remove(entry)
-            answered(offsets, errors)
+        def answered(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
+            if not wait:
+                self._unanswered.remove(entry)
+            self._accept(offsets, errors)
+            told(offsets, errors)
 
-        return refused
+        return answered
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-        """The client finished a commit that nobody waited for: one of the program's, or one of its own."""
-        for place, (asked, answered) in enumerate(self._unanswered):
-            if offsets and all(asked.get(tp) == offset for tp, offset in offsets.items()):
-                del self._unanswered[place]
-                answered(offsets, errors)
-                return
-        self._account.answered(offsets, errors)
+        """The client finished a commit that nobody waited for: one of the program's, or one of its own. What was stored
+        since a commit of that began may be part of it."""
+        self._accept(offsets, errors)
+        pending = self._unanswered
+        same = (e for e in pending if offsets and all(e[0].get(tp) == offset for tp, offset in offsets.items()))
+        entry = next(same, None) or next((e for e in pending if not e[2]), None)
+        if entry is None:
+            self._account.answered(offsets, errors)
+        else:
+            pending.remove(entry)
+            entry[1](offsets, errors)
+
+    def nothing_to_commit(self, error: str) -> None:
+        """The client says so of a commit of what is stored that nobody waited for; the first of them is meant."""
+        for entry in [e for e in self._unanswered if not e[2]][:1]:
+            self._unanswered.remove(entry)
+            entry[1](entry[0], dict.fromkeys(entry[0], error))
+
+    def _accept(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
+        self._accepted.update((tp, offset) for tp, offset in offsets.items() if not errors[tp])
 
     def seeking(self, offsets: Dict[Tp, int]) -> Callable[[], None]:
         """The program moves its position; what is returned ends that."""
