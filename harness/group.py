@@ -189,9 +189,10 @@ class Group:
         return [*self.producers, *(member.life for member in self.members if member.life)]
 
 
-def _importing(producer: Mapping[str, Any]) -> Interpreter:
-    """A payload of the user's is imported as the user would: from the current directory, too."""
-    return Interpreter(import_path=(Path.cwd(),) if producer.get("payload") else ())
+def _importing(options: Mapping[str, Any], interpreter: Interpreter = Interpreter()) -> Interpreter:  # noqa: B008
+    """Functions of the user's are imported as the user would: from the current directory, too."""
+    here = (Path.cwd(),) if options.get("payload") or options.get("handler") else ()
+    return replace(interpreter, import_path=(*interpreter.import_path, *here))
 
 
 def _describe(life: Incarnation) -> str:
@@ -232,9 +233,9 @@ def make(
             "bootstrap": cluster.bootstrap(index),
             "client": environment.client.name,
             "instance_id": instance,
-            "loop": workload.member_config(index),
+            "loop": (loop := workload.member_config(index)),
         }
-        interpreter = replace(cluster.interpreter(index), command=spec.command)
+        interpreter = _importing(loop, replace(cluster.interpreter(index), command=spec.command))
         members.append(MemberProcess(home, index, index, {**shared, **own}, interpreter))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-KEPT = "fencepost/failing-seeds"
+KEPT = "fencepost/seeds-to-repeat"
 SHARED = "chaos_seed"
 NODE_ID = pytest.StashKey[str]()  # as the command line wants it: pytest-xdist may put a test's group behind it
 

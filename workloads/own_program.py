@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
@@ -11,9 +10,8 @@ from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
+from fencepost.workloads._functions import check_function
 from fencepost_member.config import PROCESSED
-
-_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True)
@@ -42,8 +40,7 @@ class OwnProgram:
         codec.settle(self)
         if self.processed not in PROCESSED:
             raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join(PROCESSED)}")
-        if self.payload and not _FUNCTION.fullmatch(self.payload):
-            raise ScenarioError(f"payload is {self.payload!r}; it must be of the form module:function")
+        check_function("payload", self.payload)
         for name, least in (("keys", 1), ("producers", 1)):
             if getattr(self, name) < least:
                 raise ScenarioError(f"{name} is {getattr(self, name)!r}, it must be at least {least}")

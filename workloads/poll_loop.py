@@ -10,6 +10,7 @@ from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
+from fencepost.workloads._functions import check_function
 from fencepost_member.config import COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
@@ -24,6 +25,10 @@ class PollLoop:
             commits by itself what was processed; at-least-once).
         commit_every_ms: how often ``after-processing`` and ``auto`` commit.
         handler_ms: how long a record's handler takes.
+        handler: what handles records, ``module:function``, imported by members from the current directory:
+            ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and what it raises
+            ends the member. Empty: one that waits for ``handler_ms`` and does nothing.
+        payload: what makes the records' values, see ``OwnProgram``; ``value_bytes`` means nothing then.
         batch: records that one poll may return; 1 polls singly.
         rate_hz: records written per second, all producers together; 0: as fast as they can. The members must be able
             to handle them.
@@ -45,6 +50,8 @@ class PollLoop:
     producers: int = 1
     planted_bug: str = ""
     planted_in: tuple[int, ...] = ()
+    handler: str = ""
+    payload: str = ""
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -54,6 +61,10 @@ class PollLoop:
             raise ScenarioError(f"planted bug {self.planted_bug!r} is unknown; known are {', '.join(PLANTED_BUGS)}")
         if self.planted_bug == "out-of-order" and self.batch < 2:
             raise ScenarioError("planted bug 'out-of-order' needs batch > 1: a single record has no order")
+        for name in ("handler", "payload"):
+            check_function(name, getattr(self, name))
+        if self.handler and self.planted_bug:
+            raise ScenarioError(f"planted bug {self.planted_bug!r} is one of our own loop, which has no handler then")
         for name, least in (("batch", 1), ("keys", 1), ("producers", 1), ("value_bytes", 24), ("commit_every_ms", 1)):
             if getattr(self, name) < least:
                 raise ScenarioError(f"{name} is {getattr(self, name)!r}, it must be at least {least}")
@@ -92,6 +103,7 @@ class PollLoop:
             "commit": self.commit,
             "commit_every_ms": self.commit_every_ms,
             "handler_ms": self.handler_ms,
+            "handler": self.handler,
             "batch": self.batch,
             "planted_bug": self.planted_bug if planted else "",
         }
@@ -103,6 +115,7 @@ class PollLoop:
             "rate_hz": self.rate_hz / self.producers,
             "keys": self.keys,
             "value_bytes": self.value_bytes,
+            "payload": self.payload,
         }
 
     def promises(self) -> Collection[Promise]:

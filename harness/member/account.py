@@ -18,7 +18,7 @@ from fencepost_member.commits import Work, by_answer
 from fencepost_member.config import MemberConfig, Numbers
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Ownership, Tp, names, places
-from fencepost_member.payload import unpack
+from fencepost_member.payload import carrier, unpack
 from fencepost_member.recorder import MemberLane
 
 GAP_NS = 1_000_000_000  # polls further apart than this are an event
@@ -81,9 +81,9 @@ class Account:
         poll = next(self._numbered)
         self.polls = poll + 1
         work: Work = []
-        for position, (topic, partition, offset, key, value) in enumerate(records):
+        for position, (topic, partition, offset, key, value, headers) in enumerate(records):
             tp = (topic, partition)
-            number, writer, seq = unpack(key, value)
+            number, writer, seq = unpack(key, carrier(value, headers))
             index = recorded(numbers[tp], offset, number, writer, seq, intervals.get(tp, -1), poll, position)
             work.append((index, tp, offset + 1))
         return work

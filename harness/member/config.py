@@ -27,6 +27,7 @@ class LoopConfig:
         commit: one of ``COMMIT_POLICIES``.
         commit_every_ms: how often ``after-processing`` and ``auto`` commit.
         handler_ms: how long the handler takes for one record; it waits, it does not compute.
+        handler: what handles records instead, ``module:function``; see ``functions.handler_of``.
         batch: records that one poll may return; 1 polls singly.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
@@ -36,6 +37,7 @@ class LoopConfig:
     commit: str = "after-processing"
     commit_every_ms: float = 200
     handler_ms: float = 0
+    handler: str = ""
     batch: int = 500
     planted_bug: str = ""
     processed: str = ""
@@ -90,7 +92,7 @@ class ProducerConfig:
         rate_hz: records per second; 0: as fast as it goes.
         keys: how many different keys there are.
         value_bytes: size of a value of ours.
-        payload: what makes the values instead, ``module:function``; see ``producer.values_of``.
+        payload: what makes the values instead, ``module:function``; see ``functions.values_of``.
         seed: of the order in which keys are drawn.
         flush_s: how long the last records may take at the end.
     """

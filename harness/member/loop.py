@@ -20,6 +20,7 @@ from fencepost_member.commits import POLICIES, Commits, Work
 from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
+from fencepost_member.functions import handler_of
 from fencepost_member.ownership import Tp, rows
 from fencepost_member.planted import BUGS, CLIENTS, NAMES
 from fencepost_member.process import Reload, Stall
@@ -40,10 +41,12 @@ class Member:
         stall: Optional[Stall] = None,
         reload: Optional[Reload] = None,
     ) -> None:
-        """Connects the client. Raises ConfigError when it refuses its settings, or nobody knows the planted bug."""
+        """Connects the client. Raises ConfigError when it refuses its settings, nobody knows the planted bug, or there
+        is no such handler."""
         self._config, self._lane, self._events, self._stop = config, lane, events, stop
         self._stall, self._reload = stall or Stall(), reload or Reload(lambda: config)
         self._account = Account(config, events, lambda: lane, lambda: self._adapter.identity())
+        self._handler = handler_of(config.loop.handler) if config.loop.handler else None
         bug = config.loop.planted_bug
         if bug and bug not in NAMES:
             raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(NAMES)))
@@ -56,18 +59,23 @@ class Member:
         self._fatal = ""
 
     def run(self) -> str:
-        """Consume until told to stop. Returns the name of a fatal client error; empty after a clean end."""
+        """Consume until told to stop. What the user's handler raises ends the process, as it would end a service.
+
+        Returns:
+            The name of a fatal client error; empty after a clean end.
+        """
         self._adapter.subscribe(self._config.subscription)
         self._account.introduce(self._adapter.version, self._adapter.settings)
         batch = self._config.loop.batch
         while not self._stop.is_set():
             self._subscribe_again()
             self._account.polling()
-            work = self._account.delivered(self._adapter.poll(batch, POLL_S))
+            records = self._adapter.poll(batch, POLL_S)
+            work = self._account.delivered(records)
             if self._fatal:
                 break
             if self._policy.admit(work):
-                self._process(self._bug.arrange(work))
+                self._process(self._bug.arrange(work), records)
             self._policy.between()
         if not self._fatal:
             self._policy.leave()
@@ -84,15 +92,19 @@ class Member:
             self._adapter.subscribe(config.subscription)
             self._events.end(event)
 
-    def _process(self, work: Work) -> None:
+    def _process(self, work: Work, records: List[adapters.Record]) -> None:
         begin, done, finished, stall = self._lane.begin, self._lane.done, self._policy.finished, self._stall
         handle = self._bug.handler(self._config.loop.handler_ms / 1000)
+        own = self._handler
+        contents = {((r[0], r[1]), r[2] + 1): r[3:5] for r in records} if own else {}
         for index, tp, next_offset in work:
             begin(index)
             if stall.asked:
                 self._wait_in_hand(tp, next_offset - 1)
             if handle:
                 handle()
+            if own:
+                own(*contents[tp, next_offset])
             done(index)
             self._records += 1
             finished(tp, next_offset)

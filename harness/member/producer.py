@@ -11,8 +11,6 @@ See ``fencepost_member.process`` for the exit codes.
 
 from __future__ import annotations
 
-import importlib
-import json
 import os
 import random
 import sys
@@ -21,7 +19,7 @@ import time
 import typing
 from collections import Counter
 from functools import partial
-from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
+from typing import Any, Dict, List, Optional, Sequence, Tuple
 
 import confluent_kafka as client
 
@@ -30,6 +28,7 @@ from fencepost_member.account import redacted
 from fencepost_member.adapters.confluent_kafka import error_name
 from fencepost_member.config import ConfigError, Numbers, ProducerConfig, read_producer
 from fencepost_member.events import EventLog
+from fencepost_member.functions import values_of
 from fencepost_member.payload import HEADER, pack
 from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
 from fencepost_member.recorder import ProducerLane
@@ -151,37 +150,6 @@ class Writer:
         if error.fatal():
             self._fatal = self._fatal or name
         self._events.note("error", error=name, detail={"text": error.str(), "fatal": error.fatal()})
-
-
-def values_of(payload: str) -> Callable[[int, int], bytes]:
-    """What gives the value of a record by its key number and its sequence number.
-
-    Args:
-        payload: ``module:function``, of which the function gives bytes, text, or what JSON can hold in a dict.
-
-    Raises:
-        ConfigError: there is no such function, or the value that it gives to (0, 0) is none of these.
-    """
-    module, _, name = payload.partition(":")
-    try:
-        function = getattr(importlib.import_module(module), name)
-        first = function(0, 0)
-        encoded(first)
-    except Exception as error:  # whatever the user's code raises
-        said = "%s: %s" % (type(error).__name__, error)
-        raise ConfigError("the payload %s gives no value for key 0, seq 0: %s" % (payload, said)) from error
-    return lambda key, seq: encoded(function(key, seq))
-
-
-def encoded(value: Any) -> bytes:
-    """What is sent for a value. Raises TypeError when it cannot be."""
-    if isinstance(value, dict):
-        value = json.dumps(value)
-    if isinstance(value, str):
-        value = value.encode()
-    if not isinstance(value, bytes):
-        raise TypeError("it must give bytes, str or a dict, not %s" % type(value).__name__)
-    return value
 
 
 def _places(config: ProducerConfig) -> List[Tuple[int, bytes, str, int, int]]:

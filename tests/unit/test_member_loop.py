@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import importlib
 import signal
 import threading
 from dataclasses import replace
 
 import pytest
 
-from fencepost_member import adapters
+from fencepost.evidence.segment_reader import read_segments
+from fencepost_member import adapters, payload
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.loop import Member
@@ -74,6 +76,42 @@ def test_who_is_told_reads_its_configuration_again_and_subscribes_to_what_is_the
     *_, told = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "subscribed")
     assert told["detail"] == {"topics": ["orders", "payments"]}
     assert 0 < told["begin_ns"] <= told["end_ns"]
+
+
+HANDLER = """
+seen = []
+
+def handle(key, value):
+    if value == b"poison":
+        raise ValueError(value)
+    seen.append((key, value))
+"""
+
+
+def test_the_users_handler_gets_key_and_value_of_each_record_and_ends_the_member_by_what_it_raises(
+    tmp_path, monkeypatch
+):
+    (tmp_path / "handlers.py").write_text(HANDLER, encoding="utf-8")
+    monkeypatch.syspath_prepend(tmp_path)
+    stop = threading.Event()
+    silent = Silent(stop, 4)
+    written = [(payload.HEADER, payload.pack(7, seq, 5)) for seq in range(3)]
+    values = [b"a", b"b", b"poison"]
+    polls = iter([[("orders", 0, n, b"5", values[n], [written[n]]) for n in range(3)]])
+    monkeypatch.setattr(silent, "poll", lambda most, within_s: next(polls))
+    monkeypatch.setattr(adapters, "connect", lambda config, member: silent)
+    loop = LoopConfig(handler="handlers:handle")
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
+    recorder, events = Recorder(tmp_path / "segments", "member-0.1"), EventLog(tmp_path / "events.jsonl", "member-0.1")
+    with pytest.raises(ValueError, match="poison"):
+        Member(config, recorder.lane(), events, stop).run()
+    assert importlib.import_module("handlers").seen == [(b"5", b"a"), (b"5", b"b")]
+    (segment,), damaged = read_segments(tmp_path / "segments")
+    rows = segment.records
+    assert not damaged
+    assert [(r["key"], r["writer"], r["seq"]) for r in rows] == [(5, 7, 0), (5, 7, 1), (5, 7, 2)]
+    assert [bool(r["done_ns"]) for r in rows] == [True, True, False]
+    assert all(r["begin_ns"] for r in rows)
 
 
 def test_a_bug_that_nobody_knows_is_refused(tmp_path):

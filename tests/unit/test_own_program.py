@@ -18,7 +18,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram, PollLoop
-from fencepost_member import config, producer
+from fencepost_member import config, functions
 
 COMMAND = (sys.executable, "-m", "shop.consumer")
 GROUP = Group(command=COMMAND, config={"session.timeout.ms": 6000})
@@ -108,7 +108,7 @@ def test_a_payload_gives_bytes_text_or_json(tmp_path: Path, monkeypatch: Any, bo
     name = f"fakes_{abs(hash(body))}"
     (tmp_path / f"{name}.py").write_text(f"def order(key, seq): return {body}\n", encoding="utf-8")
     monkeypatch.syspath_prepend(tmp_path)
-    assert producer.values_of(f"{name}:order")(3, 4) == value
+    assert functions.values_of(f"{name}:order")(3, 4) == value
 
 
 @pytest.mark.parametrize(
@@ -123,4 +123,18 @@ def test_a_payload_that_gives_none_is_refused_before_the_producer_connects(paylo
     with pytest.raises(
         config.ConfigError, match=f"the payload {payload} gives no value for key 0, seq 0: .*{sentence}"
     ):
-        producer.values_of(payload)
+        functions.values_of(payload)
+
+
+def test_a_handler_that_is_not_there_is_refused_before_the_member_connects() -> None:
+    with pytest.raises(
+        config.ConfigError, match=r"the handler shop:write cannot be imported: ModuleNotFoundError: .*shop"
+    ):
+        functions.handler_of("shop:write")
+
+
+def test_our_own_loop_has_no_planted_bug_beside_a_handler() -> None:
+    with pytest.raises(ScenarioError, match="handler is 'write'; it must be of the form module:function"):
+        PollLoop(handler="write")
+    with pytest.raises(ScenarioError, match="planted bug 'seek-back' is one of our own loop"):
+        PollLoop(handler="shop.handler:write", planted_bug="seek-back")

@@ -12,7 +12,10 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Proto
 from fencepost_member.config import ConfigError, MemberConfig
 
 Tp = Tuple[str, int]
-Record = Tuple[str, int, int, Optional[bytes], Optional[bytes]]  # topic, partition, offset, key, value
+Headers = Optional[Sequence[Tuple[str, Optional[bytes]]]]
+Record = Tuple[
+    str, int, int, Optional[bytes], Optional[bytes], Headers
+]  # topic, partition, offset, key, value, headers
 
 
 class Listener(Protocol):

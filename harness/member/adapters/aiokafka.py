@@ -88,7 +88,9 @@ class AioKafka:
             if self._handover.wait(self._read, timeout_s + GRACE_S):
                 read, self._read = self._read, None
                 return [
-                    (r.topic, r.partition, r.offset, r.key, r.value) for part in read.result().values() for r in part
+                    (r.topic, r.partition, r.offset, r.key, r.value, r.headers)
+                    for part in read.result().values()
+                    for r in part
                 ]
         except KafkaError as error:
             tell_error(self._listener, error)

@@ -120,7 +120,7 @@ class ConfluentKafka:
         for m in messages:
             error = m.error()
             if error is None:
-                records.append((m.topic(), m.partition(), m.offset(), m.key(), m.value()))
+                records.append((m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers()))
             else:
                 self._error(error)
         return records

@@ -89,7 +89,9 @@ class KafkaPython:
                 self._connect()
                 self.subscribe(self._topics)
             found = self._call(self._consumer.poll, int(timeout_s * 1000), min(most, self._most))
-            records = [(r.topic, r.partition, r.offset, r.key, r.value) for part in found.values() for r in part]
+            records = [
+                (r.topic, r.partition, r.offset, r.key, r.value, r.headers) for part in found.values() for r in part
+            ]
         except KafkaError as error:
             tell_error(self._listener, error)
             self._never.wait(max(0.0, until_s - time.monotonic()))

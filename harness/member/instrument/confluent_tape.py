@@ -12,7 +12,6 @@ from fencepost_member.adapters.settings import STRATEGY
 from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
-from fencepost_member.payload import carrier
 
 PLACES = {"OFFSET_BEGINNING": "the beginning", "OFFSET_END": "the end"}
 
@@ -110,8 +109,7 @@ class Tape(Recording):
                     if error.code() != cimpl.KafkaError._PARTITION_EOF:
                         self.failed(error)
                 elif m.topic() in topics:
-                    told = carrier(m.value(), m.headers())
-                    records.append((m.topic(), m.partition(), m.offset(), m.key(), told))
+                    records.append((m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers()))
             self.delivered(records, self._stores)
         except Exception as error:
             self.broken(error)

@@ -22,9 +22,9 @@ from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from fencepost_member import adapters
-from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.adapters import Headers, Listener, Record, Tp
 from fencepost_member.config import MemberConfig
-from fencepost_member.payload import pack, unpack
+from fencepost_member.payload import carrier, pack, unpack
 from fencepost_member.planted.turns import ALWAYS, EVERY_S, TIMES, Turns
 
 LATE_S = 2.0
@@ -103,11 +103,14 @@ class TornValue(Client):
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
-        return [(*record[:4], _torn(*record[3:])) for record in self._library.poll(most, timeout_s)]
+        return [
+            (*record[:4], _torn(*record[3:]), None)  # what it says of itself is in the value then
+            for record in self._library.poll(most, timeout_s)
+        ]
 
 
-def _torn(key: Optional[bytes], value: Optional[bytes]) -> bytes:
-    number, writer, _ = unpack(key, value)
+def _torn(key: Optional[bytes], value: Optional[bytes], headers: Headers) -> bytes:
+    number, writer, _ = unpack(key, carrier(value, headers))
     return pack(writer, time.monotonic_ns(), number)
 
 

@@ -1,0 +1,59 @@
+"""Functions of the user's, by the name ``module:function``: what makes values, and what handles records."""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Any, Callable, Optional
+
+from fencepost_member.config import ConfigError
+
+
+def handler_of(handler: str) -> Callable[[Optional[bytes], Optional[bytes]], Any]:
+    """What handles a record, given its key and its value; the record is done when it returns.
+
+    Raises:
+        ConfigError: there is no such function.
+    """
+    try:
+        function: Callable[[Optional[bytes], Optional[bytes]], Any] = _named(handler)
+    except Exception as error:  # whatever the user's code raises
+        raise ConfigError("the handler %s cannot be imported: %s" % (handler, _said(error))) from error
+    return function
+
+
+def values_of(payload: str) -> Callable[[int, int], bytes]:
+    """What gives the value of a record by its key number and its sequence number.
+
+    Args:
+        payload: ``module:function``, of which the function gives bytes, text, or what JSON can hold in a dict.
+
+    Raises:
+        ConfigError: there is no such function, or the value that it gives to (0, 0) is none of these.
+    """
+    try:
+        function = _named(payload)
+        encoded(function(0, 0))
+    except Exception as error:  # whatever the user's code raises
+        raise ConfigError("the payload %s gives no value for key 0, seq 0: %s" % (payload, _said(error))) from error
+    return lambda key, seq: encoded(function(key, seq))
+
+
+def encoded(value: Any) -> bytes:
+    """What is sent for a value. Raises TypeError when it cannot be."""
+    if isinstance(value, dict):
+        value = json.dumps(value)
+    if isinstance(value, str):
+        value = value.encode()
+    if not isinstance(value, bytes):
+        raise TypeError("it must give bytes, str or a dict, not %s" % type(value).__name__)
+    return value
+
+
+def _named(name: str) -> Any:
+    module, _, function = name.partition(":")
+    return getattr(importlib.import_module(module), function)
+
+
+def _said(error: Exception) -> str:
+    return "%s: %s" % (type(error).__name__, error)
