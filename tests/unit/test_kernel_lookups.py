@@ -16,7 +16,7 @@ from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import inside, of_streams
 from fencepost.checkers.kernel.streams import _inside
 from fencepost.checkers.kernel.stuck import _sooner, _Stop
-from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
+from fencepost.checkers.kernel.tallies import NOBODY, Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import _minus
 from fencepost.checkers.tables.rows import Window
 
@@ -68,8 +68,8 @@ def test_what_comes_later_or_lower_inside_of_a_poll_is_told_record_by_record(see
         ([], []),
         ([(20, 30)], [1, 2, 3, 4]),
         ([(21, 29)], [2, 3]),
-        ([(45, 50), (30, 31), (0, 9)], [3, 4]),
-        ([(0, 100), (5, 6)], [0, 1, 2, 3, 4]),
+        ([(45, 50), (30, 31), (0, 9)], [3, 4, 5]),
+        ([(0, 100), (5, 6)], [0, 1, 2, 3, 4, 5]),
         ([(10, 10)], [0, 1]),
         ([(9, 9), (41, 41)], []),
     ],
@@ -77,7 +77,7 @@ def test_what_comes_later_or_lower_inside_of_a_poll_is_told_record_by_record(see
 def test_a_span_is_inside_when_it_has_a_moment_in_common_with_a_window(
     windows: Sequence[tuple[int, int]], found: Sequence[int]
 ) -> None:
-    begin, end = np.array([(10, 10), (10, 20), (22, 23), (21, 40), (30, 40)]).T
+    begin, end = np.array([(10, 10), (10, 20), (22, 23), (21, 40), (30, 40), (0, 0)]).T
     assert np.flatnonzero(inside(begin, end, [Window(*window) for window in windows])).tolist() == found
 
 
@@ -167,8 +167,10 @@ def test_of_many_sightings_the_earliest_time_is_told_that_there_is() -> None:
     times = {"from_ns": np.array([0, 0, 1, 0, 7]), "to_ns": np.array([1, 0, 9, 0, 7])}
     some = {"first": np.array([5, 1, 4, 0, 6]), "last": np.array([8, 1, 9, 3, 6])}
     tallies.put_many("rewind", 2, [of], lambda n: Label((f"{n}",)), **some, **times)
+    tallies.put_many("poll-skip", 2, [of], lambda n: NOBODY, **some, **times, count=np.array([1, 2, 3, 0, 7]))
     tallies.put_many("rewind", 2, [of[:0]], lambda n: Label(), **{k: v[:0] for k, v in {**some, **times}.items()})
     assert tallies == {
         ("rewind", 2, ("0",), "", ""): Numbers(3, 4, 9, 1, 9),
         ("rewind", 2, ("1",), "", ""): Numbers(2, 0, 3, 0, 0),
+        ("poll-skip", 2, (), "", ""): Numbers(13, 0, 9, 1, 9),
     }
