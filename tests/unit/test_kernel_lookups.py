@@ -174,3 +174,15 @@ def test_of_many_sightings_the_earliest_time_is_told_that_there_is() -> None:
         ("rewind", 2, ("1",), "", ""): Numbers(2, 0, 3, 0, 0),
         ("poll-skip", 2, (), "", ""): Numbers(13, 0, 9, 1, 9),
     }
+
+
+def test_sightings_are_of_one_group_where_all_their_codes_are_the_same() -> None:
+    tallies, zeros = Tallies(), np.zeros(4, np.int64)
+    codes = [np.array([0, 2, 1, 2]), np.array([1, 0, 0, 0])]
+    label = {(0, 1): "a", (2, 0): "b", (1, 0): "c"}
+    tallies.put_many("rewind", 2, codes, lambda *of: Label((label[of],)), first=zeros, from_ns=zeros, to_ns=zeros)
+    assert {members: numbers.count for (_, _, members, _, _), numbers in tallies.items()} == {
+        ("a",): 1,
+        ("b",): 2,
+        ("c",): 1,
+    }
