@@ -8,6 +8,7 @@ from itertools import combinations
 from typing import Any
 
 from fencepost.errors import ScenarioError
+from fencepost_member.adapters.settings import ACCESS_PREFIXES
 from fencepost_member.adapters.settings import STRATEGY as STRATEGY
 
 Setting = str | int | float | bool  # a value of Kafka's settings
@@ -53,7 +54,7 @@ def check_client(config: Mapping[str, Any], protocol: str, known: Sequence[str])
     for name in config:
         if name in DECIDED:
             raise ScenarioError(f"the group's config cannot set {name}: {DECIDED[name]}")
-        if name.startswith(("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.")):
+        if name.startswith(ACCESS_PREFIXES):
             raise ScenarioError(f"the group's config cannot set {name}: {ACCESS}")
     if STRATEGY in config:
         if not known:

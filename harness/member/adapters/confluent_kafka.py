@@ -51,6 +51,19 @@ def cause(error: client.KafkaError) -> str:
     return error_name(max(meant, key=lambda candidate: len(candidate.str()), default=error))
 
 
+def told(error: client.KafkaError) -> Tuple[str, str, bool]:
+    """An error as ``Listener.error`` wants it."""
+    fatal = error.fatal() or error.code() == client.KafkaError._FATAL
+    return cause(error) if fatal else error_name(error), error.str(), fatal
+
+
+def answered(partitions: Iterable[client.TopicPartition], whole: str = "") -> Tuple[Dict[Tp, int], Dict[Tp, str]]:
+    """The answer to a commit as ``Listener.committed`` wants it; ``whole``: the error of all that have none."""
+    done = [p for p in partitions if p.offset >= 0]
+    offsets = {(p.topic, p.partition): p.offset for p in done}
+    return offsets, {(p.topic, p.partition): error_name(p.error) or whole for p in done}
+
+
 def identity_of(metadata: bytes) -> Tuple[str, int]:
     """Member id, and generation or member epoch, in librdkafka's serialised group metadata; unknown: empty, and -1."""
     magic = b"CGMDv2:"
@@ -131,7 +144,7 @@ class ConfluentKafka:
             answers = self._consumer.commit(offsets=_partitions(offsets, metadata), asynchronous=False)
         except client.KafkaException as error:
             return dict.fromkeys(offsets, error_name(error.args[0]))
-        return {(a.topic, a.partition): error_name(a.error) for a in answers}
+        return answered(answers)[1]
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
@@ -198,15 +211,11 @@ class ConfluentKafka:
 
     def _committed(self, error: Optional[client.KafkaError], partitions: List[client.TopicPartition]) -> None:
         whole = error_name(error)
-        if whole == "LOCAL_NO_OFFSET":
-            return  # there was nothing new to commit
-        done = [p for p in partitions if p.offset >= 0]
-        offsets = {(p.topic, p.partition): p.offset for p in done}
-        self._listener.committed(offsets, {(p.topic, p.partition): error_name(p.error) or whole for p in done})
+        if whole != "LOCAL_NO_OFFSET":  # else there was nothing new to commit
+            self._listener.committed(*answered(partitions, whole))
 
     def _error(self, error: client.KafkaError) -> None:
-        fatal = error.fatal() or error.code() == client.KafkaError._FATAL
-        self._listener.error(cause(error) if fatal else error_name(error), error.str(), fatal)
+        self._listener.error(*told(error))
 
     def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:
         """``call``, whose failure is reported instead of ending the poll that it happened in."""

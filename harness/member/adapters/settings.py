@@ -45,6 +45,8 @@ ACCESS = {
     "ssl.key.password": "ssl_password",
     "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
 }
+# What the names of all settings of access begin with, those that no client in Python has included.
+ACCESS_PREFIXES = ("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.", "oauthbearer")
 # Client -> setting that may be given -> its own name. A client that is not here takes Kafka's, and checks them itself.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "kafka-python": {**{name: name.replace(".", "_") for name in (*_TUNING, *_KAFKA_PYTHON_ONLY)}, **ACCESS},

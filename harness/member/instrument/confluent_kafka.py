@@ -101,8 +101,8 @@ class Consumer(cimpl.Consumer):
             answered(offsets, dict.fromkeys(offsets, error_name(error.args[0])))
             raise
         if wait:
-            told = tape.answers(answers) or {tp: (offset, "") for tp, offset in offsets.items()}
-            answered({tp: offset for tp, (offset, _) in told.items()}, {tp: name for tp, (_, name) in told.items()})
+            told, errors = tape.answers(answers)
+            answered(told or offsets, errors or dict.fromkeys(offsets, ""))
         return answers
 
     def store_offsets(self, *args: Any, **kwargs: Any) -> Any:

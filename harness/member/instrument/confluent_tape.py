@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import weakref
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from confluent_kafka import cimpl
 
-from fencepost_member.adapters.confluent_kafka import cause, error_name, identity
+from fencepost_member.adapters.confluent_kafka import answered, error_name, identity, told
 from fencepost_member.adapters.settings import STRATEGY
 from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording
@@ -37,7 +37,7 @@ class Tape(Recording):
 
         def failed(error: Any) -> None:
             if self.on:
-                self.failed(error)
+                self.error(*told(error))
             if error_cb is not None:
                 error_cb(error)
 
@@ -46,10 +46,7 @@ class Tape(Recording):
             if self.on and whole == "LOCAL_NO_OFFSET":
                 self.nothing_to_commit(whole)
             elif self.on:
-                told = self.answers(partitions)
-                self.committed(
-                    {tp: at for tp, (at, _) in told.items()}, {tp: name or whole for tp, (_, name) in told.items()}
-                )
+                self.committed(*self.answers(partitions, whole))
             if on_commit is not None:
                 on_commit(error, partitions)
 
@@ -107,17 +104,12 @@ class Tape(Recording):
                 error = m.error()
                 if error is not None:
                     if error.code() != cimpl.KafkaError._PARTITION_EOF:
-                        self.failed(error)
+                        self.error(*told(error))
                 elif m.topic() in topics:
                     records.append((m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers()))
             self.delivered(records, self._stores)
         except Exception as error:
             self.broken(error)
-
-    def failed(self, error: Any) -> None:
-        """The client tells an error."""
-        fatal = error.fatal() or error.code() == cimpl.KafkaError._FATAL
-        self.error(cause(error) if fatal else error_name(error), error.str(), fatal)
 
     def places(self, partitions: Iterable[Any]) -> List[Tp]:
         """Those of the run's topics."""
@@ -131,10 +123,9 @@ class Tape(Recording):
             found[message.topic(), message.partition()] = message.offset() + 1
         return {tp: found[tp] for tp in self.ours(found)}
 
-    def answers(self, partitions: Optional[Iterable[Any]]) -> Dict[Tp, Any]:
-        """By partition of the run's topics, the offset and the name of the error, empty where it was accepted."""
-        told = {(p.topic, p.partition): (p.offset, error_name(p.error)) for p in partitions or () if p.offset >= 0}
-        return {tp: told[tp] for tp in self.ours(told)}
+    def answers(self, partitions: Optional[Iterable[Any]], whole: str = "") -> Tuple[Dict[Tp, int], Dict[Tp, str]]:
+        """See ``answered``, of the run's topics."""
+        return answered([p for p in partitions or () if p.topic in self._topics], whole)
 
     def moves(self, partitions: Iterable[Any]) -> Callable[[], None]:
         """The program says where a partition begins or goes on; what is returned is called when it does."""

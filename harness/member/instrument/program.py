@@ -12,6 +12,7 @@ import threading
 from pathlib import Path
 from typing import Any, Dict, List, Mapping, Sequence
 
+from fencepost_member.adapters.settings import ACCESS_PREFIXES
 from fencepost_member.config import MemberConfig, read_member
 from fencepost_member.events import EventLog
 from fencepost_member.process import open_history
@@ -19,7 +20,6 @@ from fencepost_member.recorder import MemberLane, Recorder
 
 CONFIG = "FENCEPOST_MEMBER"
 ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
-ACCESS = ("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.", "oauthbearer")
 
 
 class Lanes(threading.local):
@@ -50,8 +50,8 @@ class Program:
 
     def reaching(self, settings: Mapping[str, Any]) -> Dict[str, Any]:
         """Settings of any client, with the run's brokers and access instead of the program's."""
-        kept = {name: value for name, value in settings.items() if not name.startswith((*ADDRESSES, *ACCESS))}
-        access = {name: value for name, value in self.config.client_config.items() if name.startswith(ACCESS)}
+        kept = {name: value for name, value in settings.items() if not name.startswith((*ADDRESSES, *ACCESS_PREFIXES))}
+        access = {name: value for name, value in self.config.client_config.items() if name.startswith(ACCESS_PREFIXES)}
         return {**kept, **access, "bootstrap.servers": self.config.bootstrap}
 
     def consuming(self, settings: Mapping[str, Any]) -> Dict[str, Any]:
