@@ -12,7 +12,7 @@ from typing import Any
 import pyarrow.dataset as ds
 import pytest
 
-from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, nothing_to_see, requests_by
+from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see, requests_by
 from fencepost.clock import eventually, now_ns
 from fencepost.errors import ClusterError, FaultError
 from fencepost.faults import AddPartitions, DeleteRecords, MoveLeaders, Pause, ReassignCoordinator, RemoveMember
@@ -24,11 +24,7 @@ from fencepost.single import at
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 
-pytestmark = [
-    pytest.mark.cluster,
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 NOBODY = Target()
 OFFSETS = "__consumer_offsets"

@@ -11,7 +11,7 @@ import pytest
 
 from cluster.conftest import consuming
 from cluster.plans import one_a_day
-from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, bounded, nothing_to_see, requests_by
+from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, bounded, nothing_to_see, requests_by
 from fencepost import Group, Scenario, Topic, at
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
@@ -23,11 +23,7 @@ from fencepost.processes import Owner
 from fencepost.targets import one_member
 from fencepost.workloads import PollLoop
 
-pytestmark = [
-    pytest.mark.cluster,
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 
 def owned(world: World, number: int) -> int:

@@ -16,7 +16,7 @@ import pytest
 
 from cluster.conftest import consuming
 from cluster.plans import one_a_day
-from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, bounded, nothing_to_see, requests_by
+from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, bounded, nothing_to_see, requests_by
 from fencepost import Group, Scenario, Topic, at, when
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
@@ -28,11 +28,7 @@ from fencepost.states import joining, revoking
 from fencepost.targets import all_members, idle, member
 from fencepost.workloads import PollLoop
 
-pytestmark = [
-    pytest.mark.cluster,
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 BOTH = Target(members=(0, 1))
 

@@ -25,6 +25,7 @@ from cluster.worlds import (
     BROKER,
     LONG_S,
     MEMBER,
+    ON_CLUSTER,
     Inject,
     World,
     ends_and_begins_anew,
@@ -64,11 +65,9 @@ from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop
 
 pytestmark = [
-    pytest.mark.cluster,
+    *ON_CLUSTER,
     pytest.mark.docker,
     pytest.mark.timeout(600),  # images are built, which is no fixture's own doing
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
 ]
 STATIC, MORE = True, ("refunds",)  # see ``world_of_module``
 BOTH_KINDS = pytest.mark.parametrize("target", [MEMBER, BROKER], ids=["member", "broker"])

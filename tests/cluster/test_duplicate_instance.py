@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster.plans import one_a_day
-from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, nothing_to_see
+from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see
 from fencepost.clock import eventually
 from fencepost.errors import FencepostError, PlanError
 from fencepost.faults import DuplicateInstance
@@ -20,11 +20,7 @@ from fencepost.single import at
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 
-pytestmark = [
-    pytest.mark.cluster,
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 STATIC = True  # see ``world_of_module``
 REFUSED = {"cooperative": "FENCED_INSTANCE_ID", "consumer": "UNRELEASED_INSTANCE_ID"}

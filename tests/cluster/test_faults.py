@@ -14,6 +14,7 @@ from cluster.worlds import (
     BROKER,
     LONG_S,
     MEMBER,
+    ON_CLUSTER,
     Inject,
     Instead,
     World,
@@ -26,11 +27,7 @@ from fencepost.clock import eventually
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Fault, Target
 
-pytestmark = [
-    pytest.mark.cluster,
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 BOTH_KINDS = pytest.mark.parametrize("target", [MEMBER, BROKER], ids=["member", "broker"])
 

@@ -17,6 +17,7 @@ from cluster.worlds import (
     LONG_S,
     MEMBER,
     MEMBERS_LINKS,
+    ON_CLUSTER,
     OTHERS_LINKS,
     Inject,
     Instead,
@@ -37,11 +38,7 @@ from fencepost.evidence.wire import answers_in, probe
 from fencepost.faults import BlackHole, CutConnections, Hold, Kill, Latency, RateLimit, Refuse, Slice
 from fencepost.interfaces import Fault, Target
 
-pytestmark = [
-    pytest.mark.cluster,
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 
 @pytest.mark.parametrize("direction", ["to", "from", "both"])

@@ -14,7 +14,19 @@ import psutil
 import pytest
 
 from cluster.plans import one_a_day
-from cluster.worlds import LONG_S, MEMBER, Inject, Instead, World, deaf, heartbeats, node, nothing_to_see, requests_by
+from cluster.worlds import (
+    LONG_S,
+    MEMBER,
+    ON_CLUSTER,
+    Inject,
+    Instead,
+    World,
+    deaf,
+    heartbeats,
+    node,
+    nothing_to_see,
+    requests_by,
+)
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.combined import rolling_deploy
 from fencepost.faults import ScaleIn, ScaleOut, Stall
@@ -25,11 +37,7 @@ from fencepost.targets import idle, members, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import read
 
-pytestmark = [
-    pytest.mark.cluster,
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 STALL_S = 2.0
 TIMES = {"session.timeout.ms": 6000, "max.poll.interval.ms": 7000}

@@ -14,17 +14,13 @@ from fault_table import Cell, unfilled
 from cluster.conftest import consuming
 from cluster.plans import one_in
 from cluster.test_attach import SCENARIO, address
-from cluster.worlds import LONG_S, Inject, World, bounded, shown
+from cluster.worlds import LONG_S, ON_CLUSTER, Inject, World, bounded, shown
 from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.cache import quiet
 from fencepost.clusters.own import OwnCluster
 from fencepost.processes import Owner
 
-pytestmark = [
-    pytest.mark.cluster,
-    # kafka-python leaves the sockets of refused connections to the garbage collector.
-    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = ON_CLUSTER
 
 # See ``world_of_module``: only there can two processes have one name, and a member do without a topic.
 STATIC = True

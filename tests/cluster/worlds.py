@@ -24,6 +24,12 @@ from fencepost.network.packets import TRIAL
 from fencepost.network_interfaces import Loss
 from fencepost.process_interfaces import Node
 
+# What tests on a cluster are marked with.
+ON_CLUSTER = [
+    pytest.mark.cluster,
+    # kafka-python leaves the sockets of refused connections to the garbage collector.
+    pytest.mark.filterwarnings("ignore:.*unclosed <socket:pytest.PytestUnraisableExceptionWarning"),
+]
 SHORT_S = 0.8  # the bound of a witness that is known to see nothing
 LONG_S = 60  # for what comes at once on a machine that has nothing else to do
 BOUNDS = (
