@@ -11,7 +11,7 @@ from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost.workloads._functions import check_function
-from fencepost_member.config import COMMIT_POLICIES
+from fencepost_member.config import BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
 
@@ -30,6 +30,10 @@ class PollLoop:
             ends the member. Empty: one that waits for ``handler_ms`` and does nothing.
         payload: what makes the records' values, see ``OwnProgram``; ``value_bytes`` means nothing then.
         batch: records that one poll may return; 1 polls singly.
+        backpressure: ``pause`` (after each poll with records it pauses what it owns, polls on to stay in the group, and
+            resumes) or ``resume`` (it resumes after each poll what it never paused, which should change nothing);
+            empty: neither.
+        pause_ms: how long ``pause`` pauses at least; it ends with a poll, which may take 100 ms.
         rate_hz: records written per second, all producers together; 0: as fast as they can. The members must be able
             to handle them.
         keys: different keys; one key is always in one partition.
@@ -52,6 +56,8 @@ class PollLoop:
     planted_in: tuple[int, ...] = ()
     handler: str = ""
     payload: str = ""
+    backpressure: str = ""
+    pause_ms: float = 100
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -68,7 +74,9 @@ class PollLoop:
         for name, least in (("batch", 1), ("keys", 1), ("producers", 1), ("value_bytes", 24), ("commit_every_ms", 1)):
             if getattr(self, name) < least:
                 raise ScenarioError(f"{name} is {getattr(self, name)!r}, it must be at least {least}")
-        for name in ("rate_hz", "handler_ms"):
+        if self.backpressure not in ("", *BACKPRESSURE):
+            raise ScenarioError(f"backpressure {self.backpressure!r} is unknown; known are {', '.join(BACKPRESSURE)}")
+        for name in ("rate_hz", "handler_ms", "pause_ms"):
             if getattr(self, name) < 0:
                 raise ScenarioError(f"{name} is {getattr(self, name)!r}, it cannot be negative")
 
@@ -84,16 +92,20 @@ class PollLoop:
         for index in self.planted_in or range(len(inventory.clients)):
             if lacks := inventory.clients[index].lacks(needs):
                 return f"planted bug {self.planted_bug!r} needs {lacks[0]}, and {inventory.clients[index]} lacks that"
+        if self.backpressure:
+            unable = (client for client in inventory.clients if client.lacks(("Pauses",)))
+            return next((f"backpressure needs Pauses, and {client} lacks that" for client in unable), "")
         return ""
 
     def _overload(self, inventory: Inventory) -> str:
         able = min(inventory.members, sum(inventory.topics.values()))
-        work = self.rate_hz * self.handler_ms / 1000
-        if not self.handler_ms or (self.rate_hz and work < able):
+        each_ms = self.handler_ms + (self.pause_ms / self.batch if self.backpressure == "pause" else 0)
+        work = self.rate_hz * each_ms / 1000
+        if not each_ms or (self.rate_hz and work < able):
             return ""
         if not self.rate_hz:
-            return f"rate_hz is 0, as fast as they can, which no handler of {self.handler_ms:g} ms keeps up with"
-        a_record = f"{self.rate_hz:g} records/s of {self.handler_ms:g} ms each"
+            return f"rate_hz is 0, as fast as they can, which no handler of {each_ms:g} ms keeps up with"
+        a_record = f"{self.rate_hz:g} records/s of {each_ms:g} ms each"
         return f"{a_record} are {work:g} s of work a second, and {able} members have less than {able} s for it"
 
     def member_config(self, member: int) -> dict[str, Any]:
@@ -105,6 +117,8 @@ class PollLoop:
             "handler_ms": self.handler_ms,
             "handler": self.handler,
             "batch": self.batch,
+            "backpressure": self.backpressure,
+            "pause_ms": self.pause_ms,
             "planted_bug": self.planted_bug if planted else "",
         }
 

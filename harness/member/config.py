@@ -13,6 +13,7 @@ Tp = Tuple[str, int]
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
 PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit")
+BACKPRESSURE = ("pause", "resume")
 
 
 class ConfigError(Exception):
@@ -29,6 +30,8 @@ class LoopConfig:
         handler_ms: how long the handler takes for one record; it waits, it does not compute.
         handler: what handles records instead, ``module:function``; see ``functions.handler_of``.
         batch: records that one poll may return; 1 polls singly.
+        backpressure: one of ``BACKPRESSURE``, see there; empty: none.
+        pause_ms: how long partitions are paused at least.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
             rest means nothing; see ``instrument.in_hand``.
@@ -39,6 +42,8 @@ class LoopConfig:
     handler_ms: float = 0
     handler: str = ""
     batch: int = 500
+    backpressure: str = ""
+    pause_ms: float = 100
     planted_bug: str = ""
     processed: str = ""
 
@@ -118,6 +123,7 @@ def read_member(path: str) -> MemberConfig:
     config = _build(MemberConfig, {**data, "loop": loop}, path)
     _one_of(path, "commit", loop.commit, COMMIT_POLICIES)
     _one_of(path, "protocol", config.protocol, PROTOCOLS)
+    _one_of(path, "backpressure", loop.backpressure, ("", *BACKPRESSURE))
     _one_of(path, "processed", loop.processed, ("", *PROCESSED))
     if loop.batch < 1:
         raise ConfigError("%s: batch is %r, it must be at least 1" % (path, loop.batch))

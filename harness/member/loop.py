@@ -16,6 +16,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from fencepost_member import adapters
 from fencepost_member.account import Account
+from fencepost_member.backpressure import Backpressure
 from fencepost_member.commits import POLICIES, Commits, Work
 from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.correct import Correct
@@ -54,6 +55,10 @@ class Member:
         self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)
         commits = Commits(self._adapter, events, self._bug.offsets)
         self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._account.ownership)
+        pressed = config.loop.backpressure
+        self._pressure = (
+            Backpressure(pressed, config.loop.pause_ms, self._adapter, self._account.ownership) if pressed else None
+        )
         self._divided = not (self._policy.undivided or self._bug.undivided)
         self._records = 0
         self._fatal = ""
@@ -77,6 +82,8 @@ class Member:
             if self._policy.admit(work):
                 self._process(self._bug.arrange(work), records)
             self._policy.between()
+            if self._pressure:
+                self._pressure.after(work)
         if not self._fatal:
             self._policy.leave()
         self._adapter.close()
@@ -128,15 +135,20 @@ class Member:
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
         with self._account.giving_up("revoked", partitions):
-            self._policy.giving_up(partitions, lost=False)
+            self._give_up(partitions, lost=False)
             apply()
 
     def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
         with self._account.giving_up("lost", partitions):
-            self._policy.giving_up(partitions, lost=True)
+            self._give_up(partitions, lost=True)
             self._bug.lost()
             apply()
+
+    def _give_up(self, partitions: List[Tp], lost: bool) -> None:
+        self._policy.giving_up(partitions, lost)
+        if self._pressure:
+            self._pressure.giving_up(partitions)
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         """See ``Listener``."""

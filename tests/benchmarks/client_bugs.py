@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fencepost.checkers import Commits, Delivery, Progress
 from fencepost.clusters import backends
-from fencepost.faults import Bounce, Latency, Refuse, ScaleOut
+from fencepost.faults import Bounce, Latency, Pause, Refuse, ScaleOut
 from fencepost.model import Severity, Validity, Verdict
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.series import Where, perform
@@ -26,6 +26,7 @@ from fencepost.targets import idle, member
 from fencepost.workloads import PollLoop
 
 SESSION = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
+ALONE = Group(members=1, protocol="eager", config=SESSION)
 
 
 @dataclass(frozen=True)
@@ -84,6 +85,30 @@ CASES = {
             "a second member joins while leaders refuse the first one",
             at(4, Refuse(peers="others"), member(0), heal_after=4),
             at(5, ScaleOut(), idle(1)),
+        ),
+    ),
+    "backpressure loses records": Case(
+        "kafka-python==2.0.2",
+        "kafka-python==2.1.2",
+        "dpkp/kafka-python#2011, #2555",
+        frozenset({"unseen", "poll-skip"}),
+        scenario(
+            "a member that pauses has a backlog",
+            at(4, Pause(), member(0), heal_after=3),
+            workload=PollLoop(rate_hz=80, batch=20, backpressure="pause", pause_ms=50),
+            group=ALONE,
+        ),
+    ),
+    "resumed without a pause": Case(
+        "confluent-kafka==2.3.0",
+        "confluent-kafka==2.4.0",
+        "confluentinc/librdkafka#4637, #4686",
+        frozenset({"rewind", "redelivery-below-commit", "avoidable-redelivery"}),
+        scenario(
+            "a member that resumes all it owns has a backlog",
+            at(4, Pause(), member(0), heal_after=3),
+            workload=PollLoop(rate_hz=80, batch=20, backpressure="resume"),
+            group=ALONE,
         ),
     ),
     "a slow answer resets the position": Case(

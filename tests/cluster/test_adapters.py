@@ -179,8 +179,8 @@ def test_polls_return_the_records_in_order_and_never_more_than_asked_for(cast: C
             break
     for partition in range(PARTITIONS):
         assert offsets(member.records, partition) == list(range(EACH))
-    assert {(topic, key, type(value)) for topic, _, _, key, value in member.records} == {(cast.name, b"key", bytes)}
-    assert {int(value) % PARTITIONS == p for _, p, _, _, value in member.records if value} == {True}
+    assert {(topic, key, type(value)) for topic, _, _, key, value, _ in member.records} == {(cast.name, b"key", bytes)}
+    assert {int(value) % PARTITIONS == p for _, p, _, _, value, _ in member.records if value} == {True}
     began_s = time.monotonic()
     assert member.poll(10, SHORT_S) == []
     assert SHORT_S / 2 < time.monotonic() - began_s < LONG_S

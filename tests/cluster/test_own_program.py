@@ -177,10 +177,10 @@ def test_the_history_of_a_program_is_what_happened_to_it(run: Run, group: groups
     ended = {e["actor"]: e["detail"]["how"] for e in run.events("ended")}
     assert ended == dict.fromkeys(("member-0.1", "member-1.1", "producer-0"), "closed")
     assert {e["actor"] for e in run.events("closed")} == ended.keys()
-    (fenced,) = [c for c in told(tmp_path, 0, "commit") if c["error"] in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION")][
-        :1
-    ]
-    assert fenced["how"] == "sync"
+    fenced = {
+        c["how"] for c in told(tmp_path, 0, "commit") if c["error"] in ("UNKNOWN_MEMBER_ID", "ILLEGAL_GENERATION")
+    }
+    assert "sync" in fenced  # and the one that was under way, perhaps
     assert run.events("unrecorded") == []
     the_log_names_the_records(run, tmp_path)
 

@@ -42,6 +42,8 @@ def test_the_commit_policy_decides_what_delivery_may_be_expected(commit, level):
         ({"planted_bug": "out-of-order", "batch": 1}, "needs batch > 1"),
         ({"batch": 0}, "batch is 0, it must be at least 1"),
         ({"value_bytes": 8}, "value_bytes is 8, it must be at least 24"),
+        ({"backpressure": "drop"}, "backpressure 'drop' is unknown; known are pause, resume"),
+        ({"pause_ms": -1}, "pause_ms is -1, it cannot be negative"),
         ({"rate_hz": -1}, "rate_hz is -1, it cannot be negative"),
     ],
 )

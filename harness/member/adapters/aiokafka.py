@@ -119,6 +119,7 @@ class AioKafka:
             self._handover.wait(asyncio.run_coroutine_threadsafe(self._consumer.stop(), self._loop))
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
+        self._loop.close()
 
     def seek(self, tp: Tp, offset: int) -> None:
         """See ``Seeks``."""

@@ -134,7 +134,7 @@ class ConfluentKafka:
             error = m.error()
             if error is None:
                 records.append((m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers()))
-            else:
+            elif error.code() != client.KafkaError._PARTITION_EOF:  # which no error is: a setting asks for it
                 self._error(error)
         return records
 
