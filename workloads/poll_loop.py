@@ -21,9 +21,10 @@ class PollLoop:
     """One thread per member polls, processes and commits.
 
     Attributes:
-        commit: ``after-processing`` (at-least-once), ``before-processing`` (at-most-once) or ``auto`` (the client
-            commits by itself what was processed; at-least-once).
-        commit_every_ms: how often ``after-processing`` and ``auto`` commit.
+        commit: ``after-processing`` (at-least-once), ``before-processing`` (at-most-once), ``auto`` (the client
+            commits by itself what was processed; at-least-once) or ``auto-delivered`` (it commits by itself what polls
+            returned, its default; a member that dies may lose records and repeat others, so it promises neither).
+        commit_every_ms: how often all but ``before-processing`` commit.
         handler_ms: how long a record's handler takes.
         handler: what handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and what it raises
@@ -141,6 +142,8 @@ class PollLoop:
         from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 
         always = (Ownership(of="assignment"), Progress(within_s=30))
+        if self.commit == "auto-delivered":
+            return (*always, Commits(order="before-processing"))
         if self.commit == "before-processing":
             return (Delivery("at-most-once"), *always, Commits(order="before-processing"))
         return (Delivery("at-least-once"), Order(by="key"), *always, Commits())

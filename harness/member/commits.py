@@ -10,6 +10,9 @@
 ``auto``
     The client commits by itself what is stored; it is stored after processing, as the client's makers recommend. A
     client that stores nothing commits what its polls returned, so a poll's records are finished once begun.
+``auto-delivered``
+    The client commits by itself what its polls returned, processed or not, as librdkafka does unless told otherwise: a
+    member that dies may lose records, and may repeat others.
 
 Only partitions that the member owns are ever committed, and inside one assignment interval a commit never goes back.
 """
@@ -18,6 +21,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import partial
 from typing import Any, Callable, Dict, Iterable, List, Protocol, Tuple
 
 from fencepost_member import outcomes
@@ -200,10 +204,12 @@ class BeforeProcessing:
 class Automatic(AfterProcessing):
     """See the module. The client commits in its own thread, and when partitions are given up."""
 
-    def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
-        """Stores as soon as it is asked."""
+    def __init__(
+        self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership, stores: bool = True
+    ) -> None:
+        """Stores as soon as it is asked, unless the client does."""
         super().__init__(loop, adapter, commits, ownership)
-        self._store = getattr(adapter, "store", None)
+        self._store = getattr(adapter, "store", None) if stores else None
         self.undivided = self._store is None
         self._every_s = self._due_s = 0.0
 
@@ -219,4 +225,5 @@ POLICIES: Dict[str, Callable[[LoopConfig, Any, Commits, Ownership], Policy]] = {
     "after-processing": AfterProcessing,
     "before-processing": BeforeProcessing,
     "auto": Automatic,
+    "auto-delivered": partial(Automatic, stores=False),
 }

@@ -10,7 +10,7 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Ty
 T = TypeVar("T")
 Tp = Tuple[str, int]
 
-COMMIT_POLICIES = ("after-processing", "before-processing", "auto")
+COMMIT_POLICIES = ("after-processing", "before-processing", "auto", "auto-delivered")
 PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit")
 BACKPRESSURE = ("pause", "resume")
@@ -26,7 +26,7 @@ class LoopConfig:
 
     Attributes:
         commit: one of ``COMMIT_POLICIES``.
-        commit_every_ms: how often ``after-processing`` and ``auto`` commit.
+        commit_every_ms: how often ``after-processing`` and the automatic ones commit.
         handler_ms: how long the handler takes for one record; it waits, it does not compute.
         handler: what handles records instead, ``module:function``; see ``functions.handler_of``.
         batch: records that one poll may return; 1 polls singly.

@@ -111,6 +111,19 @@ CASES = {
             group=ALONE,
         ),
     ),
+    "a commit past the end": Case(
+        "confluent-kafka==2.13.0",
+        "confluent-kafka==2.13.2",
+        "confluentinc/librdkafka#4844, #5213",
+        frozenset({"commit-beyond-end", "unseen"}),
+        scenario(
+            "a member that is told of each partition's end comes back",
+            at(5, Bounce(), member(0), heal_after=1),
+            workload=PollLoop(rate_hz=80, batch=10, commit="auto-delivered"),
+            group=replace(ALONE, config={**SESSION, "enable.partition.eof": True}),
+            promises=[Delivery("at-least-once"), Commits(order="before-processing"), Progress(within_s=8)],
+        ),
+    ),
     "a slow answer resets the position": Case(
         "kafka-python==2.2.8",
         "kafka-python==2.2.9",

@@ -12,7 +12,7 @@ from kafka.errors import CommitFailedError
 from fencepost import outcomes
 from fencepost_member.adapters.confluent_kafka import cause, client_settings, connect, error_name, identity_of
 from fencepost_member.adapters.errors import error_name as python_name
-from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
+from fencepost_member.config import COMMIT_POLICIES, ConfigError, LoopConfig, MemberConfig
 
 # Every code that librdkafka has a name for.
 CODES = [code for code in range(-199, 130) if not KafkaError(code).name().startswith("ERR_")]
@@ -103,11 +103,11 @@ def test_the_classic_protocols_differ_by_their_assignor(protocol, strategy):
     assert settings["session.timeout.ms"] == 6000
 
 
-def test_only_the_automatic_policy_lets_the_client_commit_and_never_what_was_not_processed():
-    for commit in ("auto", "after-processing", "before-processing"):
+def test_only_automatic_policies_let_the_client_commit_and_one_alone_what_was_not_processed():
+    for commit in COMMIT_POLICIES:
         settings = client_settings(config(loop=LoopConfig(commit=commit)))
-        assert settings["enable.auto.commit"] == (commit == "auto")
-        assert settings["enable.auto.offset.store"] is False
+        assert settings["enable.auto.commit"] == (commit in ("auto", "auto-delivered"))
+        assert settings["enable.auto.offset.store"] == (commit == "auto-delivered")
 
 
 @pytest.mark.parametrize("name", ["enable.auto.commit", "group.id", "group.protocol"])

@@ -34,6 +34,12 @@ def test_the_commit_policy_decides_what_delivery_may_be_expected(commit, level):
     assert promises["Commits"].order == ("before-processing" if level == "at-most-once" else "after-processing")
 
 
+def test_who_commits_what_was_delivered_promises_neither_to_lose_nothing_nor_to_repeat_nothing():
+    promises = {type(p).__name__: p for p in PollLoop(commit="auto-delivered").promises()}
+    assert set(promises) == {"Commits", "Ownership", "Progress"}
+    assert promises["Commits"].order == "before-processing"
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

@@ -89,7 +89,7 @@ def client_settings(config: MemberConfig) -> Dict[str, Any]:
     Raises:
         ConfigError: ``client_config`` sets what the group or the loop decides.
     """
-    settings = {**settings_of(config), "enable.auto.offset.store": False}
+    settings = {**settings_of(config), "enable.auto.offset.store": config.loop.commit == "auto-delivered"}
     if config.protocol == "consumer":
         return {"group.protocol": "consumer", **{k: v for k, v in settings.items() if k not in CLASSIC_ONLY}}
     return settings
@@ -111,7 +111,7 @@ class ConfluentKafka:
         self._incremental = config.protocol != "eager"
         self._starts: Dict[Tp, int] = {}
         callbacks: Dict[str, Any] = {"error_cb": self._error}
-        if config.loop.commit == "auto":
+        if config.loop.commit.startswith("auto"):
             callbacks["on_commit"] = self._committed
         try:
             self._consumer = client.Consumer({**self.settings, **callbacks})

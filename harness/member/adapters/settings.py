@@ -79,7 +79,7 @@ def settings_of(config: MemberConfig) -> Dict[str, Any]:
         if name in config.client_config:
             source = "the loop's commit policy" if name in RESERVED_LOOP else "the group"
             raise ConfigError("found the client setting %s, which %s decides: leave it out" % (name, source))
-    auto = config.loop.commit == "auto"
+    auto = config.loop.commit.startswith("auto")
     settings: Dict[str, Any] = {
         "bootstrap.servers": config.bootstrap,
         "group.id": config.group,
