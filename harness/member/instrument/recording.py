@@ -9,7 +9,7 @@ import os
 import re
 import sys
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from fencepost_member.account import Account
 from fencepost_member.adapters import Record
@@ -19,9 +19,14 @@ from fencepost_member.instrument.program import Program
 from fencepost_member.ownership import Tp, rows
 
 Answer = Callable[[Dict[Tp, int], Dict[Tp, str]], None]
-Unanswered = Tuple[
-    Dict[Tp, int], Answer, bool
-]  # of a commit: what is meant, how to tell its answer, whether that is named
+
+
+class Unanswered(NamedTuple):
+    """A commit that nobody waits for: what is meant, whether the program named that, and how to tell the answer."""
+
+    meant: Dict[Tp, int]
+    named: bool
+    answered: Answer
 
 
 class Recording:
@@ -121,37 +126,40 @@ class Recording:
         """A commit begins, of what the program ``named`` or of what is stored; what is returned tells its answer. One
         that is not waited for ends by ``committed``, or by ``nothing_to_commit``."""
         self._in_hand.committing(offsets)
-        told = begun(self._events, self._identity, offsets, self._commits if wait else "async")
-        entry: Unanswered = (offsets, told, named)
-        if not wait:
-            self._unanswered.append(entry)
+        tell = begun(self._events, self._identity, offsets, self._commits if wait else "async")
 
         def answered(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-            if not wait:
+            if entry in self._unanswered:
                 self._unanswered.remove(entry)
             self._accept(offsets, errors)
-            told(offsets, errors)
+            tell(offsets, errors)
 
+        entry = Unanswered(offsets, named, answered)
+        if not wait and (offsets or not named):
+            self._unanswered.append(entry)
         return answered
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         """The client finished a commit that nobody waited for: one of the program's, or one of its own. What was stored
-        since a commit of that began may be part of it."""
-        self._accept(offsets, errors)
-        pending = self._unanswered
-        same = (e for e in pending if offsets and all(e[0].get(tp) == offset for tp, offset in offsets.items()))
-        entry = next(same, None) or next((e for e in pending if not e[2]), None)
-        if entry is None:
-            self._account.answered(offsets, errors)
+        since a commit of that began may be part of it. Without offsets it is about topics that are not the run's."""
+        if not offsets:
+            return
+        same = (e for e in self._unanswered if all(e.meant.get(tp) == offset for tp, offset in offsets.items()))
+        entry = next(same, None) or self._first_of_stored()
+        if entry:
+            entry.answered(offsets, errors)
         else:
-            pending.remove(entry)
-            entry[1](offsets, errors)
+            self._accept(offsets, errors)
+            self._account.answered(offsets, errors)
 
     def nothing_to_commit(self, error: str) -> None:
         """The client says so of a commit of what is stored that nobody waited for; the first of them is meant."""
-        for entry in [e for e in self._unanswered if not e[2]][:1]:
-            self._unanswered.remove(entry)
-            entry[1](entry[0], dict.fromkeys(entry[0], error))
+        entry = self._first_of_stored()
+        if entry:
+            entry.answered(entry.meant, dict.fromkeys(entry.meant, error))
+
+    def _first_of_stored(self) -> Optional[Unanswered]:
+        return next((e for e in self._unanswered if not e.named), None)
 
     def _accept(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         self._accepted.update((tp, offset) for tp, offset in offsets.items() if not errors[tp])

@@ -1,0 +1,100 @@
+"""Commits of a user's program in its history: by what the client answers, whatever was meant."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from fencepost_member.config import LoopConfig, MemberConfig
+from fencepost_member.events import EventLog, read
+from fencepost_member.instrument.program import Lanes, Program
+from fencepost_member.instrument.recording import Recording
+from fencepost_member.recorder import Recorder
+
+A, B = ("orders", 0), ("orders", 1)
+REFUSED = "REBALANCE_IN_PROGRESS"
+
+
+class Told(Recording):
+    """A recording, and its commits: how, the next offsets, and the error (None: none, "?": no answer came)."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        topics = {"orders": {"0": 0, "1": 1}}
+        loop = LoopConfig(processed="next-poll")
+        config = MemberConfig("member-0.1", 0, 0, str(folder), "g", topics, "127.0.0.1:1", loop=loop)
+        log, lanes = EventLog(folder / "events.jsonl", "member-0.1"), Lanes(Recorder(folder, "member-0.1"))
+        program = SimpleNamespace(config=config, claim=lambda: True, history=lambda: (log, lanes))
+        super().__init__(cast("Program", program), lambda: ("a", 1))
+        self.subscribing(["orders"])
+
+    def came(self, offset: int) -> None:
+        """A record of ``A`` was returned; the client takes it for stored."""
+        self.delivered([(*A, offset, b"k", b"v", None)], stores=True)
+
+    def commits(self) -> list[tuple[str, dict[int, int], str | None]]:
+        last: dict[int, dict[str, Any]] = {e["id"]: e for e in read(self._folder / "events.jsonl").events}
+        return [
+            (e["detail"]["mode"], {p: at for _, p, at in e["partitions"]}, e["error"] if e["end_ns"] else "?")
+            for e in last.values()
+            if e["kind"] == "commit"
+        ]
+
+
+@pytest.fixture
+def recording(tmp_path: Path) -> Told:
+    return Told(tmp_path)
+
+
+def test_what_was_refused_is_committed_again_and_what_was_accepted_is_not(recording: Told) -> None:
+    recording.came(4)
+    recording.committing(recording.stored(), wait=True, named=False)({A: 5}, {A: REFUSED})
+    assert recording.stored() == {A: 5}
+    recording.committing(recording.stored(), wait=True, named=False)({A: 5}, {A: ""})
+    assert recording.stored() == {}
+    assert recording.commits() == [("sync", {0: 5}, REFUSED), ("sync", {0: 5}, None)]
+
+
+def test_a_commit_of_what_is_stored_may_hold_what_came_after_it_began(recording: Told) -> None:
+    recording.came(4)
+    recording.committing(recording.stored(), wait=False, named=False)
+    recording.came(5)
+    recording.committed({A: 6}, {A: ""})
+    assert recording.commits() == [("async", {0: 6}, None)]
+    assert recording.stored() == {}
+
+
+def test_one_of_nothing_that_was_known_of_is_told_by_its_answer_alone(recording: Told) -> None:
+    recording.committing(recording.stored(), wait=False, named=False)
+    assert recording.commits() == []
+    recording.committed({A: 6}, {A: ""})
+    assert recording.commits() == [("async", {0: 6}, None)]
+
+
+def test_where_nothing_was_to_commit_the_first_commit_of_what_is_stored_ends(recording: Told) -> None:
+    recording.committing({B: 3}, wait=False, named=True)
+    recording.came(4)
+    recording.committing(recording.stored(), wait=False, named=False)
+    recording.nothing_to_commit("LOCAL_NO_OFFSET")
+    recording.committed({B: 3}, {B: ""})
+    assert recording.commits() == [("async", {1: 3}, None), ("async", {0: 5}, "LOCAL_NO_OFFSET")]
+
+
+def test_an_answer_belongs_to_the_commit_that_named_it_and_else_to_the_client(recording: Told) -> None:
+    recording.committing({A: 3}, wait=False, named=True)
+    recording.committed({A: 2}, {A: ""})
+    recording.committed({A: 3}, {A: REFUSED})
+    assert recording.commits() == [("async", {0: 3}, REFUSED), ("auto", {0: 2}, None)]
+
+
+def test_an_answer_about_other_topics_answers_nothing(recording: Told) -> None:
+    recording.came(4)
+    recording.committing(recording.stored(), wait=False, named=False)
+    recording.committing({}, wait=False, named=True)  # of offsets of other topics alone
+    recording.committed({}, {})
+    assert recording.commits() == [("async", {0: 5}, "?")]
+    recording.committed({A: 5}, {A: ""})
+    assert recording.commits() == [("async", {0: 5}, None)]
