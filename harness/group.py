@@ -138,7 +138,7 @@ class Group:
         module = "fencepost_member.producer"
         names = [f"producer-{config['writer']}" for config in self._configs]
         self.producers = tuple(
-            Incarnation(self._home, name, module, config, _importing(config))
+            Incarnation(self._home, name, module, config, _importing(config, Interpreter()))
             for name, config in zip(names, self._configs, strict=True)
         )
         for producer in self.producers:
@@ -189,7 +189,7 @@ class Group:
         return [*self.producers, *(member.life for member in self.members if member.life)]
 
 
-def _importing(options: Mapping[str, Any], interpreter: Interpreter = Interpreter()) -> Interpreter:  # noqa: B008
+def _importing(options: Mapping[str, Any], interpreter: Interpreter) -> Interpreter:
     """Functions of the user's are imported as the user would: from the current directory, too."""
     here = (Path.cwd(),) if options.get("payload") or options.get("handler") else ()
     return replace(interpreter, import_path=(*interpreter.import_path, *here))
@@ -229,11 +229,12 @@ def make(
     members = []
     for index, environment in enumerate(spec.environments):
         instance = f"{name}-member-{index}" if spec.static else None
+        loop = workload.member_config(index)
         own = {
             "bootstrap": cluster.bootstrap(index),
             "client": environment.client.name,
             "instance_id": instance,
-            "loop": (loop := workload.member_config(index)),
+            "loop": loop,
         }
         interpreter = _importing(loop, replace(cluster.interpreter(index), command=spec.command))
         members.append(MemberProcess(home, index, index, {**shared, **own}, interpreter))

@@ -89,13 +89,15 @@ class PollLoop:
         return missing or self._unable(inventory) or self._overload(inventory)
 
     def _unable(self, inventory: Inventory) -> str:
-        needs = PLANTED_NEEDS.get(self.planted_bug, ())
-        for index in self.planted_in or range(len(inventory.clients)):
-            if lacks := inventory.clients[index].lacks(needs):
-                return f"planted bug {self.planted_bug!r} needs {lacks[0]}, and {inventory.clients[index]} lacks that"
-        if self.backpressure:
-            unable = (client for client in inventory.clients if client.lacks(("Pauses",)))
-            return next((f"backpressure needs Pauses, and {client} lacks that" for client in unable), "")
+        everybody = range(len(inventory.clients))
+        bug, pausing = PLANTED_NEEDS.get(self.planted_bug, ()), ("Pauses",) if self.backpressure else ()
+        for what, needs, members in (
+            (f"planted bug {self.planted_bug!r}", bug, self.planted_in or everybody),
+            (f"backpressure {self.backpressure!r}", pausing, everybody),
+        ):
+            for client in (inventory.clients[index] for index in members):
+                if lacks := client.lacks(needs):
+                    return f"{what} needs {lacks[0]}, and {client} lacks that"
         return ""
 
     def _overload(self, inventory: Inventory) -> str:

@@ -83,7 +83,7 @@ class Account:
         work: Work = []
         for position, (topic, partition, offset, key, value, headers) in enumerate(records):
             tp = (topic, partition)
-            number, writer, seq = unpack(key, carrier(value, headers))
+            number, writer, seq = unpack(key, carrier(value, headers) if headers else value)
             index = recorded(numbers[tp], offset, number, writer, seq, intervals.get(tp, -1), poll, position)
             work.append((index, tp, offset + 1))
         return work

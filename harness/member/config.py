@@ -11,6 +11,7 @@ T = TypeVar("T")
 Tp = Tuple[str, int]
 
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto", "auto-delivered")
+AUTOMATIC = COMMIT_POLICIES[2:]  # the client commits by itself
 PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit")
 BACKPRESSURE = ("pause", "resume")

@@ -25,9 +25,7 @@ def pack(writer: int, seq: int, key: int, size: int = SIZE) -> bytes:
 
 def carrier(value: Optional[bytes], headers: Optional[Sequence[Tuple[str, Optional[bytes]]]]) -> Optional[bytes]:
     """What ``unpack`` is to be given as the value: our header, where a record has one."""
-    if not headers:
-        return value
-    return next((content for name, content in headers if name == HEADER), value)
+    return next((content for name, content in headers or () if name == HEADER), value)
 
 
 def unpack(key: Optional[bytes], value: Optional[bytes]) -> Tuple[int, int, int]:

@@ -26,6 +26,7 @@ from fencepost.targets import idle, member
 from fencepost.workloads import PollLoop
 
 SESSION = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
+BACKLOG = at(4, Pause(), member(0), heal_after=3)
 ALONE = Group(members=1, protocol="eager", config=SESSION)
 
 
@@ -94,7 +95,7 @@ CASES = {
         frozenset({"unseen", "poll-skip"}),
         scenario(
             "a member that pauses has a backlog",
-            at(4, Pause(), member(0), heal_after=3),
+            BACKLOG,
             workload=PollLoop(rate_hz=80, batch=20, backpressure="pause", pause_ms=50),
             group=ALONE,
         ),
@@ -106,7 +107,7 @@ CASES = {
         frozenset({"rewind", "redelivery-below-commit", "avoidable-redelivery"}),
         scenario(
             "a member that resumes all it owns has a backlog",
-            at(4, Pause(), member(0), heal_after=3),
+            BACKLOG,
             workload=PollLoop(rate_hz=80, batch=20, backpressure="resume"),
             group=ALONE,
         ),

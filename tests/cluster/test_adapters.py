@@ -254,6 +254,16 @@ def test_what_the_client_commits_by_itself_is_told_where_it_tells_it(cast: Cast)
     assert member.told.threads == {threading.get_ident()}
 
 
+@pytest.mark.parametrize(("library", "protocol"), [one for one in EVERY if one.values[0] is KNOWN["confluent-kafka"]])
+def test_the_end_of_a_partition_is_no_error_where_a_setting_asks_for_it(cast: Cast) -> None:
+    member = cast.owner(client_config={"enable.partition.eof": True})
+    cast.poll_until(lambda: len(member.records) == EACH * PARTITIONS, "all records")
+    until_s = time.monotonic() + SHORT_S
+    while time.monotonic() < until_s:  # the events come after the records
+        member.poll()
+    assert member.told.errors == []
+
+
 @pytest.mark.parametrize(("library", "protocol"), EVERY)
 def test_a_seek_moves_the_position(cast: Cast) -> None:
     member = cast.owner()

@@ -13,9 +13,8 @@ from fencepost_member.config import ConfigError, MemberConfig
 
 Tp = Tuple[str, int]
 Headers = Optional[Sequence[Tuple[str, Optional[bytes]]]]
-Record = Tuple[
-    str, int, int, Optional[bytes], Optional[bytes], Headers
-]  # topic, partition, offset, key, value, headers
+# Topic, partition, offset, key, value, headers.
+Record = Tuple[str, int, int, Optional[bytes], Optional[bytes], Headers]
 
 
 class Listener(Protocol):

@@ -111,7 +111,7 @@ class ConfluentKafka:
         self._incremental = config.protocol != "eager"
         self._starts: Dict[Tp, int] = {}
         callbacks: Dict[str, Any] = {"error_cb": self._error}
-        if config.loop.commit.startswith("auto"):
+        if self.settings["enable.auto.commit"]:
             callbacks["on_commit"] = self._committed
         try:
             self._consumer = client.Consumer({**self.settings, **callbacks})

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Dict, Mapping
 
-from fencepost_member.config import ConfigError, MemberConfig
+from fencepost_member.config import AUTOMATIC, ConfigError, MemberConfig
 
 STRATEGY = "partition.assignment.strategy"
 STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
@@ -79,7 +79,7 @@ def settings_of(config: MemberConfig) -> Dict[str, Any]:
         if name in config.client_config:
             source = "the loop's commit policy" if name in RESERVED_LOOP else "the group"
             raise ConfigError("found the client setting %s, which %s decides: leave it out" % (name, source))
-    auto = config.loop.commit.startswith("auto")
+    auto = config.loop.commit in AUTOMATIC
     settings: Dict[str, Any] = {
         "bootstrap.servers": config.bootstrap,
         "group.id": config.group,
