@@ -301,5 +301,10 @@ def test_who_sends_at_the_same_time_counts_its_own_packets_only() -> None:
         together.wait(LONG_S)
         return segments.lost(TRIAL, "upstream", 25)  # all of them fit into what the kernel keeps for each
 
+    def all_arrive() -> bool:
+        counted = list(threads.map(tried, range(4)))
+        assert min(min(one) for one in counted) == 0, "more arrived than were sent"
+        return counted == [(25, 0, 0)] * 4
+
     with ThreadPoolExecutor(4) as threads:
-        assert list(threads.map(tried, range(4))) == [(25, 0, 0)] * 4
+        eventually(all_arrive, LONG_S, "every packet of four that send at once")  # a busy kernel drops some
