@@ -114,6 +114,14 @@ class Folder:
             counts += 0 if part is None else part
         return counts
 
+    def mean(self, kind: str, begin: str, end: str) -> float | None:
+        """The mean of column ``end`` less column ``begin`` in ``history/<kind>``, of rows with both; None without."""
+        if (self.rows(kind) or 0) > RATE_ROWS_MAX:
+            return None
+        sums = [sum_ for path in self._parquet(kind) if (sum_ := self._try(path, lambda f: _sum(f, begin, end)))]
+        count = sum(one[1] for one in sums)
+        return sum(one[0] for one in sums) / count if count else None
+
     def _parquet(self, kind: str) -> list[Path]:
         return sorted((self.path / "history" / kind).glob("*.parquet"))
 
@@ -216,6 +224,16 @@ def _commits(events: pa.Table) -> Commits:
         ok=pc.fill_null(pc.equal(rows["outcome"], "ok"), False).to_numpy(),
         error=pc.fill_null(pc.coalesce(rows["error"], rows["outcome"]), "unknown").to_numpy(zero_copy_only=False),
     )
+
+
+def _sum(path: Path, begin: str, end: str) -> tuple[int, int]:
+    total = count = 0
+    with pq.ParquetFile(path) as file:
+        for group in range(file.num_row_groups):
+            begun, ended = (column.to_numpy() for column in file.read_row_group(group, columns=[begin, end]).columns)
+            both = (begun > 0) & (ended > 0)
+            total, count = total + int((ended[both] - begun[both]).sum()), count + int(both.sum())
+    return total, count
 
 
 def _histogram(path: Path, column: str, edges: Column) -> Column:

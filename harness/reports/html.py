@@ -20,6 +20,7 @@ from markupsafe import Markup
 from fencepost.model import Severity
 from fencepost.reports import folder as folders
 from fencepost.reports import headline, view, words
+from fencepost.reports.advice import advise
 from fencepost.reports.drawing import draw
 from fencepost.reports.folder import Folder, mapping
 from fencepost.reports.glossary import GLOSSARY, meaning
@@ -80,6 +81,7 @@ def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
         "legend": view.legend(palette),
         "judged": view.judged(folder),
         "environment": view.environment(folder),
+        "advice": advise(folder),
         "kinds": sorted(kinds, key=str),
         "other_kinds": [kind for kind in GLOSSARY if kind not in kinds],
         "at": lambda ns: words.moment(ns, folder.origin_ns),

@@ -12,6 +12,7 @@ from rich.text import Text
 from fencepost.model import Severity, Validity
 from fencepost.reports import folder as folders
 from fencepost.reports import headline
+from fencepost.reports.advice import advise
 from fencepost.reports.folder import Folder
 from fencepost.reports.steps import Fault
 from fencepost.reports.story import tell
@@ -39,6 +40,7 @@ def summary(run: Path) -> RenderableType:
         head = Text(worst.finding.kind, style="bold red")
         head.append(f", {plural(worst.finding.count, 'time')}, against {broken}", "default")
         parts += [head, Text(f"  {worst.sentence}"), Text(f"  repeat it: {folder.command}", "dim"), Text()]
+    parts += [Text(f"advice for {', '.join(one.to)}: {one.sentence}", "dim") for one in advise(folder)]
     parts += [Text(f"missing: {sentence}", "yellow") for sentence in folder.missing]
     report = run / "report.html"
     undrawn = f"no report was drawn yet: {shlex.join(['fencepost', 'report', folder.place])}"
