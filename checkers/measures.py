@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
+from collections import Counter, defaultdict
 from itertools import accumulate
 from operator import itemgetter
-from typing import Any
+from typing import Any, NamedTuple
 
 from fencepost.checkers.facts import Facts
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, NS, Step, Window
+from fencepost.checkers.tables.rows import FOREVER, NS, Given, Step, Window
 from fencepost.model import Anomaly
 
+LIFE = re.compile(r"^(member-\d+)\.\d+$")
 STALL_SHARE = 0.1  # of the time that a liveness finding speaks of
 
 
@@ -27,6 +30,7 @@ def measures(tables: Tables, facts: Facts) -> dict[str, Any]:
         "commits": len(tables.commits),
         "members": len(tables.lives),
         "rebalances": len(tables.rounds),
+        "partitions_moved": sum(deal.moved for deal in deals(tables)),
         "processing_s": round(span_ns / NS, 3) if span_ns > 0 else 0.0,
         "throughput_per_s": round(facts.finished * NS / span_ns, 1) if span_ns > 0 else 0.0,
         "recovery_s": max(recoveries, default=None),
@@ -46,8 +50,10 @@ def recovery_s(tables: Tables, step: Step) -> float | None:
 
 
 def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
-    """Every round: when, how long, who, the members' reason, and the last fault step that fired before it began."""
+    """Every round: when, how long, who, the members' reason, what it dealt, and the last fault step that fired before
+    it began."""
     fired = sorted((s.begun_ns, s.step) for s in tables.steps if s.begun_ns)
+    dealt = deals(tables)
     latest = [None, *accumulate((step for _, step in fired), max)]  # of none, of the first one, and so on
     return tuple(
         {
@@ -59,10 +65,50 @@ def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
             "took_s": round((r.end_ns - r.begin_ns) / NS, 3),
             "members": list(r.members),
             "reason": r.reason,
+            **dealt[number]._asdict(),
             "step": latest[bisect_right(fired, r.begin_ns, key=itemgetter(0))],
         }
-        for r in tables.rounds
+        for number, r in enumerate(tables.rounds)
     )
+
+
+class Deal(NamedTuple):
+    """What a round dealt, by the coordinator's records until the next one: how many partitions ``moved`` to another
+    member than the last one that had them, and how many the member with the ``most`` and that with the ``least`` then
+    had. A member is the same over its lives."""
+
+    moved: int
+    most: int
+    least: int
+
+
+def deals(tables: Tables) -> list[Deal]:
+    """One for each round. In a cooperative rebalance of two rounds, what moves has no owner after the first. What who
+    leaves had is not counted out before the round that its leaving begins, if any."""
+    ends, left = [r.end_ns for r in tables.rounds], {gone.order for gone in tables.gone}
+    given: defaultdict[int, list[Given]] = defaultdict(list)
+    for one in tables.given:
+        number = bisect_right(ends, one.at_ns) - 1
+        leaves = not one.member_id and one.order in left and number >= 0 and one.at_ns > ends[number]
+        given[number + leaves].append(one)
+    has, last, found = dict[int, str](), dict[int, str](), []
+    for number in range(-1, len(ends)):
+        moved = 0
+        for one in given[number]:
+            has[one.tp] = owner = _member(one.incarnation or one.member_id)
+            if owner:
+                moved += last.get(one.tp, owner) != owner
+                last[one.tp] = owner
+        if number >= 0:
+            counts = Counter({_member(name): 0 for name in tables.rounds[number].members})
+            counts.update(filter(None, has.values()))
+            found.append(Deal(moved, max(counts.values(), default=0), min(counts.values(), default=0)))
+    return found
+
+
+def _member(name: str) -> str:
+    """``member-2.1`` is a life of ``member-2``; an id that nobody knows stays what it is."""
+    return LIFE.sub(r"\1", name)
 
 
 def stalled(tables: Tables, anomaly: Anomaly) -> bool:

@@ -47,11 +47,12 @@ class Lifespan:
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment with a name: a rebalance."""
+    """A moment with a name: a rebalance, and what it dealt."""
 
     at_ns: int
     label: str
     detail: str = ""
+    dealt: str = ""
 
 
 @dataclass(frozen=True)
@@ -150,7 +151,15 @@ def _told(one: Mapping[str, Any], origin_ns: int) -> Mark | None:
     why = str(one.get("cause") or one.get("reason") or "")
     if isinstance(one.get("step"), int):
         why += f"{', ' if why else ''}during or after step {one['step']}"
-    return Mark(at_ns or origin_ns + int(at_s * 1e9), f"generation {number}", why)
+    return Mark(at_ns or origin_ns + int(at_s * 1e9), f"generation {number}", why, _dealt(one))
+
+
+def _dealt(one: Mapping[str, Any]) -> str:
+    """``4 moved; 2 to 3 each``, where the verdict says so."""
+    moved, most, least = (one.get(name) for name in ("moved", "most", "least"))
+    if moved is None:
+        return ""
+    return f"{moved} moved; {most if most == least else f'{least} to {most}'} each"
 
 
 def overlaps(intervals: Sequence[Ownership]) -> dict[str, list[tuple[int, Ownership]]]:

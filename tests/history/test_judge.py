@@ -315,6 +315,50 @@ def test_the_verdict_holds_faults_rebalances_and_measures(tmp_path: Path) -> Non
     assert verdict.measures["recovery_s"] == 0.0
 
 
+@pytest.mark.parametrize("classic", [True, False])
+def test_a_rebalance_says_what_it_dealt(tmp_path: Path, classic: bool) -> None:
+    h = builder(tmp_path, classic=classic, partitions=8)
+    a, b, c, again = (h.member(number) for number in (0, 1, 2, 0))
+    for number, has in enumerate(
+        (
+            [(a, range(8))],
+            [(a, range(4)), (b, range(4, 8))],
+            [(a, range(3)), (b, range(4, 7)), (c, [])],  # two are on their way, as in a cooperative rebalance
+            [(a, range(3)), (b, range(4, 7)), (c, (3, 7))],
+            [(b, range(4)), (c, range(4, 8))],
+            [(again, range(4)), (c, range(4, 8))],
+        ),
+        start=1,
+    ):
+        h.round(number, *has, generation=number)
+    verdict = judge(h.seal(), oracle.judge)
+    dealt = [(r["moved"], r["most"], r["least"]) for r in verdict.rebalances]
+    assert dealt == [(0, 8, 8), (4, 4, 4), (0, 3, 0), (2, 3, 2), (7, 4, 4), (4, 4, 4)]
+    assert verdict.measures["partitions_moved"] == 17
+
+
+@pytest.mark.parametrize("next_one", [(), ("b",)])
+def test_who_leaves_had_its_partitions_until_somebody_else_is_given_them(tmp_path: Path, next_one: Any) -> None:
+    h = builder(tmp_path, classic=True, partitions=3)
+    a, b = h.member(0), h.member(1)
+    h.round(1, (a, range(2)), (b, [2]), generation=1)
+    h.round(2, generation=2)
+    if next_one:
+        h.round(3, (b, range(3)), generation=3)
+    dealt = [(r["moved"], r["most"], r["least"]) for r in judge(h.seal(), oracle.judge).rebalances]
+    assert dealt == [(0, 2, 1), (2, 3, 3)][: 1 + len(next_one)]
+
+
+def test_a_member_that_comes_back_to_its_partitions_moves_none(tmp_path: Path) -> None:
+    h = builder(tmp_path, classic=True, partitions=2)
+    a, b, again = (h.member(number) for number in (0, 1, 0))
+    h.round(1, (a, [0]), (b, [1]), generation=1)
+    a.assigned(1, told=False)
+    h.round(2, (again, [0]), (b, [1]), generation=2)
+    again.assigned(2, told=False)
+    assert [r["moved"] for r in judge(h.seal(), oracle.judge).rebalances] == [0, 0]
+
+
 def test_a_rebalance_belongs_to_the_last_step_that_fired_before_it_began(tmp_path: Path) -> None:
     h = builder(tmp_path, classic=True)
     a, b = h.member(0), h.member(1)

@@ -124,6 +124,9 @@ def _faults(h: History, evidence: str) -> None:
     step(3, "bounce", "member-1", 33.0, 33.61, 34.9, "process 4001 ended with exit code 0", "member-1.1")
 
 
+DEALT = {3: {"moved": 0, "most": 3, "least": 3}, 4: {"moved": 3, "most": 4, "least": 0}}  # older verdicts say nothing
+
+
 def verdict(name: str, checks: tuple[Check, ...], **more: Any) -> Verdict:
     """A verdict over ``checks``."""
     rounds = [(4.6, 3, "four members joined"), (9.2, 3, "coordinator moved"), (21.1, 4, "member-2: session expired")]
@@ -133,7 +136,7 @@ def verdict(name: str, checks: tuple[Check, ...], **more: Any) -> Verdict:
         20261121,
         Validity.worst(c.validity for c in checks),
         checks,
-        rebalances=tuple({"begin_s": s, "generation": g, "cause": why} for s, g, why in rounds),
+        rebalances=tuple({"begin_s": s, "generation": g, "cause": why, **DEALT.get(g, {})} for s, g, why in rounds),
         measures={"records_in_log": 132_614, "throughput_per_s": 3921.4, "recovery_s": 6.2},
         versions={"kafka": "4.3.1", "confluent-kafka": "2.16.1", "fencepost": "0.1.0"},
         **more,

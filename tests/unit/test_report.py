@@ -73,6 +73,12 @@ class TestThePage:
         assert told.index("offset 4711 of orders-7 was committed past") < told.index('id="promises"')
         assert "1 promise broken: at-least-once; 13 violations in all." in told
 
+    def test_a_rebalance_tells_what_it_dealt_where_the_verdict_does(self, invalid: Path) -> None:
+        table = re.search(r"6 rebalances</summary>.*?</table>", page(invalid), re.DOTALL)
+        assert table
+        dealt = re.findall(r"<td>generation \d</td><td>([^<]*)</td>", table[0])
+        assert dealt == ["0 moved; 3 each"] * 2 + ["3 moved; 0 to 4 each"] + ["–"] * 3
+
     def test_the_worst_finding_is_the_most_alarming_one_not_the_most_frequent(self) -> None:
         frequent = Finding("redelivery", Severity.VIOLATION, 90_000)
         checks = runs.checks("invalid")

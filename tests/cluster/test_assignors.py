@@ -1,0 +1,76 @@
+"""What assignors do to a group that grows, on a real cluster: how many partitions move, and how evenly they lie.
+
+The tables are known for 8 partitions and 1 to 4 members. Range and round-robin start anew each time; the sticky ones
+move what they must, which is the optimum.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any
+
+import pytest
+
+from cluster.plans import one_in
+from fencepost.faults import ScaleOut
+from fencepost.model import Validity, Verdict
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.single import at
+from fencepost.targets import idle
+from fencepost.workloads import PollLoop
+
+pytestmark = [pytest.mark.chaos, pytest.mark.cluster, pytest.mark.spark]
+
+OPTIMUM = [4, 2, 2]
+GROWING = {
+    "range": (Group(protocol="eager"), [4, 3, 5]),
+    "roundrobin": (Group(protocol="eager", config={"partition.assignment.strategy": "roundrobin"}), [4, 4, 5]),
+    "sticky": (
+        Group(client="kafka-python", protocol="eager", config={"partition.assignment.strategy": "sticky"}),
+        OPTIMUM,
+    ),
+    "cooperative-sticky": (Group(protocol="cooperative"), OPTIMUM),
+    "uniform, by the brokers": (Group(protocol="consumer"), OPTIMUM),
+}
+NARROW = {"range": (4, 0), "roundrobin": (3, 2)}
+
+
+def grown(group: Group, topics: tuple[Topic, ...], sizes: int) -> Scenario:
+    """A group of one member to which others come, each once the one before it has its partitions."""
+    joins = tuple(at(1 + 9 * number, ScaleOut(joined_within_s=8), idle()) for number in range(sizes - 1))
+    return Scenario(
+        name="a group that grows",
+        topics=topics,
+        group=Group(1, group.client, group.protocol, {"session.timeout.ms": 6000, **group.config}, spare=sizes - 1),
+        workload=PollLoop(rate_hz=200),
+        schedule=joins,
+        min_records=1,
+    )
+
+
+def of_sizes(verdict: Verdict, name: str) -> list[list[int]]:
+    """What rebalances say under ``name``, for each size of the group from 2 on; in the end it shrinks again."""
+    found = defaultdict(list)
+    for one in verdict.rebalances:
+        found[len(one["members"]), one["step"]].append(one[name])
+    return [found[size, size - 2] for size in range(2, 5) if (size, size - 2) in found]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", one_in(len(GROWING), GROWING))
+def test_so_many_partitions_move_as_members_come(chaos: Any, name: str) -> None:
+    group, moves = GROWING[name]
+    verdict = chaos.run(grown(group, (Topic("orders", partitions=8),), 4)).verdict
+    assert verdict.validity is Validity.VALID, verdict
+    assert [sum(moved) for moved in of_sizes(verdict, "moved")] == moves
+    assert [most[-1] for most in of_sizes(verdict, "most")] == [4, 3, 2]
+    assert [least[-1] for least in of_sizes(verdict, "least")] == [4, 2, 2]
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("name", one_in(len(NARROW), NARROW))
+def test_range_gives_the_third_member_nothing_of_many_narrow_topics(chaos: Any, name: str) -> None:
+    topics = tuple(Topic(f"narrow-{number}", partitions=2) for number in range(4))
+    verdict = chaos.run(grown(GROWING[name][0], topics, 3)).verdict
+    assert verdict.validity is Validity.VALID, verdict
+    assert (of_sizes(verdict, "most")[-1][-1], of_sizes(verdict, "least")[-1][-1]) == NARROW[name]
