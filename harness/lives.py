@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal as signals
 import threading
 from collections import deque
@@ -18,9 +19,10 @@ from typing import Any
 
 import fencepost_member
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.errors import MemberError
+from fencepost.errors import MemberError, PlanError
 from fencepost.history import EventKind
 from fencepost.live import LiveEvents, last_poll_ns
+from fencepost.plan import Abilities
 from fencepost.process_interfaces import Interpreter, Process
 from fencepost.processes import Owner
 from fencepost_member.events import EventLog
@@ -185,6 +187,14 @@ def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
     for life in lives:
         life.live.refresh()
     return [life.actor for life in late]
+
+
+def check_command(command: Sequence[str], abilities: Abilities, backend: str) -> None:
+    """Refuse a program of the user's that is not there, or that the back-end cannot run. Raises PlanError."""
+    if command and shutil.which(command[0]) is None:
+        raise PlanError(f"the group's command begins with {command[0]!r}, and no such program can be found")
+    if command and (lacking := abilities["command"]() if "command" in abilities else "it runs only our own members"):
+        raise PlanError(f"the group's command cannot be run by the back-end {backend!r}: {lacking}")
 
 
 def _environment(member_side: str, config: Path) -> dict[str, str]:

@@ -6,8 +6,7 @@ shrinking; ``check_plan`` and ``check_abilities`` refuse one that cannot do what
 
 from __future__ import annotations
 
-import shutil
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -141,14 +140,6 @@ def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
             )
         if lacking := abilities[need]():
             raise PlanError(f"{_name(first)} needs {need}, but on this machine {lacking}")
-
-
-def check_command(command: Sequence[str], abilities: Abilities, backend: str) -> None:
-    """Refuse a program of the user's that is not there, or that the back-end cannot run. Raises PlanError."""
-    if command and shutil.which(command[0]) is None:
-        raise PlanError(f"the group's command begins with {command[0]!r}, and no such program can be found")
-    if command and (lacking := abilities["command"]() if "command" in abilities else "it runs only our own members"):
-        raise PlanError(f"the group's command cannot be run by the back-end {backend!r}: {lacking}")
 
 
 def needs(step: Step) -> frozenset[str]:

@@ -22,9 +22,10 @@ from fencepost.evidence.seal import seal
 from fencepost.history import LACKING
 from fencepost.injector import Injector
 from fencepost.interfaces import Cluster
+from fencepost.lives import check_command
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
-from fencepost.plan import Plan, check_abilities, check_command, network, plan_to_json
+from fencepost.plan import Plan, check_abilities, network, plan_to_json
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
 from fencepost.store import RunFolder

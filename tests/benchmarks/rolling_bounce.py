@@ -1,0 +1,122 @@
+"""A rolling bounce of a group: for how long is each partition without an owner, by protocol?
+
+    python tests/benchmarks/rolling_bounce.py [--members 10] [--partitions 30] [--times 3] [--runs build/rolling-bounce]
+
+Every member is stopped, is gone for a second, and comes back, one after the other. A partition pauses while no member
+certainly owns it, by the members' own callbacks; that is added up from the first stop until the last member is at work
+again and all are told to leave. The runs go in turns, so that what else the machine does hits all protocols alike;
+medians of all turns. Every run is judged, too: its promises are those of any group.
+"""
+
+from __future__ import annotations
+
+import argparse
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from statistics import median
+from typing import NamedTuple
+
+from fencepost.checkers.tables import Tables, load
+from fencepost.checkers.tables.rows import NS, Window
+from fencepost.clusters import backends
+from fencepost.combined import rolling_deploy
+from fencepost.model import Verdict
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.series import Where, perform
+from fencepost.workloads import PollLoop
+
+CONFIG = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
+GROUPS = {
+    "eager": Group(protocol="eager", config=CONFIG),
+    "cooperative": Group(protocol="cooperative", config=CONFIG),
+    "consumer": Group(protocol="consumer", config=CONFIG),
+    "cooperative, static members": Group(protocol="cooperative", config=CONFIG, static=True),
+}
+
+
+class Pauses(NamedTuple):
+    """What one bounce cost: the pause of all partitions in sum, of the middle and the worst one, how many partitions
+    moved, how often the group rebalanced, and how long all of it took; times in seconds."""
+
+    sum_s: float
+    median_s: float
+    worst_s: float
+    moved: int
+    rebalances: int
+    took_s: float
+
+
+def scenario(group: Group, members: int, partitions: int) -> Scenario:
+    """The bounce of such a group."""
+    return Scenario(
+        name="a rolling bounce",
+        topics=[Topic("orders", partitions=partitions)],
+        group=Group(members, group.client, group.protocol, group.config, group.static),
+        workload=PollLoop(rate_hz=500),
+        schedule=[rolling_deploy(2, pause_s=3, down_s=1)],
+        chaos_s=60 + 12 * members,
+        min_records=1,
+    )
+
+
+def measured(tables: Tables, verdict: Verdict) -> Pauses:
+    """The pauses of a run that was performed: from the first stop until members are told to leave for good."""
+    bounce = Window(min(step.begun_ns for step in tables.steps), tables.closing_ns)
+    pauses_s = [(bounce.length_ns - owned_ns(tables, tp, bounce)) / NS for tp in tables.partitions]
+    rounds = [one for one in verdict.rebalances if bounce.begin_ns <= one["begin_ns"] <= bounce.end_ns]
+    moved = sum(one["moved"] for one in rounds)
+    return Pauses(sum(pauses_s), median(pauses_s), max(pauses_s), moved, len(rounds), bounce.length_ns / NS)
+
+
+def owned_ns(tables: Tables, tp: int, during: Window) -> int:
+    """How long somebody certainly owned a partition, during a window."""
+    spans = sorted(interval.certain.common(during) for interval in tables.certain_by_tp.meeting(tp, during))
+    total, until = 0, during.begin_ns
+    for span in spans:
+        total += max(0, span.end_ns - max(until, span.begin_ns))
+        until = max(until, span.end_ns)
+    return total
+
+
+def turns(asked: argparse.Namespace) -> Iterator[tuple[str, Pauses]]:
+    """Every bounce of every protocol."""
+    where = Where(asked.runs, backends.named("local"), "local[2]")
+    where.ready()
+    with where.judge() as spark:
+        for seed in range(1, asked.times + 1):
+            for name in asked.only or GROUPS:
+                run = scenario(GROUPS[name], asked.members, asked.partitions)
+                folder, verdict = perform(run, run.plan(seed), where, spark)
+                assert verdict is not None
+                pauses = measured(load(folder), verdict)
+                print(f"{name}, seed {seed}: {verdict.validity}, {pauses}  {folder}", flush=True)
+                yield name, pauses
+
+
+def table(found: Iterable[tuple[str, Pauses]]) -> str:
+    """Medians, as Markdown."""
+    by_name = defaultdict(list)
+    for name, pauses in found:
+        by_name[name].append(pauses)
+    lines = [
+        "| protocol | pause in sum | of the middle partition | of the worst | partitions moved | rebalances | took |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name, those in by_name.items():
+        middle = Pauses(*(median(column) for column in zip(*those, strict=True)))
+        times = [f"{seconds:.1f} s" for seconds in (middle.sum_s, middle.median_s, middle.worst_s)]
+        lines.append(
+            f"| {name} | {' | '.join(times)} | {middle.moved:g} | {middle.rebalances:g} | {middle.took_s:.0f} s |"
+        )
+    return "\n".join(lines)
+
+
+if __name__ == "__main__":
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--members", type=int, default=10)
+    parser.add_argument("--partitions", type=int, default=30)
+    parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--only", action="append", choices=GROUPS)
+    parser.add_argument("--runs", type=Path, default=Path("build/rolling-bounce"))
+    print(table(turns(parser.parse_args())))
