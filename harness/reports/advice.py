@@ -139,7 +139,7 @@ def advise(folder: Folder) -> list[Advice]:
     for topic in topics if isinstance(topics, list) else ():
         if sentence := replicas(mapping(topic), mapping(folder.scenario.get("cluster"))):
             found[sentence][str(mapping(topic).get("name"))] = None
-    return [Advice(sentence, tuple(to)) for sentence, to in found.items()]
+    return [Advice(sentence, tuple(sorted(to, key=lambda name: (len(name), name)))) for sentence, to in found.items()]
 
 
 def _lives(folder: Folder) -> Iterator[tuple[str, Life]]:

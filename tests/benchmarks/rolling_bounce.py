@@ -26,6 +26,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.series import Where, perform
 from fencepost.workloads import PollLoop
 
+RATE_HZ = 500
 CONFIG = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
 GROUPS = {
     "eager": Group(protocol="eager", config=CONFIG),
@@ -53,10 +54,10 @@ def scenario(group: Group, members: int, partitions: int) -> Scenario:
         name="a rolling bounce",
         topics=[Topic("orders", partitions=partitions)],
         group=Group(members, group.client, group.protocol, group.config, group.static),
-        workload=PollLoop(rate_hz=500),
+        workload=PollLoop(rate_hz=RATE_HZ),
         schedule=[rolling_deploy(2, pause_s=3, down_s=1)],
         chaos_s=60 + 12 * members,
-        min_records=1,
+        min_records=RATE_HZ * (15 + 5 * members),  # the last one that comes back is to be given its partitions, too
     )
 
 

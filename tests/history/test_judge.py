@@ -349,6 +349,15 @@ def test_who_leaves_had_its_partitions_until_somebody_else_is_given_them(tmp_pat
     assert dealt == [(0, 2, 1), (2, 3, 3)][: 1 + len(next_one)]
 
 
+def test_who_left_by_the_round_has_nothing_of_it(tmp_path: Path) -> None:
+    h = builder(tmp_path, classic=True, partitions=3)
+    a, b = h.member(0), h.member(1)
+    h.round(1, (a, range(2)), (b, [2]), generation=1)
+    h.round(2, (a, range(2)), generation=2)  # what b had is nobody's
+    dealt = [(r["moved"], r["most"], r["least"]) for r in judge(h.seal(), oracle.judge).rebalances]
+    assert dealt == [(0, 2, 1), (0, 2, 2)]
+
+
 def test_a_member_that_comes_back_to_its_partitions_moves_none(tmp_path: Path) -> None:
     h = builder(tmp_path, classic=True, partitions=2)
     a, b, again = (h.member(number) for number in (0, 1, 0))

@@ -121,12 +121,12 @@ def run_of(path: Path, *settings: dict[str, Any], workload: dict[str, Any] | Non
 
 def test_a_sentence_comes_once_with_all_members_whom_it_is_for(tmp_path: Path) -> None:
     bad = {"auto.offset.reset": "latest"}
-    run = run_of(tmp_path / "run", bad, {}, bad)
+    run = run_of(tmp_path / "run", *[bad, {}] * 5, bad)
     (one,) = advice.advise(folder.read(run))
-    assert one.to == ("member-0", "member-2")
+    assert one.to == ("member-0", "member-2", "member-4", "member-6", "member-8", "member-10")
     page = html.render(run).read_text()
     assert page.count(one.sentence.split(":")[0]) == 1
-    assert "member-0, member-2</span>" in page
+    assert "member-8, member-10</span>" in page
 
 
 def test_what_is_well_set_gets_no_advice(tmp_path: Path) -> None:
