@@ -38,7 +38,6 @@ with suppress(ImportError):  # since release 3
     ASSIGNORS["cooperative-sticky"] = CooperativeStickyAssignor
 AsyncListener: Any = getattr(client, "AsyncConsumerRebalanceListener", None)  # since release 3, as is the own thread
 ASK_MS = 5000  # how long a question to the brokers may take, and the first connection
-JOIN_S = 0.5  # a join that is answered between two polls is forgotten by release 3.0.12, which then joins once more
 NO_EPOCH = -1
 
 
@@ -83,15 +82,14 @@ class KafkaPython:
                 self.partitions(self._topics)
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
-        """See ``Adapter``. A batch holds at most ``max.poll.records``. Who joins may be given more time: ``JOIN_S``."""
+        """See ``Adapter``. A batch holds at most ``max.poll.records``."""
         until_s = time.monotonic() + timeout_s
         records: List[Record] = []
         try:
             if self._consumer is None:
                 self._connect()
                 self.subscribe(self._topics)
-            patience_s = max(timeout_s, JOIN_S) if self._joins() else timeout_s
-            found = self._call(self._consumer.poll, int(patience_s * 1000), min(most, self._most))
+            found = self._call(self._consumer.poll, int(timeout_s * 1000), min(most, self._most))
             records = [
                 (r.topic, r.partition, r.offset, r.key, r.value, r.headers) for part in found.values() for r in part
             ]
@@ -175,9 +173,6 @@ class KafkaPython:
             self._consumer = client.KafkaConsumer(**self._arguments)
         except (KafkaConfigurationError, AssertionError, AttributeError, TypeError, ValueError) as error:
             raise ConfigError("kafka-python refuses the client settings: %s" % error) from error
-
-    def _joins(self) -> bool:
-        return self._worker is not None and bool(self._consumer._coordinator.need_rejoin())
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
         """What the library may call back from."""
