@@ -22,9 +22,9 @@ from collections.abc import Callable
 
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Gone, Step, Window
+from fencepost.settings import DEFAULT_MS, SESSION
 
 SETTLING_NS = 5 * NS  # heartbeats, finding the coordinator and joining again
-SESSION_MS = 45_000  # Kafka's default
 CHECKED = ("fenced", "rebalanced", "coordinator_moved")
 
 
@@ -51,7 +51,7 @@ def _over_ns(step: Step) -> int:
 def _own_time(tables: Tables, step: Step, rival: Callable[[Step], bool]) -> Window:
     """When an effect must begin to count for the step, which later rivals cut short."""
     config = (tables.asked.get("group") or {}).get("config") or {}
-    session_ns = int(config.get("session.timeout.ms", SESSION_MS)) * 1_000_000
+    session_ns = int(config.get(SESSION, DEFAULT_MS[SESSION])) * 1_000_000
     later = (s.begun_ns for s in tables.steps if s.begun_ns > step.begun_ns and rival(s))
     settled_ns = min(FOREVER, _over_ns(step) + session_ns + SETTLING_NS)
     return Window(step.begun_ns, min(settled_ns, tables.closing_ns, *later))

@@ -67,8 +67,8 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
         validity=Validity.worst(check.validity for check in wanted),
         checks=tuple(wanted),
         faults=faults.rows(tables),
-        rebalances=measures.rebalances(tables),
-        measures=measures.measures(tables, facts),
+        rebalances=(rebalances := measures.rebalances(tables)),
+        measures=measures.measures(tables, facts, rebalances),
         versions=dict(tables.scenario.get("versions") or {}),
     )
 

@@ -2,24 +2,25 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
 from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple
 
 from fencepost.checkers.facts import Facts
+from fencepost.checkers.sightings import member_of
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Given, Step, Window
 from fencepost.model import Anomaly
 
-LIFE = re.compile(r"^(member-\d+)\.\d+$")
 STALL_SHARE = 0.1  # of the time that a liveness finding speaks of
 
 
-def measures(tables: Tables, facts: Facts) -> dict[str, Any]:
-    """Counts of records, throughput in processed records a second, and the slowest recovery after a heal."""
+def measures(tables: Tables, facts: Facts, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Counts of records, throughput in processed records a second, and the slowest recovery after a heal; ``rounds``:
+    see ``rebalances``."""
     span_ns = facts.last_ns - facts.first_ns
     recoveries = [s for step in tables.steps if (s := recovery_s(tables, step)) is not None]
     return {
@@ -30,7 +31,7 @@ def measures(tables: Tables, facts: Facts) -> dict[str, Any]:
         "commits": len(tables.commits),
         "members": len(tables.lives),
         "rebalances": len(tables.rounds),
-        "partitions_moved": sum(deal.moved for deal in deals(tables)),
+        "partitions_moved": sum(one["moved"] for one in rounds),
         "processing_s": round(span_ns / NS, 3) if span_ns > 0 else 0.0,
         "throughput_per_s": round(facts.finished * NS / span_ns, 1) if span_ns > 0 else 0.0,
         "recovery_s": max(recoveries, default=None),
@@ -53,7 +54,6 @@ def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
     """Every round: when, how long, who, the members' reason, what it dealt, and the last fault step that fired before
     it began."""
     fired = sorted((s.begun_ns, s.step) for s in tables.steps if s.begun_ns)
-    dealt = deals(tables)
     latest = [None, *accumulate((step for _, step in fired), max)]  # of none, of the first one, and so on
     return tuple(
         {
@@ -65,10 +65,10 @@ def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
             "took_s": round((r.end_ns - r.begin_ns) / NS, 3),
             "members": list(r.members),
             "reason": r.reason,
-            **dealt[number]._asdict(),
+            **deal._asdict(),
             "step": latest[bisect_right(fired, r.begin_ns, key=itemgetter(0))],
         }
-        for number, r in enumerate(tables.rounds)
+        for r, deal in zip(tables.rounds, deals(tables), strict=True)
     )
 
 
@@ -107,8 +107,8 @@ def deals(tables: Tables) -> list[Deal]:
 
 
 def _member(name: str) -> str:
-    """``member-2.1`` is a life of ``member-2``; an id that nobody knows stays what it is."""
-    return LIFE.sub(r"\1", name)
+    """Of an incarnation; an id that nobody knows, and that names none, stays what it is."""
+    return member_of(name) or name
 
 
 def stalled(tables: Tables, anomaly: Anomaly) -> bool:

@@ -10,7 +10,7 @@ from fencepost import clients, codec, settings
 from fencepost.clients import Client, Members
 from fencepost.errors import ScenarioError
 from fencepost.process_interfaces import Environment
-from fencepost.settings import HEARTBEAT, POLL_INTERVAL, PROTOCOLS, SESSION, Setting
+from fencepost.settings import DEFAULT_MS, HEARTBEAT, POLL_INTERVAL, PROTOCOLS, SESSION, Setting
 
 
 @dataclass(frozen=True)
@@ -85,16 +85,16 @@ class Group:
     @property
     def session_timeout_ms(self) -> int:
         """Kafka's default is 45,000."""
-        return int(self.config.get(SESSION, 45_000))
+        return int(self.config.get(SESSION, DEFAULT_MS[SESSION]))
 
     @property
     def heartbeat_interval_ms(self) -> int:
         """Kafka's default is 3,000."""
-        return int(self.config.get(HEARTBEAT, min(3_000, self.session_timeout_ms // 4)))
+        return int(self.config.get(HEARTBEAT, min(DEFAULT_MS[HEARTBEAT], self.session_timeout_ms // 4)))
 
     def gives_up_after_s(self) -> dict[str, float]:
         """By its setting, each time in seconds after which the group gives a member up."""
-        poll_interval_ms = int(self.config.get(POLL_INTERVAL, 300_000))
+        poll_interval_ms = int(self.config.get(POLL_INTERVAL, DEFAULT_MS[POLL_INTERVAL]))
         return {SESSION: self.session_timeout_ms / 1000, POLL_INTERVAL: poll_interval_ms / 1000}
 
     def to_json(self) -> dict[str, Any]:

@@ -34,6 +34,7 @@ DECIDED = {
 ASSIGNORS = {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-sticky",), "consumer": ()}
 PROTOCOLS = tuple(ASSIGNORS)
 SESSION, HEARTBEAT, POLL_INTERVAL = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"
+DEFAULT_MS = {SESSION: 45_000, HEARTBEAT: 3_000, POLL_INTERVAL: 300_000}  # Kafka's
 MIN_INSYNC = "min.insync.replicas"
 KAFKAS = ("4.3.1", "3.9.1")  # the versions that clusters of our own may have; the first when none is named
 

@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 from fencepost.history import EventKind
 from fencepost.reports.folder import Folder, mapping
 from fencepost.reports.words import number
-from fencepost.settings import HEARTBEAT, MIN_INSYNC, POLL_INTERVAL, SESSION, STRATEGY
+from fencepost.settings import DEFAULT_MS, HEARTBEAT, MIN_INSYNC, POLL_INTERVAL, SESSION, STRATEGY
 
 HEARTBEATS_A_SESSION = 3
 HEADROOM = 2
 POLL_RECORDS = "max.poll.records"
-# Of clients to which nobody said otherwise, where rules ask for them.
-DEFAULTS = {SESSION: 45_000, HEARTBEAT: 3_000, POLL_INTERVAL: 300_000}
 OWN_PROGRAM = "own_program"
 
 
@@ -42,9 +40,9 @@ class Life:
     def ms(self, name: str) -> float:
         """A setting that is a time; its default where it is none."""
         try:
-            return float(self.settings.get(name, DEFAULTS[name]))
+            return float(self.settings.get(name, DEFAULT_MS[name]))
         except (TypeError, ValueError):
-            return DEFAULTS[name]
+            return DEFAULT_MS[name]
 
     def says(self, name: str, default: bool) -> bool:
         """A setting that is true or false, in any spelling."""

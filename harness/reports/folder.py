@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -228,18 +228,22 @@ def _commits(events: pa.Table) -> Commits:
 
 def _sum(path: Path, begin: str, end: str) -> tuple[int, int]:
     total = count = 0
-    with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            begun, ended = (column.to_numpy() for column in file.read_row_group(group, columns=[begin, end]).columns)
-            both = (begun > 0) & (ended > 0)
-            total, count = total + int((ended[both] - begun[both]).sum()), count + int(both.sum())
+    for begun, ended in _row_groups(path, begin, end):
+        both = (begun > 0) & (ended > 0)
+        total, count = total + int((ended[both] - begun[both]).sum()), count + int(both.sum())
     return total, count
 
 
 def _histogram(path: Path, column: str, edges: Column) -> Column:
     counts = np.zeros(len(edges) - 1, dtype=np.int64)
+    for (values,) in _row_groups(path, column):
+        counts += np.histogram(values, edges)[0]
+    return counts
+
+
+def _row_groups(path: Path, *columns: str) -> Iterator[list[Column]]:
+    """Some columns, a row group at a time."""
     with pq.ParquetFile(path) as file:
         for group in range(file.num_row_groups):
-            values = file.read_row_group(group, columns=[column])[column].to_numpy()
-            counts += np.histogram(values, edges)[0]
-    return counts
+            table = file.read_row_group(group, columns=list(columns))
+            yield [table[name].to_numpy() for name in columns]

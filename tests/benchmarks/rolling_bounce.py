@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 from collections import defaultdict
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
@@ -53,7 +54,7 @@ def scenario(group: Group, members: int, partitions: int) -> Scenario:
     return Scenario(
         name="a rolling bounce",
         topics=[Topic("orders", partitions=partitions)],
-        group=Group(members, group.client, group.protocol, group.config, group.static),
+        group=replace(group, members=members),
         workload=PollLoop(rate_hz=RATE_HZ),
         schedule=[rolling_deploy(2, pause_s=3, down_s=1)],
         chaos_s=60 + 12 * members,

@@ -7,6 +7,7 @@ move what they must, which is the optimum.
 from __future__ import annotations
 
 from collections import defaultdict
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -41,7 +42,7 @@ def grown(group: Group, topics: tuple[Topic, ...], sizes: int) -> Scenario:
     return Scenario(
         name="a group that grows",
         topics=topics,
-        group=Group(1, group.client, group.protocol, {"session.timeout.ms": 6000, **group.config}, spare=sizes - 1),
+        group=replace(group, members=1, config={"session.timeout.ms": 6000, **group.config}, spare=sizes - 1),
         workload=PollLoop(rate_hz=200),
         schedule=joins,
         min_records=1,
