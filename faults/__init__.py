@@ -4,6 +4,7 @@ from fencepost.faults.add_partitions import AddPartitions
 from fencepost.faults.black_hole import BlackHole
 from fencepost.faults.bounce import Bounce
 from fencepost.faults.change_assignor import ChangeAssignor
+from fencepost.faults.change_protocol import ChangeProtocol
 from fencepost.faults.change_subscription import ChangeSubscription
 from fencepost.faults.cut_connections import CutConnections
 from fencepost.faults.delete_records import DeleteRecords
@@ -32,6 +33,7 @@ __all__ = [
     "BlackHole",
     "Bounce",
     "ChangeAssignor",
+    "ChangeProtocol",
     "ChangeSubscription",
     "CutConnections",
     "DeleteRecords",

@@ -6,23 +6,19 @@ Done wrong it is one bounce: the coordinator refuses who comes back with what th
 
 from __future__ import annotations
 
-import signal
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost import codec
 from fencepost.errors import ScenarioError
-from fencepost.evidence.processes import GONE, Life, ended
-from fencepost.evidence.witness import Injected, Sight, all_of, witness
+from fencepost.evidence.processes import GONE, Life
+from fencepost.evidence.witness import Sight
+from fencepost.faults._bounced import Bounced, Terms, bounce
 from fencepost.history import EventKind
-from fencepost.interfaces import Evidence, Injection, Target, World
+from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory
-from fencepost.process_interfaces import Member
-from fencepost.settings import ASSIGNORS, STRATEGY
+from fencepost.settings import ASSIGNORS
 
-STOP_S = 15.0  # a member finishes, commits and leaves
-PROOF_S = 30.0  # it may join only once the group is between two rebalances
 REFUSED = "INCONSISTENT_GROUP_PROTOCOL"
 
 
@@ -63,73 +59,28 @@ class ChangeAssignor:
 
     def inject(self, world: World, target: Target) -> Injection:
         """Ask all of them to end; they come back changed once they have."""
-        bounced = [_Bounced.of(world.members[m], ",".join(self.to)) for m in target.members]
-        for one in bounced:
-            one.member.signal(signal.SIGTERM)
+        return bounce(
+            world,
+            target,
+            self._next,
+            (lambda one: one.taken_in(one.after)) if self.to else _refused,
+            lambda one: one.taken_in(one.before),
+        )
 
-        def proven() -> Evidence:
-            stopped = witness(lambda: ended([one.life for one in bounced], {0: "cleanly"}), STOP_S)
-            if not stopped.took_effect:
-                return stopped
-            for one in bounced:
-                one.launch(one.after)
-            sight = _Bounced.changed if self.to else _Bounced.refused
-            return witness(lambda: all_of({one.member.name: sight(one) for one in bounced}), PROOF_S)
-
-        def undo() -> None:
-            for one in bounced:
-                one.member.signal(signal.SIGTERM)
-            for one in bounced:
-                one.member.wait_ended(STOP_S)
-                one.launch(one.before)
-
-        look = lambda: all_of({one.member.name: one.taken_in(one.before) for one in bounced})  # noqa: E731
-        return Injected(proven=proven, undo=undo, healed=lambda: witness(look, PROOF_S))
+    def _next(self, before: Terms) -> Terms:
+        has = before.assignors.split(",")
+        names = self.to or [name for names in ASSIGNORS.values() for name in names if name not in has][:1]
+        return Terms(_protocol_of(names[0]), ",".join(names))
 
 
-@dataclass(frozen=True)
-class _Bounced:
-    """A member, the life that was ended, and the assignors of it and of the next one."""
-
-    member: Member
-    life: Life
-    before: str
-    after: str
-
-    @classmethod
-    def of(cls, member: Member, to: str) -> _Bounced:
-        before = _assignors(member)
-        names = [name for names in ASSIGNORS.values() for name in names if name not in before.split(",")]
-        return cls(member, Life.of(member), before, to or names[0])
-
-    def launch(self, assignors: str) -> None:
-        """Callbacks go by the kind of assignor."""
-        self.member.launch(protocol=_protocol_of(assignors.split(",")[0]), assignors=assignors)
-
-    def refused(self) -> Sight:
-        life, told = Life.of(self.member), [e for e in self.member.told(EventKind.ERROR) if e["error"] == REFUSED]
-        if life.state() == GONE:
-            return Sight(f"{self.member.name} has no process")
-        if owned := self.member.told(EventKind.ASSIGNED):
-            return Sight(f"{life} was taken in, and assigned {len(owned[-1]['partitions'])} partitions")
-        what = f"{life} was refused with {self.after}: {REFUSED}"
-        return Sight("" if told else f"{life} was not refused", what, {"pid": life.pid})
-
-    def changed(self) -> Sight:
-        return self.taken_in(self.after)
-
-    def taken_in(self, assignors: str) -> Sight:
-        life, has = Life.of(self.member), _assignors(self.member)
-        if life.state() == GONE or has != assignors:
-            return Sight(f"{life} lives with {has or 'nothing yet'}, not with {assignors}")
-        missing = "" if self.member.told(EventKind.ASSIGNED) else f"{life} is not in the group"
-        return Sight(missing, f"{life} is in the group with {has}", {"pid": life.pid, "assignors": has})
-
-
-def _assignors(member: Member) -> str:
-    """Those of its present or last life; empty before it told."""
-    config: Mapping[str, str] = next((e["detail"]["config"] for e in member.told(EventKind.STARTED)), {})
-    return str(config.get(STRATEGY, "")).replace(" ", "")
+def _refused(one: Bounced) -> Sight:
+    life, told = Life.of(one.member), [e for e in one.member.told(EventKind.ERROR) if e["error"] == REFUSED]
+    if life.state() == GONE:
+        return Sight(f"{one.member.name} has no process")
+    if owned := one.member.told(EventKind.ASSIGNED):
+        return Sight(f"{life} was taken in, and assigned {len(owned[-1]['partitions'])} partitions")
+    what = f"{life} was refused with {one.after}: {REFUSED}"
+    return Sight("" if told else f"{life} was not refused", what, {"pid": life.pid})
 
 
 def _protocol_of(assignor: str) -> str:

@@ -112,9 +112,9 @@ class Group:
         return group
 
     def client_config(self) -> dict[str, Any]:
-        """The settings for the client, times of the group protocol included where they are the client's to choose. A
-        program of the user's has its own."""
+        """The settings for the client, times of the group protocol included; where these are the brokers' to decide,
+        adapters leave them out. A program of the user's has its own."""
         own = {SESSION: self.session_timeout_ms, HEARTBEAT: self.heartbeat_interval_ms}
-        if self.protocol == "consumer":
-            return {k: v for k, v in self.config.items() if k not in own}
-        return {**self.config, **own} if not self.command else dict(self.config)
+        if not self.command:
+            return {**self.config, **own}
+        return {k: v for k, v in self.config.items() if self.protocol != "consumer" or k not in own}

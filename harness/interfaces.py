@@ -147,10 +147,11 @@ class Fault(Protocol):
 
     ``needs``: abilities of a back-end: ``signal`` (to brokers ``broker-signal`` as well), ``links``, ``packets``,
     ``admin`` (over the run's own topics and group), ``deletion`` (of its records), ``coordinator`` (over who leads the
-    partition of ``__consumer_offsets`` that other groups may share) and ``replicas`` (over who keeps it); states of the
-    coordinator need ``broker-log``; a program of the user's needs ``command``. ``hits``: what it can be aimed at
-    (``members``, ``idle members``, ``brokers``); ``heals``: whether there is something to take back (else a healing
-    time is refused); ``seen``: what brokers and members will see of it, for who chooses one.
+    partition of ``__consumer_offsets`` that other groups may share), ``replicas`` (over who keeps it) and ``migration``
+    (of groups to another protocol, which brokers permit or not); states of the coordinator need ``broker-log``; a
+    program of the user's needs ``command``. ``hits``: what it can be aimed at (``members``, ``idle members``,
+    ``brokers``); ``heals``: whether there is something to take back (else a healing time is refused); ``seen``: what
+    brokers and members will see of it, for who chooses one.
     """
 
     needs: ClassVar[frozenset[str]]

@@ -115,9 +115,8 @@ class Inventory:
     """What a scenario has: members 0 .. members-1, brokers 1 .. brokers, and topics with their partition counts.
 
     ``spare_brokers`` is how many may be down at a time while every partition takes writes (``min.insync.replicas``).
-    ``static``: members have a ``group.instance.id``. ``spare_members`` are numbered after the others, and live only
-    once a fault has started them. ``protocol`` is the group's, ``clients`` are of each member, spare ones included.
-    ``own_program``: members are a program of the user's.
+    ``spare_members`` are numbered after the others, and faults start them; ``clients`` are of each member. ``static``:
+    they have a ``group.instance.id``; ``own_program``: they are a user's. ``kafka``: empty for the newest version.
     """
 
     members: int
@@ -129,6 +128,7 @@ class Inventory:
     protocol: str = ""
     clients: tuple[Client, ...] = ()
     own_program: bool = False
+    kafka: str = ""
 
     def lacks_loop(self) -> str:
         """A sentence when members are not our loop, which alone can be told to do otherwise; else empty."""

@@ -99,10 +99,14 @@ def check_kafka(version: str, protocol: str) -> None:
     """
     if version and version not in KAFKAS:
         raise ScenarioError(f"there is no Kafka {version!r} for a cluster; known are {', '.join(KAFKAS)}")
-    if of_kafka_3(version) and protocol == "consumer":
-        raise ScenarioError(
-            f"Kafka {version} has but a preview of the protocol 'consumer': use another one, or Kafka 4"
-        )
+    if lacking := lacks_protocol(version, protocol):
+        raise ScenarioError(lacking)
+
+
+def lacks_protocol(version: str, protocol: str) -> str:
+    """A sentence when clusters of a version do not have a protocol of groups; else empty."""
+    preview = of_kafka_3(version) and protocol == "consumer"
+    return f"Kafka {version} has but a preview of the protocol 'consumer': use another one, or Kafka 4" * preview
 
 
 def check_topic(name: str) -> None:

@@ -43,6 +43,10 @@ TOLD_MAX = 150
 HEAD = ("fault", "target", "back-end", "witnessed", "measured effect", "s to prove", "healed", "s to heal", "red", "by")
 # Cells that take long, each with the test that fills it beside what it is for: nothing needs to fill it once more.
 FILLED = {
+    "change_protocol-members-local": (
+        "test_change_protocol.test_the_coordinator_converts_the_group_with_the_first_member_and_back_without_the_last_one"
+    ),
+    "change_protocol-members-docker": "test_docker_cluster.test_members_in_containers_change_their_protocol",
     "kill-brokers-local": "test_faults.test_a_killed_or_bounced_process_ends_its_way_and_begins_a_new_life",
     "bounce-brokers-local": "test_faults.test_a_killed_or_bounced_process_ends_its_way_and_begins_a_new_life",
     "kill-brokers-docker": (

@@ -9,10 +9,11 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from cluster import test_docker_cluster, test_faults, test_witnesses
+from cluster import test_change_protocol, test_docker_cluster, test_faults, test_witnesses
 from fault_table import FILLED, FOLDER, Cell, cells, kept, markdown, offered
 
-MODULES = {module.__name__.rpartition(".")[2]: module for module in (test_docker_cluster, test_faults, test_witnesses)}
+FILLING = (test_change_protocol, test_docker_cluster, test_faults, test_witnesses)
+MODULES = {module.__name__.rpartition(".")[2]: module for module in FILLING}
 KILL = Cell("kill", "members", "local")
 
 

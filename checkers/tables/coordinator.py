@@ -70,12 +70,13 @@ def assignments(
     Also the partitions that two member ids had after a batch; what happens inside of one batch happens at once.
 
     Classic protocol: a record of the group holds all members and assignments of one generation. Consumer protocol: a
-    member has what its current-assignment record says, what it has yet to give up included.
+    member has what its current-assignment record says, what it has yet to give up included. A group that is converted
+    loses the records of the one kind, and gets those of the other in the same batch: nobody is gone.
     """
     ledger, batch = _Ledger(who), None
     for line in lines:
         if batch is not None and line.get("batch") != batch.get("batch"):
-            ledger.look(batch)
+            ledger.end_batch(batch)
         batch = line
         kind, deleted = line.get("type"), bool(line.get("deleted"))
         if kind == "classic-group":
@@ -91,7 +92,7 @@ def assignments(
         elif kind in ("current", "member") and deleted:
             ledger.remove(line["member_id"], line)
     if batch is not None:
-        ledger.look(batch)
+        ledger.end_batch(batch)
     return tuple(ledger.given), tuple(ledger.gone), tuple(ledger.doubled)
 
 
@@ -113,15 +114,18 @@ class _Ledger:
         self._owners: defaultdict[int, set[str]] = defaultdict(set)  # of one that two have, both
         self._twice: set[int] = set()  # when it was last looked at
         self._changed: set[int] = set()  # since then
+        self._left: dict[str, Line] = {}  # in this batch
 
     def remove(self, member_id: str, line: Line) -> None:
         if member_id in self.has:
             self.change({member_id: frozenset()}, line)
             del self.has[member_id]
-            self.gone.append(Gone(member_id, self._who.get(member_id, ""), *_when(line)))
+            self._left[member_id] = line
 
-    def look(self, line: Line) -> None:
-        """Note what belongs to two now, and did not before."""
+    def end_batch(self, line: Line) -> None:
+        """Note who is gone, and what belongs to two now and did not before."""
+        self.gone += [Gone(m, self._who.get(m, ""), *_when(left)) for m, left in self._left.items()]
+        self._left.clear()
         twice = {tp for tp in self._changed if len(self._owners[tp]) > 1}
         for tp in sorted(twice - self._twice):
             owners = sorted(self._owners[tp])
@@ -131,6 +135,9 @@ class _Ledger:
 
     def change(self, has: Mapping[str, frozenset[int]], line: Line) -> None:
         """These members have exactly this now; partitions that changed hands get a row each."""
+        for member_id in has:
+            if member_id in self._left and _of_classic(self._left[member_id]) != _of_classic(line):
+                del self._left[member_id]
         touched = frozenset[int]().union(*has.values(), *(self.has.get(m, ()) for m in has))
         before = {tp: self._owner.get(tp, "") for tp in touched}
         for member_id in has:
@@ -150,6 +157,10 @@ class _Ledger:
                 self.given.append(Given(tp, *_when(line), member_id, self._who.get(member_id, "")))
 
 
+def _of_classic(line: Line) -> bool:
+    return line.get("type") == "classic-group"
+
+
 def _when(line: Line) -> tuple[int, int, int]:
     return int(line.get("order", 0)), int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0)
 
@@ -157,7 +168,8 @@ def _when(line: Line) -> tuple[int, int, int]:
 def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, str]) -> tuple[Round, ...]:
     """Every new generation or group epoch; it began with the first join since the last one (else with its record).
 
-    Its members are those of its record (classic protocol), or who had a member record by then (consumer protocol).
+    Its members are those of its record (classic protocol), or who had a member record by then (consumer protocol). A
+    group that is converted goes on with the generation that it has.
     """
     joins = sorted(
         (int(r["start_ns"]), str(r.get("reason") or ""))
@@ -165,6 +177,7 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
         if r.get("api") == "JOIN_GROUP" and r.get("start_ns")
     )
     found: list[Round] = []
+    deleted: Line = {}
     anew, joined = False, dict[str, None]()
     for line in lines:
         if line.get("type") == "member":
@@ -174,9 +187,12 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
         number = line.get("generation") if line.get("type") == "classic-group" else line.get("epoch")
         if line.get("type") not in ("classic-group", "group-epoch"):
             continue
-        if line.get("deleted") or number is None or (line["type"] == "classic-group" and not line.get("members")):
+        if line.get("deleted") or number is None or (_of_classic(line) and not line.get("members")):
+            deleted = line if line.get("deleted") and not anew else {}
             anew = True  # the group is gone or empty: nobody was given anything
             continue
+        converted = deleted.get("batch") == line.get("batch") and _of_classic(deleted) != _of_classic(line)
+        anew, deleted = anew and not (deleted and converted), {}
         if found and found[-1].generation == number and not anew:
             continue  # written again, by a new coordinator or for a static member
         at = int(line.get("at_ns") or 0)

@@ -151,6 +151,12 @@ def unguarded(events: Iterable[Event]) -> frozenset[int]:
     return frozenset(w for w, s in settings.items() if str(s.get("enable.idempotence", False)).lower() != "true")
 
 
+def protocols(events: Iterable[Event]) -> frozenset[str]:
+    """Those by which members started."""
+    started = (e["detail"] for e in events if e["kind"] == EventKind.STARTED and "member" in e["detail"])
+    return frozenset(filter(None, (detail.get("protocol") for detail in started)))
+
+
 def _member_number(actor: str) -> int:
     """The 2 of ``member-2.1``; -1 for another kind of name."""
     number = actor.rpartition("-")[2].partition(".")[0]

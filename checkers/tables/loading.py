@@ -72,6 +72,7 @@ def load(run: Path) -> Tables:
         fetched=requests.fetches(asked, who, numbers),
         heartbeats=requests.heartbeats(asked, who),
         unguarded=lives.unguarded(events),
+        protocols=lives.protocols(events),
         damage=tuple(reader.damage),
     )
 

@@ -40,6 +40,7 @@ class Recorded:
         phases: the window of each phase by name; an end of 0 means that it never ended.
         broken_off: the phase in which the run was interrupted; empty when it went through.
         unguarded: writers whose client was not told to be idempotent.
+        protocols: those by which members took part, as they told: of a group that is migrated there are several.
     """
 
     run: Path
@@ -65,6 +66,7 @@ class Recorded:
     terms: tuple[tuple[int, int, int], ...] = ()
     leaders: tuple[Led, ...] = ()
     unguarded: frozenset[int] = frozenset()
+    protocols: frozenset[str] = frozenset()
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
@@ -87,7 +89,9 @@ class Recorded:
 
     @property
     def protocol(self) -> str:
-        """The group's protocol: eager, cooperative or consumer; empty when it is not known."""
+        """The group's protocol: eager, cooperative or consumer; empty when it is not known, or changed meanwhile."""
+        if len(self.protocols) > 1:
+            return ""
         return str((self.asked.get("group") or {}).get("protocol") or "")
 
     @property

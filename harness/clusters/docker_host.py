@@ -33,7 +33,9 @@ from fencepost.settings import KAFKAS
 PARTS = ("Docker",)
 CLIENT = "confluent-kafka"  # the only one in the images
 ABILITIES: Abilities = {
-    **always("signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas"),
+    **always(
+        "signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "migration", "replicas"
+    ),
     "packets": docker_packets.lacking,
     "command": lambda: "members live in containers, and their image does not hold the program; use local, or attach",
 }

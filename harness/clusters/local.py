@@ -25,7 +25,16 @@ from fencepost.processes import Owner
 PARTS = ("Kafka", "Toxiproxy", "ss", "loopback")
 ABILITIES: Abilities = {
     **always(
-        "command", "signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "replicas"
+        "command",
+        "signal",
+        "broker-signal",
+        "broker-log",
+        "links",
+        "admin",
+        "deletion",
+        "coordinator",
+        "migration",
+        "replicas",
     ),
     "packets": packets.lacking,
 }

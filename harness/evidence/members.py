@@ -29,3 +29,15 @@ def subscribed(world: World, target: Target, topics: Collection[str]) -> Sight:
     missing += [f"{name} subscribes to {', '.join(those)}" for name, those in told.items() if {*those} != wanted]
     what = f"for the coordinator {', '.join(told) or 'nobody'} subscribes to {', '.join(sorted(wanted))}"
     return Sight("; ".join(missing), what, {"topics": told})
+
+
+def takes_part(world: World, member: int, protocol: str) -> Sight:
+    """Whether the coordinator has it in the group by this protocol, ``classic`` or ``consumer``."""
+    group, name = world.cluster.admin.describe(world.group), f"member-{member}"
+    (member_id,) = ids(world, Target(members=(member,))).values()
+    found = group.members[member_id].protocol if member_id in group.members else ""
+    what = f"for the coordinator {name} takes part by the protocol {found or 'of nobody'}"
+    data = {"group": group.protocol, "member": found, "of": sorted(one.protocol for one in group.members.values())}
+    return Sight(
+        "" if found == protocol else f"{what}, not {protocol}", f"{what}, in a group that is {group.protocol}", data
+    )

@@ -91,7 +91,7 @@ def test_who_comes_back_with_the_old_assignor_is_not_refused(world: World, injec
     honest = Instead(world.members[1], launch=lambda **changes: world.members[1].launch())
     injection = inject(ChangeAssignor(), replace(world, members=[world.members[0], honest]), MEMBER)
     with nothing_to_see() as patched:
-        patched.setattr("fencepost.faults.change_assignor.STOP_S", LONG_S)
+        patched.setattr("fencepost.faults._bounced.STOP_S", LONG_S)
         evidence = injection.proven()
     assert not evidence.took_effect
     assert "was not refused" in evidence.what or "was taken in" in evidence.what

@@ -16,6 +16,7 @@ import psutil
 import pytest
 from fault_table import Cell, unfilled
 
+from cluster.conftest import consuming
 from cluster.docker_base import base_image
 from cluster.killing import kill_a_run
 from cluster.plans import MOVES, one_in
@@ -28,6 +29,7 @@ from cluster.worlds import (
     ON_CLUSTER,
     Inject,
     World,
+    bounded,
     ends_and_begins_anew,
     node,
     nothing_to_see,
@@ -46,6 +48,7 @@ from fencepost.errors import ProvisionError, WaitTimeout
 from fencepost.faults import (
     BlackHole,
     Bounce,
+    ChangeProtocol,
     DropPackets,
     Kill,
     LoseConnects,
@@ -179,6 +182,19 @@ def test_a_fault_that_the_engine_does_not_perform_is_not_proven(world: World, in
     with nothing_to_see() as patched:
         patched.setattr(ContainerProcess, "send_signal", lambda self, number: None)
         assert not inject(fault, world, MEMBER).proven().took_effect
+
+
+def test_members_in_containers_change_their_protocol(
+    session_cluster: OwnCluster, session_owner: Owner, tmp_path: Path, inject: Inject, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bounded(monkeypatch, LONG_S)
+    with consuming(session_cluster, session_owner, tmp_path, "migrated", "eager", backend="docker") as world:
+        injection = inject(ChangeProtocol(), world, MEMBER)
+        proven = injection.proven()
+        assert proven.took_effect, proven.what
+        assert "takes part by the protocol consumer" in proven.what
+        injection.undo()
+        assert injection.healed().took_effect
 
 
 @pytest.mark.parametrize("cell", one_in(3, unfilled("docker")), ids=str)

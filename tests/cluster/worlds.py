@@ -38,7 +38,7 @@ BOUNDS = (
     "faults.duplicate_instance.PROOF_S",
     "faults.bounce.START_S",
     "faults.bounce.SYNC_S",
-    "faults.change_assignor.PROOF_S",
+    "faults._bounced.PROOF_S",
     "faults.change_subscription.PROOF_S",
     "faults.delete_records.PROOF_S",
     "faults.kill.PROOF_S",

@@ -210,6 +210,30 @@ def test_an_owner_changes_with_the_lines(
     assert changes(*lines)[:2] == (given, gone)
 
 
+BEFORE, TOMB = generation(1, a=[0]), {**generation(2), "deleted": True, "batch": 2}
+LEFT = {**without("current", True), "batch": 2}
+
+
+@pytest.mark.parametrize(
+    ("lines", "gone"),
+    [
+        ([BEFORE, TOMB, has("a", 0, order=3, batch=2)], []),
+        ([BEFORE, TOMB, has("b", 0, order=3, batch=2)], [(2, "a")]),
+        ([BEFORE, TOMB, has("a", 0, order=3, batch=3)], [(2, "a")]),
+        ([BEFORE, TOMB, {**generation(3, a=[0]), "batch": 2}], [(2, "a")]),
+        ([has("a", 0), LEFT, {**generation(9, a=[0]), "batch": 2}], []),
+        ([has("a", 0), LEFT, {**generation(9, b=[0]), "batch": 2}], [(8, "a")]),
+        ([has("a", 0), LEFT, {**generation(9, a=[0]), "batch": 3}], [(8, "a")]),
+        ([has("a", 0), LEFT, has("a", 0, order=9, batch=2)], [(8, "a")]),
+        ([BEFORE, TOMB, has("a", 0, order=3, batch=2), {**LEFT, "batch": 4}], [(8, "a")]),
+    ],
+)
+def test_nobody_is_gone_from_a_group_that_is_converted(
+    lines: list[dict[str, Any]], gone: list[tuple[int, str]]
+) -> None:
+    assert changes(*lines)[1] == gone
+
+
 def test_a_member_without_an_assignment_has_nothing() -> None:
     lines = [generation(1, a=[0]), {**generation(2), "members": [{"member_id": "a"}]}]
     assert changes(*lines) == ([(1, 0, "a"), (2, 0, "")], [], [])
@@ -271,6 +295,9 @@ def join(at_ns: int | None, reason: str | None = None, api: str = "JOIN_GROUP") 
 
 ONE, TWO = Round(6, 1, 100, 100, ("member-0.1",), "", 3), Round(6, 2, 200, 200, ("member-0.1",), "", 3)
 NEXT = [classic(1, 100, "a"), classic(2, 200, "a")]
+# A group that is converted: what is deleted, and written, in one batch.
+OF_CLASSIC, OF_CONSUMERS = classic(1, 150, deleted=True, batch=1), epoch(1, 150, deleted=True, batch=1)
+UP, LATER = epoch(1, 150, batch=1), Round(6, 1, 150, 150, ("member-0.1",), "", 3, anew=True)
 
 
 @pytest.mark.parametrize(
@@ -304,6 +331,13 @@ NEXT = [classic(1, 100, "a"), classic(2, 200, "a")]
         ([member("a"), epoch(1, 100), epoch(None, 150), epoch(2, 200)], [ONE, TWO._replace(anew=True)]),
         ([member("a"), epoch(1, 100), epoch(1, 150, deleted=True), epoch(2, 200)], [ONE, TWO._replace(anew=True)]),
         ([member("a"), classic(1, 100, "b")], [ONE._replace(members=("member-1.1",))]),
+        ([NEXT[0], OF_CLASSIC, member("a"), UP, epoch(2, 200)], [ONE, TWO]),
+        ([NEXT[0], OF_CLASSIC, member("a"), {**UP, "epoch": 2}], [ONE, TWO._replace(begin_ns=150, end_ns=150)]),
+        ([NEXT[0], OF_CLASSIC, member("a"), {**UP, "batch": 2}], [ONE, LATER]),
+        ([NEXT[0], OF_CLASSIC, {**classic(1, 150, "a"), "batch": 1}], [ONE, LATER]),
+        ([NEXT[0], classic(9, 120), OF_CLASSIC, member("a"), UP], [ONE, LATER]),
+        ([member("a"), epoch(1, 100), OF_CONSUMERS, {**classic(1, 150, "a"), "batch": 1}, NEXT[1]], [ONE, TWO]),
+        ([member("a"), epoch(1, 100), OF_CONSUMERS, UP], [ONE, LATER]),
     ],
 )  # fmt: skip
 def test_a_round_is_a_generation_that_the_group_had_not(lines: list[dict[str, Any]], rounds: list[Round]) -> None:

@@ -218,6 +218,25 @@ def test_a_life_is_paused_from_the_proof_to_the_undo_or_to_its_end(
 
 
 @pytest.mark.parametrize(
+    ("told", "protocols"),
+    [
+        ([], set()),
+        (["eager"], {"eager"}),
+        (["eager", "eager", "consumer"], {"eager", "consumer"}),
+        ([None, "", "consumer"], {"consumer"}),
+    ],
+)
+def test_a_group_has_the_protocols_that_its_members_started_with(told: list[Any], protocols: set[str]) -> None:
+    events = [event("started", member=0, protocol=protocol) for protocol in told]
+    others = [
+        event("started", writer=5, protocol="x"),
+        event("error", member=0, protocol="y"),
+        event("started", member=1),
+    ]
+    assert lives.protocols([*others, *events]) == protocols
+
+
+@pytest.mark.parametrize(
     ("config", "guarded"),
     [
         ({"enable.idempotence": True}, True),

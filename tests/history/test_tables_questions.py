@@ -404,6 +404,14 @@ def test_what_the_scenario_sets(scenario: dict[str, Any], protocol: str, to_end:
     assert tables.setting("group.id", "of its own") == "of its own"
 
 
+@pytest.mark.parametrize(
+    ("told", "protocol"), [((), "eager"), (("eager",), "eager"), (("consumer",), "eager"), (("eager", "consumer"), "")]
+)
+def test_the_protocol_is_the_groups_unless_it_changed(told: tuple[str, ...], protocol: str) -> None:
+    scenario = {"scenario": {"group": {"protocol": "eager"}}}
+    assert having(scenario=scenario, protocols=frozenset(told)).protocol == protocol
+
+
 def test_whose_writer_was_not_told_to_be_idempotent_is_excused() -> None:
     tables = having(unguarded=frozenset({3}))
     assert [tables.not_idempotent(writer) for writer in (3, 4)] == ["producer not idempotent", ""]

@@ -127,10 +127,14 @@ def test_a_missing_file_and_an_unknown_name_are_told_apart():
         catalogue.load("nowhere")
 
 
-def test_session_times_are_the_clients_or_the_brokers_by_protocol():
+def test_session_times_are_the_clients_and_the_brokers_and_with_the_consumer_protocol_no_programs():
     classic = Group(protocol="eager", config={"session.timeout.ms": 6000, "client.rack": "a"})
     assert classic.client_config() == {"session.timeout.ms": 6000, "heartbeat.interval.ms": 1500, "client.rack": "a"}
-    assert SCENARIO.group.client_config() == {}
+    program = Group(command=["python"], protocol="consumer", config={"session.timeout.ms": 6000, "client.rack": "a"})
+    assert program.client_config() == {"client.rack": "a"}
+    assert Group(command=["python"], protocol="eager", config={"session.timeout.ms": 6000}).client_config() == {
+        "session.timeout.ms": 6000
+    }
     assert SCENARIO.cluster_spec().broker_config["group.consumer.session.timeout.ms"] == 6000
 
 

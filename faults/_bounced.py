@@ -1,0 +1,104 @@
+"""What faults have in common that bounce members to other terms: a protocol, and with a classic one its assignors."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Self
+
+from fencepost.evidence.processes import GONE, Life, ended
+from fencepost.evidence.witness import Injected, Sight, all_of, witness
+from fencepost.history import EventKind
+from fencepost.interfaces import Evidence, Injection, Target, World
+from fencepost.process_interfaces import Member
+from fencepost.settings import STRATEGY
+
+STOP_S = 15.0  # a member finishes, commits and leaves
+PROOF_S = 30.0  # it may join only once the group is between two rebalances
+
+
+class Terms(NamedTuple):
+    """By which a member takes part; ``assignors`` are separated by commas, the preferred one first."""
+
+    protocol: str
+    assignors: str = ""
+
+    @classmethod
+    def of(cls, member: Member) -> Self | None:
+        """Those of its present or last life; None before it told."""
+        told: Mapping[str, Any] | None = next((e["detail"] for e in member.told(EventKind.STARTED)), None)
+        if told is None:
+            return None
+        return cls(str(told["protocol"]), str(told["config"].get(STRATEGY, "")).replace(" ", ""))
+
+    def __str__(self) -> str:
+        return self.assignors or f"the protocol {self.protocol}"
+
+
+@dataclass(frozen=True)
+class Bounced:
+    """A member (by its number, and itself), the life that was ended, and the terms of it and of the next one."""
+
+    number: int
+    member: Member
+    life: Life
+    before: Terms
+    after: Terms
+
+    def launch(self, terms: Terms) -> None:
+        """Callbacks go by the protocol."""
+        self.member.launch(protocol=terms.protocol, assignors=terms.assignors)
+
+    def taken_in(self, terms: Terms) -> Sight:
+        """Whether it lives by these, and was assigned something (or told that there is nothing for it)."""
+        life, has = Life.of(self.member), Terms.of(self.member)
+        if life.state() == GONE or has != terms:
+            return Sight(f"{life} lives with {has or 'nothing yet'}, not with {terms}")
+        missing = "" if self.member.told(EventKind.ASSIGNED) else f"{life} is not in the group"
+        return Sight(missing, f"{life} is in the group with {has}", {"pid": life.pid, **terms._asdict()})
+
+
+def bounce(
+    world: World,
+    target: Target,
+    to: Callable[[Terms], Terms],
+    seen: Callable[[Bounced], Sight],
+    healed: Callable[[Bounced], Sight],
+) -> Injection:
+    """Ask all of them to end; they come back changed once they have, and as they were when it is undone.
+
+    Args:
+        to: the next terms, by those that a member has.
+        seen, healed: whether it takes part as it should, then and once it is back.
+    """
+    bounced = [_stopped(world, number, to) for number in target.members]
+
+    def proven() -> Evidence:
+        stopped = witness(lambda: ended([one.life for one in bounced], {0: "cleanly"}), STOP_S)
+        if not stopped.took_effect:
+            return stopped
+        for one in bounced:
+            one.launch(one.after)
+        return _witness(bounced, seen)
+
+    def undo() -> None:
+        for one in bounced:
+            one.member.signal(signal.SIGTERM)
+        for one in bounced:
+            one.member.wait_ended(STOP_S)
+            one.launch(one.before)
+
+    return Injected(proven=proven, undo=undo, healed=lambda: _witness(bounced, healed))
+
+
+def _stopped(world: World, number: int, to: Callable[[Terms], Terms]) -> Bounced:
+    member = world.members[number]
+    before = Terms.of(member) or Terms("")
+    one = Bounced(number, member, Life.of(member), before, to(before))
+    member.signal(signal.SIGTERM)
+    return one
+
+
+def _witness(bounced: Sequence[Bounced], sight: Callable[[Bounced], Sight]) -> Evidence:
+    return witness(lambda: all_of({one.member.name: sight(one) for one in bounced}), PROOF_S, every_s=0.05)

@@ -1,0 +1,78 @@
+"""A migration while the group works: members are bounced, and come back by another rebalance protocol (KIP-848).
+
+The first one to come makes the coordinator convert the group, with everybody in it; members of both kinds then work
+side by side, until the last one of the former kind has left.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost import codec
+from fencepost.errors import ScenarioError
+from fencepost.evidence import members
+from fencepost.evidence.witness import Sight
+from fencepost.faults._bounced import Bounced, Terms, bounce
+from fencepost.interfaces import Injection, Target, World
+from fencepost.model import Inventory
+from fencepost.settings import ASSIGNORS, PROTOCOLS, lacks_protocol
+
+KINDS = {"eager": "classic", "cooperative": "classic", "consumer": "consumer"}
+
+
+@dataclass(frozen=True)
+class ChangeProtocol:
+    """Bounces members to another protocol. Witness: the new life has it, was assigned something (or told that there is
+    nothing for it), and the coordinator describes the member as one of that kind; healed: it was bounced again, and the
+    same is so of what it had before.
+
+    Attributes:
+        to: ``consumer``; or, of a group with the consumer protocol, ``eager`` or ``cooperative``.
+    """
+
+    to: str = "consumer"
+    needs: ClassVar[frozenset[str]] = frozenset({"signal", "migration"})
+    hits: ClassVar[frozenset[str]] = frozenset({"members"})
+    heals: ClassVar[bool] = True
+    seen: ClassVar[str] = (
+        "the member leaves; when it is back, the coordinator converts the group, and the others take part on, by their "
+        "own protocol, in what is now a group of the other kind"
+    )
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        if self.to not in PROTOCOLS:
+            raise ScenarioError(f"found to={self.to!r}; protocols are {', '.join(PROTOCOLS)}")
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        if lacking := inventory.lacks_loop() or lacks_protocol(inventory.kafka, "consumer"):
+            return lacking
+        if KINDS[self.to] == KINDS[inventory.protocol]:
+            kinds = "both are classic" if self.to != inventory.protocol else "it has that"
+            return f"a group with the protocol {inventory.protocol!r} has none to change to {self.to!r}: {kinds}"
+        if inventory.protocol == "cooperative":
+            return (
+                "coordinators convert no group whose assignor adds data of its own, as cooperative-sticky ones do "
+                "(GROUP_ID_NOT_FOUND); it can be a group with the protocol 'eager'"
+            )
+        other = next((client for client in inventory.clients if self.to not in client.assignors), None)
+        return f"client {other} cannot take part with the protocol {self.to!r}" if other else ""
+
+    def inject(self, world: World, target: Target) -> Injection:
+        """Ask all of them to end; they come back changed once they have."""
+
+        after = Terms(self.to, next(iter(ASSIGNORS[self.to]), ""))
+        return bounce(
+            world,
+            target,
+            lambda before: after,
+            lambda one: _taken_in(world, one, one.after),
+            lambda one: _taken_in(world, one, one.before),
+        )
+
+
+def _taken_in(world: World, one: Bounced, terms: Terms) -> Sight:
+    told = one.taken_in(terms)
+    return told if told.missing else members.takes_part(world, one.number, KINDS[terms.protocol])
