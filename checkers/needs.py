@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from fencepost.checkers.coordination.rebalances import rests
 from fencepost.checkers.facts import Facts
 from fencepost.checkers.tables import Tables
 
@@ -54,6 +55,13 @@ _NEEDS = {
         "assignments",
         "no member was ever assigned a partition: see its log",
         lambda t, f: len(t.intervals),
+        lambda t: 1,
+    ),
+    "rebalances": Needs(
+        _ALL | {"offsets", "requests"},
+        "rebalances that were followed by rest",
+        "the group never rested for 5 s: let the run go on longer, or have less happen in it",
+        lambda t, f: len(rests(t)),
         lambda t: 1,
     ),
     "commits": Needs(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from fencepost.checkers.coordination import callbacks, commits, ownership, progress
+from fencepost.checkers.coordination import callbacks, commits, ownership, progress, rebalances
 from fencepost.checkers.sightings import Sighting
 from fencepost.checkers.tables import Tables
 
@@ -19,4 +19,5 @@ RULES: dict[Rule, tuple[str, ...]] = {
     **commits.RULES,
     **ownership.RULES,
     **progress.RULES,
+    **rebalances.RULES,
 }

@@ -7,5 +7,6 @@ from fencepost.checkers.promises.delivery import Delivery
 from fencepost.checkers.promises.order import Order
 from fencepost.checkers.promises.ownership import Ownership
 from fencepost.checkers.promises.progress import Progress
+from fencepost.checkers.promises.rebalances import Rebalances
 
-__all__ = ["Commits", "Delivery", "Order", "Ownership", "Progress"]
+__all__ = ["Commits", "Delivery", "Order", "Ownership", "Progress", "Rebalances"]

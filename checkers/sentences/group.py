@@ -61,6 +61,19 @@ def _instance(t: Telling) -> str:
     )
 
 
+def _unbalanced(t: Telling) -> str:
+    most, _, least = t.a.cause.partition(" and ")
+    return f"at rest, {t.span}, {t.who} had {most} partitions and {t.other} had {least}{_changed(t)}"
+
+
+def _not_sticky(t: Telling) -> str:
+    return f"{t.a.cause} partitions were taken from members that stayed: {_names(t.a.members)}, {t.span}{_changed(t)}"
+
+
+def _changed(t: Telling) -> str:
+    return "; a member had changed what it subscribes to" if t.a.excuse else ""
+
+
 def _orphaned(t: Telling) -> str:
     leader = "; it had no leader for a part of that time" if t.a.excuse else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
@@ -93,6 +106,8 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "early-assignment": _early,
     "needless-revocation": _needless,
     "lost-told-as-revoked": _revoked,
+    "unbalanced": _unbalanced,
+    "not-sticky": _not_sticky,
     "duplicate-instance": _instance,
     "orphaned-partition": _orphaned,
     "never-stable": _restless,

@@ -7,12 +7,12 @@ from datetime import date
 
 import pytest
 
-from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
-from fencepost.faults import Bounce, Kill, Pause
+from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
+from fencepost.faults import Bounce, Kill, Pause, ScaleOut
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
-from fencepost.targets import member
+from fencepost.targets import idle, member
 from fencepost.workloads import PollLoop
 
 SUSPECT = 1
@@ -72,6 +72,25 @@ FROZEN = replace(
     schedule=[at(0.5, Pause(), member(0), heal_after=14)],
     promises=(*PROMISES[:3], Progress(within_s=6), Commits()),
     min_records=3_000,
+)
+
+# What assignors deal. The drain is rest enough.
+NARROW = replace(
+    CALM,
+    name="many narrow topics",
+    topics=[Topic(f"narrow-{number}", partitions=2) for number in range(4)],
+    promises=(*PROMISES, Rebalances(balanced=True)),
+)
+
+# The group rests for 5 s before another member comes, and after it.
+GROWS = replace(
+    CALM,
+    name="a member comes",
+    topics=[Topic("orders", partitions=8)],
+    group=Group(members=3, spare=1, config=SESSION),
+    schedule=[at(6, ScaleOut(), idle())],
+    promises=(*PROMISES, Rebalances(balanced=True, sticky=True)),
+    min_records=20_000,
 )
 
 CALM_FOR_LONG = replace(CALM, min_records=12_000)

@@ -19,7 +19,9 @@ from cluster.plans import (
     EVERYBODY,
     FROZEN,
     GIVES_UP_S,
+    GROWS,
     MOVES,
+    NARROW,
     NOBODY,
     PROMISES,
     RECOVERS,
@@ -48,6 +50,7 @@ class Bug:
         notes: kinds that are shown and never break a promise.
         promises: what is promised instead of what the plan promises.
         protocols: under which it shows.
+        control: those under which correct members keep the plan's promises.
         drain_s: how long the drain may take, where the group never gets done.
         act: what somebody does to the cluster during the run; see ``test_planted_bugs``.
     """
@@ -61,6 +64,7 @@ class Bug:
     notes: Collection[str] = ()
     promises: tuple[Any, ...] = ()
     protocols: Collection[str] = PROTOCOLS
+    control: Collection[str] = PROTOCOLS
     drain_s: float = 60.0
     act: str = ""
 
@@ -184,6 +188,14 @@ BUGS: Mapping[str, Bug] = {
     ),
     "lost-as-revoked": Bug(
         ZOMBIE, {"lost-told-as-revoked"}, of_member("lost-as-revoked"), notes={"lost-told-as-revoked"}
+    ),
+    # No code at all: the range assignor, which deals each topic by itself, and anew each time. Members in the order of
+    # their ids get the first partitions of each topic, so anybody may be the one with most, or with least.
+    "range-of-narrow-topics": Bug(
+        NARROW, {"unbalanced"}, protocols=("eager",), control=("cooperative", "consumer"), blamed=EVERYBODY
+    ),
+    "range-anew": Bug(
+        GROWS, {"not-sticky"}, protocols=("eager",), control=("cooperative", "consumer"), blamed=EVERYBODY
     ),
     # Not a member's: the topic was deleted, and made again without its records.
     "topic-made-anew": Bug(

@@ -28,6 +28,7 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 NOTES = {kind for bug in BUGS.values() for kind in bug.notes}
 WRITER = 9  # of records that no producer of the run writes
 PLANS = {bug.plan.name: bug.plan for bug in reversed(BUGS.values())}  # of a name, the first
+CONTROL = {bug.plan.name: bug.control for bug in BUGS.values()}
 
 
 def shown(verdict, severity):
@@ -118,7 +119,7 @@ def correct(chaos):
     return performed
 
 
-@pytest.mark.parametrize(("name", "protocol"), each(sorted(set(PLANS) - {MOVES.name})))
+@pytest.mark.parametrize(("name", "protocol"), each(sorted(set(PLANS) - {MOVES.name}), CONTROL.__getitem__))
 def test_a_correct_member_keeps_its_promises_under_the_same_plan(correct, name, protocol):
     correct(PLANS[name], protocol)
 

@@ -22,6 +22,7 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     config = {"auto.offset.reset": "latest"} if rng.random() < 0.2 else {}
     config |= {"heartbeat.interval.ms": 250} if rng.random() < 0.5 else {}
     h = HistoryBuilder(folder, partitions, keys=rng.choice([1, 2, 5]), classic=rng.random() < 0.3, config=config)
+    h.promises = [{"type": "rebalances"}]  # what is looked for only where it is promised
     h.protocol = rng.choice(["", "eager", "cooperative", "cooperative"])
     if rng.random() < 0.3:
         h.phases = {**h.phases, "drain": (20.1, rng.choice([21.0, 60.0, 120.0]))}

@@ -333,6 +333,67 @@ def taken_and_given_back(h: HistoryBuilder, way: str) -> None:
     a.assigned(6.1, told=False, generation=4 if way == "unknown round" else 3)
 
 
+BALANCED, STICKY = [{"type": "rebalances"}], [{"type": "rebalances", "sticky": True}]
+
+
+@case(
+    ("unbalanced", "2 and 0", "", (A, C)),
+    *("even", "soon over", "given soon", "just taken", "not promised", "of one member", "the last to leave"),
+    "dropped topics=subscriptions",
+    promises=BALANCED,
+    partitions=5,
+)
+def one_member_is_given_nothing(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    c = known(h, 2)
+    even = (a, [0, 1]), (b, [2]), (c, [3])
+    if way == "not promised":
+        h.promises.clear()
+    if way == "dropped topics":
+        c.subscribes(2)
+    if way == "of one member":
+        h.round(1, (a, [0, 1, 2, 3]), generation=1)
+    elif way == "the last to leave":
+        h.phases["drain"] = (20.1, 26.0)
+        h.round(1, *even, generation=1)
+        h.round(20.5, (a, [0, 1, 2]), (b, [3]), generation=2)
+        c.close(20.4)
+    else:
+        h.round(1, *even if way in ("even", "just taken") else ((a, [0, 1]), (b, [2, 3]), (c, [])), generation=1)
+    if way == "soon over":
+        h.round(5.9, *even, generation=2)
+    if way == "given soon":
+        h.gives(c, 3, 4)
+    if way == "just taken":
+        h.gives(a, 3, 17)
+
+
+@case(
+    ("not-sticky", "3 instead of 1", "", (A, B)),
+    *("as few as must", "another one came and went", "soon after", "not promised", "of who left"),
+    "dropped topics=subscriptions",
+    promises=STICKY,
+    partitions=5,
+)
+def more_is_taken_than_must(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    c = known(h, 2)
+    if way == "not promised":
+        h.promises.clear()
+    if way == "dropped topics":
+        b.subscribes(2)
+    h.round(1, (a, [0, 1]), (b, [2, 3]), generation=1)
+    if way == "another one came and went":
+        h.round(7.5, (a, [0]), (b, [2, 3]), (c, []), (h.member(3), [1]), generation=2)
+    after = 5.5 if way == "soon after" else 8
+    if way == "of who left":
+        h.round(after, (a, [0, 1]), (c, [2, 3]), generation=3)
+    elif way == "as few as must":
+        h.round(after, (a, [0, 1]), (b, [2]), (c, [3]), generation=3)
+    else:
+        h.round(after, (a, [0]), (b, [1]), (c, [2, 3]), generation=3)
+
+
 @case(("needless-revocation", "", "", (A,)), "eager", "protocol unknown")
 def eager_members_give_everything_up(h: HistoryBuilder, way: str) -> None:
     h.protocol = {"wrong": "consumer", "eager": "eager"}.get(way, "")

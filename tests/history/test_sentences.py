@@ -395,6 +395,15 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "the group changed.",
         ),
         (
+            of("unbalanced", A, B, cause="4 and 0"),
+            "At rest, from 3.000 s to 3.500 s, member-0.1 had 4 partitions and member-1.1 had 0.",
+        ),
+        (
+            of("not-sticky", A, B, cause="5 instead of 2", excuse="subscriptions"),
+            "5 instead of 2 partitions were taken from members that stayed: member-0.1 and member-1.1, from 3.000 s to "
+            "3.500 s; a member had changed what it subscribes to.",
+        ),
+        (
             of("lost-told-as-revoked", A, cause="UNKNOWN_MEMBER_ID"),
             "member-0.1 knew at 3.000 s that it was fenced (UNKNOWN_MEMBER_ID), and was told at 3.500 s that orders-0 "
             "was revoked, not lost.",

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fencepost import codec
-from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
+from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Severity
@@ -17,7 +17,15 @@ DIED = "former owner died"
 IN_HAND = "in hand when its owner died"
 RETRIES = "producer not idempotent"
 ACT = "declared act: delete-records"
-ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership(), Ownership("processing"), Progress()]
+ALL: list[Promise] = [
+    Delivery(),
+    Delivery("at-most-once"),
+    Order(),
+    Ownership(),
+    Ownership("processing"),
+    Progress(),
+    Rebalances(),
+]
 
 
 @pytest.mark.parametrize(
@@ -96,6 +104,12 @@ ALL: list[Promise] = [Delivery(), Delivery("at-most-once"), Order(), Ownership()
         (Progress(), "collateral-stop", "step 0 (pause)", "", "violation"),
         (Progress(), "collateral-stop", "step 0 (pause)", "rebalance: other members came or went", "permitted"),
         (Progress(), "stuck-partition", "", "no leader", "permitted"),
+        (Rebalances(), "unbalanced", "4 and 0", "", "violation"),
+        (Rebalances(), "unbalanced", "4 and 0", "subscriptions", "permitted"),
+        (Rebalances(balanced=False), "unbalanced", "4 and 0", "", "permitted"),
+        (Rebalances(), "not-sticky", "5 instead of 2", "", "permitted"),
+        (Rebalances(sticky=True), "not-sticky", "5 instead of 2", "", "violation"),
+        (Rebalances(sticky=True), "not-sticky", "5 instead of 2", "subscriptions", "permitted"),
     ],
 )
 def test_a_promise_judges_an_anomaly(promise: Promise, kind: str, cause: str, excuse: str, expected: str) -> None:
