@@ -49,7 +49,7 @@ class Proposal:
     case: Case
 
 
-Change = tuple[str, Scenario, list[Step]]
+Change = tuple[str, dict[str, Any], list[Step]]  # what is other in the scenario, by field, and all steps
 Pass = Callable[[Case], Generator[Change, bool, None]]  # is sent whether its last change was kept
 Search = Generator[Proposal, bool, Case]
 
@@ -72,10 +72,10 @@ def _performed(one_pass: Pass, case: Case, known: list[Case]) -> Search:
     changes, seed = one_pass(case), case.plan.seed
     change = next(changes, None)
     while change:
-        what, scenario, steps = change
+        what, other, steps = change
         kept = False
         try:
-            smaller = Case.of(scenario, Plan.of(seed, steps))
+            smaller = Case.of(replace(case.scenario, **other), Plan.of(seed, steps))
         except ScenarioError:
             pass  # it names a member that it no longer has, or cannot reach what it expects
         else:
@@ -98,7 +98,7 @@ def fewer_steps(case: Case) -> Generator[Change, bool, None]:
         begin = 0
         while begin < len(steps):
             gone, rest = steps[begin : begin + size], steps[:begin] + steps[begin + size :]
-            if (yield f"without {_named(gone) if rest else 'any step'}", case.scenario, rest):
+            if (yield f"without {_named(gone) if rest else 'any step'}", {}, rest):
                 steps = rest
             else:
                 begin += size
@@ -108,7 +108,7 @@ def fewer_steps(case: Case) -> Generator[Change, bool, None]:
 def fewer_records(case: Case) -> Generator[Change, bool, None]:
     """The chaos ends sooner where steps are few."""
     for records in _less(case.scenario.min_records):
-        if (yield f"min_records={records}", replace(case.scenario, min_records=records), [*case.plan.steps]):
+        if (yield f"min_records={records}", {"min_records": records}, [*case.plan.steps]):
             return
 
 
@@ -122,7 +122,7 @@ def sooner(case: Case) -> Generator[Change, bool, None]:
                 replace(step, at_s=round(step.at_s - sum(spare.get(m, 0) for m in range(n + 1)), 3))
                 for n, step in enumerate(steps)
             ]
-            if (yield f"sooner: {_named([steps[n] for n in spare])}", case.scenario, moved):
+            if (yield f"sooner: {_named([steps[n] for n in spare])}", {}, moved):
                 steps = moved
 
 
@@ -140,7 +140,7 @@ def shorter(case: Case) -> Generator[Change, bool, None]:
         for heal_after_s in (least_s, max(least_s, (step.heal_after_s or 0) / 2)):
             if step.heal_after_s and heal_after_s < 0.95 * step.heal_after_s:
                 changed = _with(steps, number, heal_after_s=round(heal_after_s, 3))
-                if (yield f"{_named([step])} for {heal_after_s:g} s", case.scenario, changed):
+                if (yield f"{_named([step])} for {heal_after_s:g} s", {}, changed):
                     steps = changed
                     break
 
@@ -149,25 +149,22 @@ def fewer_members(case: Case) -> Generator[Change, bool, None]:
     """One, half of them, one less."""
     group = case.scenario.group
     for members in _less(group.size, group.size - 1):
-        scenario = replace(case.scenario, group=group.first(members))
-        if (yield f"members={members}", scenario, [*case.plan.steps]):
+        if (yield f"members={members}", {"group": group.first(members)}, [*case.plan.steps]):
             return
 
 
 def fewer_partitions(case: Case) -> Generator[Change, bool, None]:
     """One topic less; then of each topic one partition, half of them, one less."""
-    scenario, steps = case.scenario, [*case.plan.steps]
+    topics, steps = case.scenario.topics, [*case.plan.steps]
     for topic in case.scenario.topics:
-        if others := tuple(t for t in scenario.topics if t != topic):
-            less = replace(scenario, topics=others)
-            if (yield f"without the topic {topic.name}", less, steps):
-                scenario = less
-                continue
+        others = tuple(t for t in topics if t != topic)
+        if others and (yield f"without the topic {topic.name}", {"topics": others}, steps):
+            topics = others
+            continue
         for partitions in _less(topic.partitions, topic.partitions - 1):
-            fewer = tuple(replace(t, partitions=partitions) if t == topic else t for t in scenario.topics)
-            less = replace(scenario, topics=fewer)
-            if (yield f"partitions of {topic.name}={partitions}", less, steps):
-                scenario = less
+            fewer = tuple(replace(t, partitions=partitions) if t == topic else t for t in topics)
+            if (yield f"partitions of {topic.name}={partitions}", {"topics": fewer}, steps):
+                topics = fewer
                 break
 
 
@@ -178,7 +175,7 @@ def weaker(case: Case) -> Generator[Change, bool, None]:
         for field, values in (("target", _weaker_targets(step.target)), ("fault", _weaker_faults(step.fault))):
             for value in values:
                 changed = _with(steps, number, **{field: value})
-                if (yield f"{_named([step])}: {value}", case.scenario, changed):
+                if (yield f"{_named([step])}: {value}", {}, changed):
                     steps = changed
                     break
 

@@ -394,6 +394,14 @@ def more_is_taken_than_must(h: HistoryBuilder, way: str) -> None:
         h.round(after, (a, [0]), (b, [1]), (c, [2, 3]), generation=3)
 
 
+@case(("not-sticky", "1 instead of 0", "", (A,)), "nothing taken", promises=STICKY, partitions=5)
+def what_who_left_had_is_no_reason_to_take_more(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    c = known(h, 2)
+    h.round(1, (a, [0]), (b, [1, 2, 3]), generation=1)
+    h.round(8, *(((a, [0, 1]), (c, [2, 3])) if way == "nothing taken" else ((a, [1, 2]), (c, [0, 3]))), generation=2)
+
+
 @case(("needless-revocation", "", "", (A,)), "eager", "protocol unknown")
 def eager_members_give_everything_up(h: HistoryBuilder, way: str) -> None:
     h.protocol = {"wrong": "consumer", "eager": "eager"}.get(way, "")

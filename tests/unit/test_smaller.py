@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -130,3 +131,11 @@ def test_no_member_goes_that_a_step_names() -> None:
 def test_one_topic_is_left_of_two_and_it_is_that_which_is_needed() -> None:
     found, _ = smallest(lambda case: any(t.name == "refunds" for t in case.scenario.topics))
     assert [(topic.name, topic.partitions) for topic in found.scenario.topics] == [("refunds", 1)]
+
+
+def test_a_member_that_the_workload_names_is_kept() -> None:
+    """Found on a real case: fewer members than that are no scenario at all, and no reason to give up."""
+    wrong = replace(SCENARIO, workload=PollLoop(planted_bug="once-lost", planted_in=(1,)), schedule=[])
+    least, tried = smallest(lambda case: True, Case.of(wrong, wrong.plan(1)))
+    assert least.scenario.group.size == 2
+    assert "members=1" not in tried
