@@ -27,7 +27,7 @@ from kafka.structs import OffsetAndMetadata
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 consumer = KafkaConsumer(
     "orders", bootstrap_servers="kafka.shop.internal:9092", group_id="shop", auto_offset_reset="earliest",
-    enable_auto_commit=False, value_deserializer=json.loads, request_timeout_ms=20000,
+    enable_auto_commit=False, value_deserializer=json.loads, consumer_timeout_ms=1000,
 )
 
 def commit(record, ahead):
@@ -39,16 +39,21 @@ def commit(record, ahead):
         print("commit failed:", error, file=sys.stderr)
 
 try:
-    for count, record in enumerate(consumer):
-        assert record.value["number"] >= 0
-        if count % 50 == 0:
-            commit(record, AHEAD)
+    while True:
+        last = {}
+        for record in consumer:  # until none came for a second
+            assert record.value["number"] >= 0
+            last[record.partition] = record
+            if record.offset % 20 == 0:
+                commit(record, AHEAD)
+        for record in last.values():
+            commit(record, 0)
 finally:
     consumer.close()
 """
 AIOKAFKA = """
 import asyncio, json, signal, sys
-from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
+from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener, TopicPartition
 from aiokafka.errors import KafkaError
 
 done = {}
@@ -78,11 +83,11 @@ async def main():
     try:
         async for record in consumer:
             assert record.value["number"] >= 0
+            done[TopicPartition(record.topic, record.partition)] = record.offset + 1
             found = await consumer.getmany(timeout_ms=100, max_records=20)
             for tp, records in found.items():
                 done[tp] = records[-1].offset + 1 + AHEAD
-            if found:
-                await commit()
+            await commit()
     except asyncio.CancelledError:
         pass
     finally:

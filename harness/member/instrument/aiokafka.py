@@ -7,8 +7,9 @@ nobody what it commits by itself, nor that partitions are lost rather than revok
 from __future__ import annotations
 
 import asyncio
+from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, Mapping, Set
+from typing import Any, Iterator, Mapping, Set
 
 import aiokafka
 
@@ -20,6 +21,7 @@ from fencepost_member.instrument.python_tape import PythonTape, reaching, replac
 NAME = "aiokafka"
 PROGRAM = Program.of_environment()
 OWN = SimpleNamespace()  # what the library has itself
+LOOK_S = 0.5
 
 
 def instrument(library: Any) -> None:
@@ -40,16 +42,34 @@ def _reaching(own: Any) -> Any:
     return SimpleNamespace(__init__=__init__)
 
 
+class AioTape(PythonTape):
+    """Knows how many tasks wait in a poll, be it for ever: the member is alive as long as the loop turns."""
+
+    waiting, _watched = 0, False
+
+    def watch(self) -> None:
+        """Tell that they wait, from the first poll on."""
+        if not self._watched:
+            self._watched = True
+            self._look(asyncio.get_running_loop())
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.waiting and self.on:
+            self.waits()
+        if self.on:
+            loop.call_later(LOOK_S, self._look, loop)
+
+
 class Consumer:
     """What takes the place of functions of ``aiokafka.AIOKafkaConsumer``."""
 
-    _fencepost: PythonTape
+    _fencepost: AioTape
 
     def __init__(self, *topics: Any, **keywords: Any) -> None:
         group = keywords.get("group_id")
         ours = PROGRAM.reaching({}) if group is None else PROGRAM.consuming({"group.id": group})
         settings = reaching({**keywords, "group_id": group}, _ours(ours))
-        self._fencepost = PythonTape(PROGRAM, self, settings, identity, _consumed)
+        self._fencepost = AioTape(PROGRAM, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
         if topics:
             Consumer.subscribe(self, topics)
@@ -68,7 +88,7 @@ class Consumer:
         tape = self._fencepost
         if tape.off():
             return await OWN.getone(self, *partitions)
-        with tape.polling_for_records():
+        with tape.polling_for_records(), _waiting(tape):
             record = await OWN.getone(self, *partitions)
         tape.came((record,))
         return record
@@ -78,7 +98,7 @@ class Consumer:
         tape = self._fencepost
         if tape.off():
             return await OWN.getmany(self, *partitions, **options)
-        with tape.polling_for_records():
+        with tape.polling_for_records(), _waiting(tape):
             found = await OWN.getmany(self, *partitions, **options)
         tape.came([record for part in found.values() for record in part])
         return found
@@ -132,6 +152,16 @@ class Consumer:
         tape.closing()
         await OWN.stop(self)
         tape.closed()
+
+
+@contextmanager
+def _waiting(tape: AioTape) -> Iterator[None]:
+    tape.watch()
+    tape.waiting += 1
+    try:
+        yield
+    finally:
+        tape.waiting -= 1
 
 
 def _consumed(consumer: Any) -> Mapping[Any, Any]:

@@ -1,7 +1,8 @@
 """The instrument of kafka-python: functions in place of some of its classes' own, which every subclass gets as well.
 
 Every call is passed on as it came, and so is what it returns or raises. Iteration polls inside of the library, with
-positions that are moved record by record, so each record that the program takes is a poll of its own.
+positions that are moved record by record, so each record that the program takes is a poll of its own. A poll that waits
+does so in turns (``_poll_once``), which show that the member is alive.
 """
 
 from __future__ import annotations
@@ -76,6 +77,11 @@ class Consumer:
             found = OWN.poll(self, timeout_ms, max_records)
         tape.came([record for part in found.values() for record in part])
         return found
+
+    def _poll_once(self, *args: Any, **kwargs: Any) -> Any:
+        if self._fencepost.on:
+            self._fencepost.waits()
+        return OWN._poll_once(self, *args, **kwargs)
 
     def __next__(self) -> Any:
         tape = self._fencepost

@@ -85,6 +85,14 @@ class Recording:
         """Just before a poll."""
         try:
             self._in_hand.polling()
+        except Exception as error:
+            self.broken(error)
+        else:
+            self.waits()
+
+    def waits(self) -> None:
+        """It is in a poll, which may wait for long: a client in Python tells so while it does."""
+        try:
             self._account.polling()
         except Exception as error:
             self.broken(error)
