@@ -46,8 +46,8 @@ try:
             last[record.partition] = record
             if record.offset % 20 == 0:
                 commit(record, AHEAD)
-        for record in last.values():
-            commit(record, 0)
+        for partition in {tp.partition for tp in consumer.assignment()} & last.keys():
+            commit(last[partition], 0)
 finally:
     consumer.close()
 """

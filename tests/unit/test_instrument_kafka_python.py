@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from unit.test_instrument import NOBODY, WITHIN_S, Started, _without_frames, started  # noqa: F401 (a fixture)
 
+from fencepost.errors import MemberError
+
 CLIENT = {"client": "kafka-python"}
 CONSUMER = """
 import os, sys
@@ -124,6 +126,12 @@ def test_what_no_history_can_tell_is_said(started: Started, call: str, sentence:
     assert started.life(f"{SUBSCRIBED}{call}\nos._exit(0)", **CLIENT).wait_ended(WITHIN_S) == 0
     (told,) = started.events("unrecorded")
     assert sentence in told["detail"]["text"]
+
+
+def test_who_consumes_with_another_library_than_the_scenario_says_is_refused(started: Started) -> None:  # noqa: F811
+    life = started.life(f"{SUBSCRIBED}__import__('threading').Event().wait()", client="confluent-kafka")
+    with pytest.raises(MemberError, match="say client='kafka-python' there"):
+        life.wait_started()
 
 
 def test_a_package_of_that_name_that_is_another_is_left_alone(started: Started) -> None:  # noqa: F811
