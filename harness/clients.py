@@ -181,6 +181,18 @@ def check(clients: Collection[Client], protocol: str, static: bool, names: Itera
             raise ScenarioError(f"the group's config: {lacking}")
 
 
+def check_program(clients: Collection[Client], python: str) -> None:
+    """Refuse what cannot be asked of the user's own program: it is one, and brings its libraries and its Python.
+
+    Raises:
+        ScenarioError: says what to leave out.
+    """
+    if python or any(client.version for client in clients):
+        raise ScenarioError("a group with a command leaves python and the client's release out: it brings its own")
+    if len(set(clients)) > 1:
+        raise ScenarioError(f"a group with a command has one client, found {', '.join(map(str, set(clients)))}")
+
+
 def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
     """The assignors for ``protocol`` that all of them have, as the first one prefers them."""
     first, *others = [client.assignors[protocol] for client in clients]

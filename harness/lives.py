@@ -130,6 +130,12 @@ class Incarnation:
                 f"{self.actor}: process {said['pid']} consumes, a child of the one that was started, and faults would "
                 "hit its parent alone: let the command be the consuming program itself (in a shell, exec it)"
             )
+        client = self._config.get("client", said["client"])
+        if said["client"] != client:
+            raise MemberError(
+                f"{self.actor} consumes with {said['client']}, and the members of the scenario's group with {client}: "
+                f"say client={said['client']!r} there"
+            )
         if said["protocol"] != self._config["protocol"]:
             raise MemberError(
                 f"{self.actor} takes part by the protocol {said['protocol']!r}, as its settings have it, and the group "

@@ -1,6 +1,6 @@
-"""What it costs a program to be recorded: ``python tests/benchmarks/instrument.py``.
+"""What it costs a program to be recorded: ``python tests/benchmarks/instrument.py [CLIENT ...]``.
 
-One real cluster, one topic, one bare loop of confluent-kafka that does nothing with what it gets. The same program
+One real cluster, one topic, one bare loop of each client that does nothing with what it gets. The same program
 reads the same records as it is and as a member of a run, in turns; medians of the rounds, and their ratio. Single
 polls, batches, and records with a header as foreign payloads have it.
 """
@@ -12,6 +12,7 @@ import os
 import statistics
 import sys
 import tempfile
+import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -29,7 +30,13 @@ from fencepost_member.events import EventLog
 ROUNDS, READ_S, RECORDS, PARTITIONS = 3, 2.0, 1_000_000, 6
 WITHIN_S = 120.0
 WAYS = ("as it is", "recorded")
-PROGRAM = """
+LOOP = """
+records, began, cpu = 0, time.monotonic(), time.thread_time()
+while time.monotonic() - began < read_s:
+    records += AWAIT poll()
+print(json.dumps((records, time.monotonic() - began, time.thread_time() - cpu)))
+"""
+CONFLUENT = """
 import json, sys, time
 from confluent_kafka import Consumer
 
@@ -44,12 +51,53 @@ def poll():
 
 while not poll():
     pass
-records, began, cpu = 0, time.monotonic(), time.thread_time()
-while time.monotonic() - began < read_s:
-    records += poll()
-print(json.dumps((records, time.monotonic() - began, time.thread_time() - cpu)))
+LOOP
 consumer.close()
 """
+KAFKA_PYTHON = """
+import json, sys, time
+from kafka import KafkaConsumer
+
+consumer = KafkaConsumer("bench", bootstrap_servers=sys.argv[1], group_id=sys.argv[2], auto_offset_reset="earliest")
+batch, read_s = int(sys.argv[3]), float(sys.argv[4])
+
+def poll():
+    if batch == 1:
+        return next(consumer) is not None
+    return sum(map(len, consumer.poll(100, batch).values()))
+
+while not poll():
+    pass
+LOOP
+consumer.close()
+"""
+AIOKAFKA = """
+import asyncio, json, sys, time
+from aiokafka import AIOKafkaConsumer
+
+async def main():
+    options = {"bootstrap_servers": sys.argv[1], "group_id": sys.argv[2], "auto_offset_reset": "earliest"}
+    consumer = AIOKafkaConsumer("bench", **options)
+    await consumer.start()
+    batch, read_s = int(sys.argv[3]), float(sys.argv[4])
+
+    async def poll():
+        if batch == 1:
+            return await consumer.getone() is not None
+        return sum(map(len, (await consumer.getmany(timeout_ms=100, max_records=batch)).values()))
+
+    while not await poll():
+        pass
+LOOP
+    await consumer.stop()
+
+asyncio.run(main())
+"""
+PROGRAMS = {
+    "confluent-kafka": CONFLUENT.replace("LOOP", LOOP.replace("AWAIT ", "")),
+    "kafka-python": KAFKA_PYTHON.replace("LOOP", LOOP.replace("AWAIT ", "")),
+    "aiokafka": AIOKAFKA.replace("LOOP", textwrap.indent(LOOP.replace("AWAIT", "await"), "    ")),
+}
 PAYLOADS = {"": "our values", "bench_fakes:order": "foreign values"}
 FAKES = "VALUE = b'x' * 64\ndef order(key, seq): return VALUE\n"
 
@@ -108,7 +156,6 @@ def main() -> None:
     for payload, values in PAYLOADS.items():
         with tempfile.TemporaryDirectory() as folder, Owner.open() as owner:
             os.chdir(folder)
-            Path("program.py").write_text(PROGRAM)
             Path("bench_fakes.py").write_text(FAKES)
             history = Path(folder) / "history"
             home = Home(
@@ -117,8 +164,10 @@ def main() -> None:
             cluster = local.start(ClusterSpec(slots=2), owner)
             cluster.admin.create_topics([scenario.Topic("bench", PARTITIONS)])
             write(home, cluster, topics, payload)
-            for batch in (1, 500):
-                measure(home, cluster, topics, batch, values)
+            for client in sys.argv[1:] or PROGRAMS:
+                Path("program.py").write_text(PROGRAMS[client])
+                for batch in (1, 500):
+                    measure(home, cluster, topics, batch, f"{client}, {values}")
             cluster.stop()
             os.chdir("/")
     print(f"load {os.getloadavg()[0]:.1f}")

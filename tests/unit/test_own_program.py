@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fencepost.clients import Members
 from fencepost.clusters import backends, docker_host, local
 from fencepost.clusters.attachment import Attachment
 from fencepost.errors import PlanError, ScenarioError
@@ -86,6 +87,18 @@ def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sen
 def test_an_option_that_makes_no_sense_is_refused(options: dict[str, Any], sentence: str) -> None:
     with pytest.raises(ScenarioError, match=sentence):
         OwnProgram(**options)
+
+
+def test_it_consumes_with_one_client_by_a_protocol_that_this_has() -> None:
+    for client in ("kafka-python", "aiokafka"):
+        assert str(Group(command=COMMAND, client=client, protocol="eager").clients[0]) == client
+    with pytest.raises(ScenarioError, match="client aiokafka cannot be in a group with protocol 'cooperative'"):
+        Group(command=COMMAND, client="aiokafka", protocol="cooperative")
+    for wrong in ({"client": "kafka-python==2.2.8"}, {"python": "3.9"}):
+        with pytest.raises(ScenarioError, match="leaves python and the client's release out: it brings its own"):
+            Group(command=COMMAND, protocol="eager", **wrong)  # type: ignore[arg-type]
+    with pytest.raises(ScenarioError, match="a group with a command has one client, found"):
+        Group(command=COMMAND, protocol="eager", members=(Members(1), Members(1, "aiokafka")))
 
 
 def test_a_program_that_is_not_there_is_refused() -> None:

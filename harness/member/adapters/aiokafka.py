@@ -50,12 +50,7 @@ class AioKafka:
         """Raises ConfigError when aiokafka refuses the settings."""
         self.version = str(client.__version__)
         self.settings = settings_of(config)
-        self._arguments = arguments(config.client, self.settings, ASSIGNORS)
-        tls = {name[4:]: self._arguments.pop(name) for name in list(self._arguments) if name.startswith("ssl_")}
-        if "SSL" in self._arguments.get("security_protocol", ""):
-            checked = tls.pop("check_hostname", True)
-            self._arguments["ssl_context"] = create_ssl_context(**tls)
-            self._arguments["ssl_context"].check_hostname = checked
+        self._arguments = with_context(arguments(config.client, self.settings, ASSIGNORS))
         self._most = int(self.settings.get("max.poll.records", sys.maxsize))
         self._listener = listener
         self._topics: List[str] = []
@@ -110,8 +105,7 @@ class AioKafka:
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
-        coordinator = getattr(self._consumer, "_coordinator", None)  # nothing else tells it
-        return (coordinator.member_id, coordinator.generation) if coordinator else ("", -1)
+        return identity(self._consumer)
 
     def close(self) -> None:
         """See ``Adapter``."""
@@ -182,6 +176,23 @@ class AioKafka:
         starts, self._starts = self._starts, {}
         for tp, offset in starts.items():
             self.seek(tp, offset)
+
+
+def identity(consumer: Any) -> Tuple[str, int]:
+    """(member id, generation) of a consumer of the library, or of None."""
+    coordinator = getattr(consumer, "_coordinator", None)  # nothing else tells it
+    return (coordinator.member_id, coordinator.generation) if coordinator else ("", -1)
+
+
+def with_context(keywords: Dict[str, Any]) -> Dict[str, Any]:
+    """Keywords of a client, those of TLS as the context that the library wants for it."""
+    tls = {name[4:]: value for name, value in keywords.items() if name.startswith("ssl_")}
+    found = {name: value for name, value in keywords.items() if not name.startswith("ssl_")}
+    if "SSL" in found.get("security_protocol", ""):
+        checked = tls.pop("check_hostname", True)
+        found["ssl_context"] = create_ssl_context(**tls)
+        found["ssl_context"].check_hostname = checked
+    return found
 
 
 def _listener(adapter: AioKafka) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+FENCED = "FENCED_INSTANCE_ID"  # of all, only the fence of a static member is for good
 # Where their releases have other names than Kafka; by Kafka's number.
 BY_NUMBER = {
     -1: "UNKNOWN_SERVER_ERROR",
@@ -18,7 +19,7 @@ BY_NUMBER = {
     27: "REBALANCE_IN_PROGRESS",
     39: "INVALID_REPLICA_ASSIGNMENT",
     81: "GROUP_MAX_SIZE_REACHED",
-    82: "FENCED_INSTANCE_ID",
+    82: FENCED,
 }
 # What they make up themselves, by the class's name. All others become LOCAL_ and that name.
 LOCAL = {

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from typing import Any, Callable, Iterable, Optional
 
 from fencepost_member.adapters import Listener
-from fencepost_member.adapters.errors import error_name
+from fencepost_member.adapters.errors import FENCED, error_name
 
 
 def tell(listener: Listener, what: str, partitions: Iterable[Any], apply: Callable[[], None] = lambda: None) -> None:
@@ -19,9 +19,9 @@ def tell(listener: Listener, what: str, partitions: Iterable[Any], apply: Callab
 
 
 def tell_error(listener: Listener, error: BaseException) -> None:
-    """An exception of a poll. Of all, only the fence of a static member is for good."""
+    """An exception of a poll."""
     name = error_name(error)
-    listener.error(name, repr(error), name == "FENCED_INSTANCE_ID")
+    listener.error(name, repr(error), name == FENCED)
 
 
 class Handover:

@@ -119,9 +119,7 @@ class KafkaPython:
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
-        coordinator = getattr(self._consumer, "_coordinator", None)  # no release before 3 tells it otherwise
-        generation = coordinator._generation if coordinator else None
-        return (generation.member_id or "", generation.generation_id) if generation else ("", -1)
+        return identity(self._consumer)
 
     def close(self) -> None:
         """See ``Adapter``."""
@@ -193,6 +191,13 @@ class KafkaPython:
         error = error_name(answer) if isinstance(answer, BaseException) else ""
         if told:
             self._committed.append((told, dict.fromkeys(told, error)))
+
+
+def identity(consumer: Any) -> Tuple[str, int]:
+    """(member id, generation) of a consumer of the library, or of None."""
+    coordinator = getattr(consumer, "_coordinator", None)  # no release before 3 tells it otherwise
+    generation = coordinator._generation if coordinator else None
+    return (generation.member_id or "", generation.generation_id) if generation else ("", -1)
 
 
 def _listener(adapter: KafkaPython) -> Any:

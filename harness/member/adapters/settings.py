@@ -108,12 +108,9 @@ def arguments(client: str, settings: Mapping[str, Any], assignors: Mapping[str, 
         raise ConfigError(wrong)
     names = {**own, **NAMES[client]}
     found = {names[name]: value for name, value in settings.items() if name != STRATEGY}
-    strategy = [name.strip() for name in str(settings.get(STRATEGY, "")).split(",")]
+    strategy = [name.strip() for name in str(settings[STRATEGY]).split(",")] if STRATEGY in settings else []
     missing = [name for name in strategy if name not in assignors]
     if missing:
         raise ConfigError("%s has no assignor %r; it has %s" % (client, missing[0], ", ".join(assignors)))
-    return {
-        **found,
-        **access_arguments(settings),
-        "partition_assignment_strategy": [assignors[name] for name in strategy],
-    }
+    chosen = {STRATEGY.replace(".", "_"): [assignors[name] for name in strategy]} if strategy else {}
+    return {**found, **access_arguments(settings), **chosen}

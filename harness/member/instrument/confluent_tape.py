@@ -89,13 +89,6 @@ class Tape(Recording):
             if not callable(value)
         }
 
-    def polls(self) -> None:
-        """Just before a poll."""
-        try:
-            self.polling()
-        except Exception as error:
-            self.broken(error)
-
     def came(self, messages: Iterable[Any]) -> None:
         """What a poll returned; what is no record is an error, or says that a partition ends here."""
         records, topics = [], self._topics

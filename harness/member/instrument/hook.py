@@ -6,8 +6,13 @@ import importlib
 import sys
 from typing import Any
 
-# Module of a library that its other modules take their classes from -> the module of ours that replaces these.
-INSTRUMENTS = {"confluent_kafka.cimpl": "fencepost_member.instrument.confluent_kafka"}
+# Module of a library that has loaded its classes, or that its others take them from -> the module of ours for it,
+# and a class that it has: another package of that name is left alone.
+INSTRUMENTS = {
+    "confluent_kafka.cimpl": ("fencepost_member.instrument.confluent_kafka", "Consumer"),
+    "kafka": ("fencepost_member.instrument.kafka_python", "KafkaConsumer"),
+    "aiokafka": ("fencepost_member.instrument.aiokafka", "AIOKafkaConsumer"),
+}
 
 
 class Finder:
@@ -20,16 +25,16 @@ class Finder:
         others = (finder for finder in sys.meta_path if finder is not self)
         spec: Any = next(filter(None, (finder.find_spec(name, path, target) for finder in others)), None)
         if spec is not None and spec.loader is not None:
-            spec.loader = Loader(spec.loader, INSTRUMENTS[name])
+            spec.loader = Loader(spec.loader, *INSTRUMENTS[name])
         return spec
 
 
 class Loader:
     """The library's own loader, and then the instrument."""
 
-    def __init__(self, loader: Any, instrument: str) -> None:
-        """``instrument`` names a module that has ``instrument(library)``."""
-        self._loader, self._instrument = loader, instrument
+    def __init__(self, loader: Any, instrument: str, has: str) -> None:
+        """``instrument`` names a module that has ``instrument(library)``; ``has``: what tells the library."""
+        self._loader, self._instrument, self._has = loader, instrument, has
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._loader, name)
@@ -41,6 +46,8 @@ class Loader:
     def exec_module(self, module: Any) -> None:
         """See ``importlib.abc.Loader``."""
         self._loader.exec_module(module)
+        if not hasattr(module, self._has):
+            return
         try:
             importlib.import_module(self._instrument).instrument(module)
         except Exception as error:

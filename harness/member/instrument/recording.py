@@ -49,8 +49,7 @@ class Recording:
 
     def subscribing(self, topics: Sequence[str]) -> None:
         """The program subscribes; the first that wants a topic of the run's is the member."""
-        wanted = any(re.match(name, topic) for name in topics for topic in self._topics if name.startswith("^"))
-        if self.on or not (wanted or self._topics.intersection(topics)):
+        if self.on or not self.wants(topics):
             return
         if not self._program.claim():
             who = "a consumer of process %d subscribes to the run's topics" % os.getpid()
@@ -60,6 +59,11 @@ class Recording:
         self._account = Account(self._program.config, self._events, lambda: self._lanes.lane, self._identity)
         self.on = True
         os.register_at_fork(after_in_child=self._stay_behind)
+
+    def wants(self, topics: Sequence[str]) -> bool:
+        """Whether names and patterns (which begin with ``^``) mean one of the run's topics."""
+        like = any(re.match(name, topic) for name in topics for topic in self._topics if name.startswith("^"))
+        return like or not self._topics.isdisjoint(topics)
 
     def subscribed(self, topics: Sequence[str], client: str, version: str, protocol: str, settings: Any) -> None:
         """It did; the first time that is its start."""
@@ -77,10 +81,21 @@ class Recording:
             self._program.unrecorded("process %d, forked from the member, uses its consumer" % os.getpid())
         return not self.on
 
-    def polling(self) -> None:
+    def polls(self) -> None:
         """Just before a poll."""
-        self._in_hand.polling()
-        self._account.polling()
+        try:
+            self._in_hand.polling()
+        except Exception as error:
+            self.broken(error)
+        else:
+            self.waits()
+
+    def waits(self) -> None:
+        """It is in a poll, which may wait for long: a client in Python tells so while it does."""
+        try:
+            self._account.polling()
+        except Exception as error:
+            self.broken(error)
 
     def delivered(self, records: Iterable[Record], stores: bool) -> None:
         """What a poll returned, of the run's topics; ``stores``: the client takes it for stored from now on."""

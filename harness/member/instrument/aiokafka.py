@@ -1,0 +1,193 @@
+"""The instrument of aiokafka: functions in place of some of its classes' own, which every subclass gets as well.
+
+Every call is passed on as it came, and so is what it returns or raises. Iteration calls ``getone``. The library tells
+nobody what it commits by itself, nor that partitions are lost rather than revoked, nor that they go at its end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import contextmanager
+from types import SimpleNamespace
+from typing import Any, Iterator, Mapping, Set
+
+import aiokafka
+
+from fencepost_member.adapters.aiokafka import ASSIGNORS, identity, with_context
+from fencepost_member.adapters.settings import arguments
+from fencepost_member.instrument.program import Program
+from fencepost_member.instrument.python_tape import PythonTape, reaching, replace, wanted
+
+NAME = "aiokafka"
+PROGRAM = Program.of_environment()
+OWN = SimpleNamespace()  # what the library has itself
+LOOK_S = 0.5
+
+
+def instrument(library: Any) -> None:
+    """Replace them in the package, which has just been loaded. Consumers, producers and administrators all reach
+    brokers by way of its ``AIOKafkaClient``."""
+    vars(OWN).update(vars(replace(library.AIOKafkaConsumer, Consumer)))
+    replace(library.AIOKafkaClient, _reaching(library.AIOKafkaClient.__init__))
+
+
+def _ours(settings: Mapping[str, Any]) -> Any:
+    return with_context(arguments(NAME, settings, ASSIGNORS))
+
+
+def _reaching(own: Any) -> Any:
+    def __init__(self: Any, **keywords: Any) -> None:  # noqa: N807 (it becomes one)
+        own(self, **reaching(keywords, _ours(PROGRAM.reaching({}))))
+
+    return SimpleNamespace(__init__=__init__)
+
+
+class AioTape(PythonTape):
+    """Knows how many tasks wait in a poll, be it for ever: the member is alive as long as the loop turns."""
+
+    waiting, _watched = 0, False
+
+    def watch(self) -> None:
+        """Tell that they wait, from the first poll on."""
+        if not self._watched:
+            self._watched = True
+            self._look(asyncio.get_running_loop())
+
+    def _look(self, loop: asyncio.AbstractEventLoop) -> None:
+        if self.waiting and self.on:
+            self.waits()
+        if self.on:
+            loop.call_later(LOOK_S, self._look, loop)
+
+
+class Consumer:
+    """What takes the place of functions of ``aiokafka.AIOKafkaConsumer``."""
+
+    _fencepost: AioTape
+
+    def __init__(self, *topics: Any, **keywords: Any) -> None:
+        group = keywords.get("group_id")
+        ours = PROGRAM.reaching({}) if group is None else PROGRAM.consuming({"group.id": group})
+        settings = reaching({**keywords, "group_id": group}, _ours(ours))
+        self._fencepost = AioTape(PROGRAM, self, settings, identity, _consumed)
+        OWN.__init__(self, **settings)  # type: ignore[misc]
+        if topics:
+            Consumer.subscribe(self, topics)
+
+    def subscribe(self, topics: Any = (), pattern: Any = None, listener: Any = None) -> None:
+        """As the library has it."""
+        tape = self._fencepost
+        topics, pattern = wanted(PROGRAM, topics, pattern)
+        tape.asks(topics, pattern)
+        OWN.subscribe(self, topics, pattern, _listener(tape, listener) if tape.on else listener)
+        if tape.on:
+            tape.subscribed(list(topics or ()), NAME, str(aiokafka.__version__), "eager", tape.plain())
+
+    async def getone(self, *partitions: Any) -> Any:
+        """As the library has it."""
+        tape = self._fencepost
+        if tape.off():
+            return await OWN.getone(self, *partitions)
+        with tape.polling_for_records(), _waiting(tape):
+            record = await OWN.getone(self, *partitions)
+        tape.came((record,))
+        return record
+
+    async def getmany(self, *partitions: Any, **options: Any) -> Any:
+        """As the library has it."""
+        tape = self._fencepost
+        if tape.off():
+            return await OWN.getmany(self, *partitions, **options)
+        with tape.polling_for_records(), _waiting(tape):
+            found = await OWN.getmany(self, *partitions, **options)
+        tape.came([record for part in found.values() for record in part])
+        return found
+
+    async def commit(self, offsets: Any = None) -> None:
+        """As the library has it."""
+        if not self._fencepost.on:
+            await OWN.commit(self, offsets)
+            return
+        with self._fencepost.commits(offsets):
+            await OWN.commit(self, offsets)
+
+    def seek(self, partition: Any, offset: Any) -> None:
+        """As the library has it."""
+        went = self._fencepost.goes({partition: offset})
+        OWN.seek(self, partition, offset)
+        went()
+
+    async def seek_to_beginning(self, *partitions: Any) -> Any:
+        """As the library has it."""
+        self._fencepost.goes_to("the beginning")
+        return await OWN.seek_to_beginning(self, *partitions)
+
+    async def seek_to_end(self, *partitions: Any) -> Any:
+        """As the library has it."""
+        self._fencepost.goes_to("the end")
+        return await OWN.seek_to_end(self, *partitions)
+
+    async def seek_to_committed(self, *partitions: Any) -> Any:
+        """As the library has it. Where that is, is known when it went there."""
+        committed = await OWN.seek_to_committed(self, *partitions)
+        self._fencepost.goes({tp: at for tp, at in (committed or {}).items() if at})()
+        return committed
+
+    def assign(self, partitions: Any) -> None:
+        """As the library has it."""
+        OWN.assign(self, partitions)
+        self._fencepost.assigns(partitions)
+
+    def unsubscribe(self) -> None:
+        """As the library has it."""
+        OWN.unsubscribe(self)
+        self._fencepost.leaves()
+
+    async def stop(self) -> None:
+        """As the library has it."""
+        tape = self._fencepost
+        if not tape.on:
+            await OWN.stop(self)
+            return
+        tape.closing()
+        await OWN.stop(self)
+        tape.closed()
+
+
+@contextmanager
+def _waiting(tape: AioTape) -> Iterator[None]:
+    tape.watch()
+    tape.waiting += 1
+    try:
+        yield
+    finally:
+        tape.waiting -= 1
+
+
+def _consumed(consumer: Any) -> Mapping[Any, Any]:
+    found: Mapping[Any, Any] = consumer._subscription.subscription.assignment.all_consumed_offsets()
+    return found
+
+
+def _listener(tape: PythonTape, own: Any) -> Any:
+    """What the library calls back, the program's own within, be it a coroutine or not."""
+    if own is not None and not isinstance(own, aiokafka.ConsumerRebalanceListener):
+        return own  # the library refuses it
+
+    class Told(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
+        async def on_partitions_assigned(self, assigned: Set[Any]) -> None:
+            with tape.called("assigned", assigned):
+                answer = own and own.on_partitions_assigned(assigned)
+                if asyncio.iscoroutine(answer):
+                    await answer
+
+        async def on_partitions_revoked(self, revoked: Set[Any]) -> None:
+            with tape.called("revoked", revoked):
+                answer = own and own.on_partitions_revoked(revoked)
+                if asyncio.iscoroutine(answer):
+                    await answer
+
+        def __repr__(self) -> str:
+            return repr(own)
+
+    return Told()

@@ -1,0 +1,208 @@
+"""The instrument of kafka-python: functions in place of some of its classes' own, which every subclass gets as well.
+
+Every call is passed on as it came, and so is what it returns or raises. Iteration polls inside of the library, with
+positions that are moved record by record, so each record that the program takes is a poll of its own. A poll that waits
+does so in turns (``_poll_once``), which show that the member is alive.
+"""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any, Dict, Mapping, Set
+
+import kafka
+
+from fencepost_member.adapters.kafka_python import ASSIGNORS, KNOWN, AsyncListener, identity
+from fencepost_member.adapters.settings import arguments
+from fencepost_member.instrument.program import Program
+from fencepost_member.instrument.python_tape import PythonTape, reaching, replace, wanted
+
+NAME = "kafka-python"
+PROGRAM = Program.of_environment()
+OWN = SimpleNamespace()  # what the library has itself
+
+
+def instrument(library: Any) -> None:
+    """Replace them in the package, which has just been loaded."""
+    vars(OWN).update(vars(replace(library.KafkaConsumer, Consumer)))
+    for client in (library.KafkaProducer, library.KafkaAdminClient):
+        replace(client, _reaching(client.__init__))
+
+
+def _reaching(own: Any) -> Any:
+    """The constructor of a client that reaches the run's brokers, and is not recorded."""
+
+    def __init__(self: Any, **configs: Any) -> None:  # noqa: N807 (it becomes one)
+        own(self, **reaching(configs, arguments(NAME, PROGRAM.reaching({}), ASSIGNORS)))
+
+    return SimpleNamespace(__init__=__init__)
+
+
+class Consumer:
+    """What takes the place of functions of ``kafka.KafkaConsumer``."""
+
+    config: Dict[str, Any]
+    _coordinator: Any
+    _subscription: Any
+    _fencepost: PythonTape
+
+    def __init__(self, *topics: Any, **configs: Any) -> None:
+        group = configs.get("group_id", KNOWN["group_id"])
+        ours = PROGRAM.reaching({}) if group is None else PROGRAM.consuming({"group.id": group})
+        settings = reaching({**configs, "group_id": group}, arguments(NAME, ours, ASSIGNORS))
+        self._fencepost = tape = PythonTape(PROGRAM, self, settings, identity, _consumed)
+        OWN.__init__(self, **settings)  # type: ignore[misc]
+        told = self._coordinator.config["default_offset_commit_callback"]
+        self._coordinator.config["default_offset_commit_callback"] = _answered(tape, told)
+        if topics:
+            Consumer.subscribe(self, topics)
+
+    def subscribe(self, topics: Any = (), pattern: Any = None, listener: Any = None) -> None:
+        """As the library has it."""
+        tape = self._fencepost
+        topics, pattern = wanted(PROGRAM, topics, pattern)
+        tape.asks(topics, pattern)
+        OWN.subscribe(self, topics, pattern, _listener(tape, listener) if tape.on else listener)
+        if tape.on:
+            rebalances = getattr(self._coordinator, "_rebalance_protocol", None)  # none before release 3: all eager
+            protocol = "cooperative" if getattr(rebalances, "name", "") == "COOPERATIVE" else "eager"
+            tape.subscribed(list(topics or ()), NAME, str(kafka.__version__), protocol, tape.plain())
+
+    def poll(self, timeout_ms: Any = 0, max_records: Any = None, update_offsets: bool = True) -> Any:
+        """As the library has it; it calls this itself for iteration, without updating offsets."""
+        tape = self._fencepost
+        if not update_offsets or tape.off():
+            return OWN.poll(self, timeout_ms, max_records, update_offsets)
+        with tape.polling_for_records():
+            found = OWN.poll(self, timeout_ms, max_records)
+        tape.came([record for part in found.values() for record in part])
+        return found
+
+    def _poll_once(self, *args: Any, **kwargs: Any) -> Any:
+        if self._fencepost.on:
+            self._fencepost.waits()
+        return OWN._poll_once(self, *args, **kwargs)
+
+    def __next__(self) -> Any:
+        tape = self._fencepost
+        if tape.off():
+            return OWN.__next__(self)
+        with tape.polling_for_records():
+            record = OWN.__next__(self)
+        tape.came((record,))
+        return record
+
+    def commit(self, offsets: Any = None, *args: Any, **kwargs: Any) -> Any:
+        """As the library has it."""
+        if not self._fencepost.on:
+            return OWN.commit(self, offsets, *args, **kwargs)
+        with self._fencepost.commits(offsets):
+            return OWN.commit(self, offsets, *args, **kwargs)
+
+    def commit_async(self, offsets: Any = None, callback: Any = None) -> Any:
+        """As the library has it; without a callback, it calls the one of its coordinator."""
+        tape = self._fencepost
+        if not tape.on:
+            return OWN.commit_async(self, offsets, callback)
+        tape.committing(tape.meant(offsets), False, offsets is not None)
+        return OWN.commit_async(self, offsets, callback and _answered(tape, callback))
+
+    def seek(self, partition: Any, offset: Any) -> None:
+        """As the library has it."""
+        went = self._fencepost.goes({partition: offset})
+        OWN.seek(self, partition, offset)
+        went()
+
+    def seek_to_beginning(self, *partitions: Any) -> None:
+        """As the library has it."""
+        self._fencepost.goes_to("the beginning")
+        OWN.seek_to_beginning(self, *partitions)
+
+    def seek_to_end(self, *partitions: Any) -> None:
+        """As the library has it."""
+        self._fencepost.goes_to("the end")
+        OWN.seek_to_end(self, *partitions)
+
+    def assign(self, partitions: Any) -> None:
+        """As the library has it."""
+        OWN.assign(self, partitions)
+        self._fencepost.assigns(partitions)
+
+    def unsubscribe(self) -> None:
+        """As the library has it."""
+        OWN.unsubscribe(self)
+        self._fencepost.leaves()
+
+    def close(self, *args: Any, **kwargs: Any) -> None:
+        """As the library has it."""
+        tape = self._fencepost
+        if not tape.on:
+            OWN.close(self, *args, **kwargs)
+            return
+        tape.closing()
+        OWN.close(self, *args, **kwargs)
+        tape.closed()
+
+
+def _consumed(consumer: Any) -> Mapping[Any, Any]:
+    found: Mapping[Any, Any] = consumer._subscription.all_consumed_offsets()
+    return found
+
+
+def _answered(tape: PythonTape, own: Any) -> Any:
+    """The callback of a commit that nobody waits for, the program's or the library's own within."""
+
+    def answered(offsets: Mapping[Any, Any], answer: Any) -> None:
+        tape.finished(offsets, answer)
+        own(offsets, answer)
+
+    return answered
+
+
+def _listener(tape: PythonTape, own: Any) -> Any:
+    """What the library calls back, the program's own within, of the kind that this is: blocking or not."""
+    if AsyncListener and isinstance(own, AsyncListener):
+        return _asking(tape, own)
+    if own is not None and not isinstance(own, kafka.ConsumerRebalanceListener):
+        return own  # the library refuses it
+
+    class Told(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
+        def on_partitions_assigned(self, assigned: Set[Any]) -> None:
+            with tape.called("assigned", assigned):
+                if own is not None:
+                    own.on_partitions_assigned(assigned)
+
+        def on_partitions_revoked(self, revoked: Set[Any]) -> None:
+            with tape.called("revoked", revoked):
+                if own is not None:
+                    own.on_partitions_revoked(revoked)
+
+        def on_partitions_lost(self, lost: Set[Any]) -> None:
+            with tape.called("lost", lost):
+                if own is not None:
+                    own.on_partitions_lost(lost)
+
+        def __repr__(self) -> str:
+            return repr(own)
+
+    return Told()
+
+
+def _asking(tape: PythonTape, own: Any) -> Any:
+    class Asked(AsyncListener):  # type: ignore[misc]
+        async def on_partitions_assigned(self, assigned: Set[Any]) -> None:
+            with tape.called("assigned", assigned):
+                await own.on_partitions_assigned(assigned)
+
+        async def on_partitions_revoked(self, revoked: Set[Any]) -> None:
+            with tape.called("revoked", revoked):
+                await own.on_partitions_revoked(revoked)
+
+        async def on_partitions_lost(self, lost: Set[Any]) -> None:
+            with tape.called("lost", lost):
+                await own.on_partitions_lost(lost)
+
+        def __repr__(self) -> str:
+            return repr(own)
+
+    return Asked()

@@ -1,0 +1,186 @@
+"""The recording of one consumer of a client that is written in Python: kafka-python and aiokafka have one origin."""
+
+from __future__ import annotations
+
+import weakref
+from contextlib import contextmanager
+from functools import wraps
+from types import SimpleNamespace
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
+
+from fencepost_member.adapters.errors import FENCED, error_name
+from fencepost_member.instrument.program import Program
+from fencepost_member.instrument.recording import Recording
+from fencepost_member.ownership import Tp
+
+ADDRESS_AND_ACCESS = ("bootstrap_servers", "sasl_", "ssl_", "security_")  # how the names of keywords for these begin
+
+
+def replace(library_class: Any, calls: Any) -> SimpleNamespace:
+    """Put the functions of the class ``calls`` in place of the library's own, in all subclasses, too; gives its own."""
+    own = SimpleNamespace()
+    for name, call in list(vars(calls).items()):
+        if callable(call) and hasattr(library_class, name):
+            setattr(own, name, getattr(library_class, name))
+            setattr(library_class, name, wraps(getattr(own, name))(call))
+    return own
+
+
+def reaching(given: Mapping[str, Any], ours: Mapping[str, Any]) -> Dict[str, Any]:
+    """Keywords that a program gives a client, with ``ours`` on top, and without addresses and access of its own."""
+    return {**{name: value for name, value in given.items() if not name.startswith(ADDRESS_AND_ACCESS)}, **ours}
+
+
+def wanted(program: Program, topics: Any, pattern: Any) -> Tuple[Any, Any]:
+    """What a subscription names, as it is called here; what is of no use is left to the library to refuse."""
+    if isinstance(pattern, str):
+        (here,) = program.named(["^" + pattern.lstrip("^")])
+        pattern = here if program.config.prefix else pattern
+    return program.named(list(topics)) if isinstance(topics, (list, tuple, set, frozenset)) else topics, pattern
+
+
+class PythonTape(Recording):
+    """See the module."""
+
+    def __init__(
+        self,
+        program: Program,
+        consumer: Any,
+        settings: Mapping[str, Any],
+        identity: Callable[[Any], Tuple[str, int]],
+        consumed: Callable[[Any], Mapping[Any, Any]],
+    ) -> None:
+        """``consumer`` is known weakly. ``identity`` tells of it what ``Adapter`` says, ``consumed`` what it commits
+        when it is told no offsets."""
+        known = weakref.ref(consumer)
+
+        def who() -> Tuple[str, int]:
+            alive = known()
+            return identity(alive) if alive is not None else ("", -1)
+
+        super().__init__(program, who)
+        self._known, self._settings, self._consumed = known, settings, consumed
+
+    def asks(self, topics: Any, pattern: Any) -> None:
+        """Just before the program subscribes to these, as they are called here."""
+        names = list(topics) if isinstance(topics, (list, tuple, set, frozenset)) else []
+        names += ["^" + pattern.lstrip("^")] if isinstance(pattern, str) else []
+        if self._settings.get("group_id") is None and self.wants(names):
+            self.outside("a consumer without a group reads the run's topics")
+        else:
+            self.subscribing(names)
+
+    def plain(self) -> Dict[str, Any]:
+        """The settings as they may be written down, under Kafka's names."""
+        found = {name.replace("_", "."): _plain(value) for name, value in self._settings.items()}
+        return {name: value for name, value in found.items() if value is not NotImplemented}
+
+    def came(self, records: Iterable[Any]) -> None:
+        """What a poll returned."""
+        try:
+            mine = [r for r in records if r.topic in self._topics]
+            told = [(r.topic, r.partition, r.offset, _bytes(r.key), _value(r.value), r.headers) for r in mine]
+            self.delivered(told, stores=False)
+        except Exception as error:
+            self.broken(error)
+
+    @contextmanager
+    def polling_for_records(self) -> Iterator[None]:
+        """Around a poll."""
+        self.polls()
+        try:
+            yield
+        except Exception as error:
+            if hasattr(error, "retriable"):  # else it is none of Kafka's
+                name = error_name(error)
+                self.error(name, repr(error), name == FENCED)
+            raise
+
+    @contextmanager
+    def called(self, what: str, partitions: Iterable[Any]) -> Iterator[None]:
+        """Around a callback of the program: partitions are ``assigned``, ``revoked`` or ``lost``. Such clients say so
+        also when none was taken away."""
+        mine = sorted(self.ours((p.topic, p.partition) for p in partitions))
+        if not self.on or not (mine or what == "assigned"):
+            yield
+        elif what == "assigned":
+            with self.taking(mine):
+                yield
+        else:
+            with self.giving_up(what, mine):
+                yield
+
+    def meant(self, offsets: Optional[Mapping[Any, Any]]) -> Dict[Tp, int]:
+        """The next offsets that a commit names, or that it is about when it names none."""
+        try:
+            found = {(tp.topic, tp.partition): _offset(at) for tp, at in self._about(offsets).items()}
+            return {tp: found[tp] for tp in self.ours(found)}
+        except Exception:
+            return {}  # the library refuses it
+
+    @contextmanager
+    def commits(self, offsets: Optional[Mapping[Any, Any]]) -> Iterator[None]:
+        """Around a commit that the program waits for."""
+        meant = self.meant(offsets)
+        answered = self.committing(meant, True, offsets is not None)
+        try:
+            yield
+        except Exception as error:
+            answered(meant, dict.fromkeys(meant, error_name(error)))
+            raise
+        answered(meant, dict.fromkeys(meant, ""))
+
+    def finished(self, offsets: Mapping[Any, Any], answer: Any) -> None:
+        """The client finished a commit that nobody waited for."""
+        meant = self.meant(offsets) if self.on else {}
+        self.committed(meant, dict.fromkeys(meant, error_name(answer) if isinstance(answer, Exception) else ""))
+
+    def goes(self, offsets: Mapping[Any, Any]) -> Callable[[], None]:
+        """The program moves its position; what is returned is called when it did."""
+        found = self.meant(offsets)
+        return self.seeking(found) if self.on and found else lambda: None
+
+    def goes_to(self, place: str) -> None:
+        """To ``the beginning``, or ``the end``."""
+        if self.on:
+            self.outside("the member moves to %s of a partition, of which nobody knows the offset" % place)
+
+    def assigns(self, partitions: Iterable[Any]) -> None:
+        """The program assigns itself partitions."""
+        try:
+            mine = self.ours((p.topic, p.partition) for p in partitions)
+        except Exception:
+            return  # the library refuses it
+        if mine:
+            self.outside("process assigns itself partitions of the run's topics, outside of the group")
+
+    def leaves(self) -> None:
+        """The program left the group: what nobody told it to give up is given up now."""
+        owned: List[Tp] = sorted(self._account.ownership.intervals) if self.on else []
+        if owned:
+            with self.giving_up("revoked", owned):
+                pass
+
+    def _about(self, offsets: Optional[Mapping[Any, Any]]) -> Mapping[Any, Any]:
+        return offsets if offsets is not None else self._consumed(self._known())
+
+
+def _offset(at: Any) -> int:
+    return int(at if isinstance(at, int) else at[0])
+
+
+def _bytes(key: Any) -> Optional[bytes]:
+    """Of a key that the program has decoded, bytes that stand for it."""
+    return key if isinstance(key, (bytes, type(None))) else str(key).encode()
+
+
+def _value(value: Any) -> Optional[bytes]:
+    return value if isinstance(value, bytes) else None  # who wrote a record that is decoded is in its header
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, (str, int, float, bool, type(None))):
+        return value
+    if isinstance(value, (list, tuple)):
+        return ",".join(str(getattr(each, "name", each)) for each in value)
+    return NotImplemented
