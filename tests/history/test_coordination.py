@@ -397,9 +397,9 @@ def more_is_taken_than_must(h: HistoryBuilder, way: str) -> None:
 @case(("not-sticky", "1 instead of 0", "", (A,)), "nothing taken", promises=STICKY, partitions=5)
 def what_who_left_had_is_no_reason_to_take_more(h: HistoryBuilder, way: str) -> None:
     a, b = members(h)
-    c = known(h, 2)
-    h.round(1, (a, [0]), (b, [1, 2, 3]), generation=1)
-    h.round(8, *(((a, [0, 1]), (c, [2, 3])) if way == "nothing taken" else ((a, [1, 2]), (c, [0, 3]))), generation=2)
+    c, mine, others = known(h, 2), *((0, 1) if way == "nothing taken" else (1, 0))
+    h.round(1, (a, [0]), (b, [1, 2]), generation=1)
+    h.round(8, (a, [mine]), (c, [others]), (h.member(3), [2]), generation=2)
 
 
 @case(("needless-revocation", "", "", (A,)), "eager", "protocol unknown")
