@@ -31,7 +31,8 @@ class Group:
         name: ``group.id``; by default made from the seed, so that the coordinator differs from run to run.
         command: the user's own program, as it is started in production, in the current directory; it is each member,
             and its settings stay as they are but for addresses, access, names and ``config``. ``protocol`` must be the
-            one that follows from them. The workload is ``OwnProgram``.
+            one that follows from them. The workload is ``OwnProgram``. With the client ``json-lines`` it may be in any
+            language, and tells what it does; see ``fencepost_member.lines``.
     """
 
     members: int | tuple[Members, ...] = 3
@@ -53,8 +54,7 @@ class Group:
         if self.spare < 0:
             raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
         settings.check_python(self.python)
-        if self.command and (self.python or any(str(one) != "confluent-kafka" for one in self.clients)):
-            raise ScenarioError("a group with a command leaves client and python out: its program brings its own")
+        clients.check_programs(self.clients, bool(self.command), self.python)
         clients.check(self.clients, self.protocol, self.static, set(self.config) - set(settings.DECIDED))
         settings.check_client(self.config, self.protocol, clients.in_common(self.clients, self.protocol))
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -71,6 +71,11 @@ class Group:
     def environments(self) -> tuple[Environment, ...]:
         """What each of its members is to run on, spare ones included."""
         return tuple(Environment(client, self.python) for client in self.clients)
+
+    @property
+    def programs(self) -> bool:
+        """Whether any of its members is another program than our loop."""
+        return bool(self.command) or any(client.library.lines for client in self.clients)
 
     @property
     def size(self) -> int:

@@ -16,7 +16,20 @@ NOUNS += ["signs", "states", "single", "combined", "survival", "swarm", "entries
 NOUNS += ["admin_interfaces", "process_interfaces", "clients", "consumers"]
 PURE = [*NOUNS, "overrides", "smaller"]
 BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock
-EFFECTS = ["store", "processes", "turns", "versions", "injector", "group", "live", "lives", "phases", "world", "watch"]
+EFFECTS = [
+    "store",
+    "processes",
+    "turns",
+    "versions",
+    "injector",
+    "group",
+    "live",
+    "lives",
+    "programs",
+    "phases",
+    "world",
+    "watch",
+]
 EFFECTS += ["aim"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
