@@ -33,7 +33,7 @@ EFFECTS = [
 EFFECTS += ["aim"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
-ENTRIES += ["choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
+ENTRIES += ["arguments", "conforming", "choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
 LAYERS: dict[str, tuple[list[str], list[str]]] = {
     "pure": (PURE, [*PURE, "fencepost_member.outcomes", "fencepost_member.adapters.settings"]),
@@ -61,7 +61,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "kafka": ("harness/clusters/admin", "harness/member/adapters/kafka_python.py"),
     "aiokafka": "harness/member/adapters/aiokafka.py",
     "toxiproxy": "harness/network/proxies.py",
-    "typer": "harness/cli.py",
+    "typer": ("harness/cli.py", "harness/arguments.py"),
     "jinja2": "harness/reports/",
     "msgspec": "checkers/tables/",
 }

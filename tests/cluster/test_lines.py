@@ -1,4 +1,4 @@
-"""Members that tell what they do as JSON lines: Kafka's own VerifiableConsumer, and a program of ours, right and wrong."""
+"""Members that tell what they do as JSON lines: Kafka's VerifiableConsumer, and a program of ours, right and wrong."""
 
 from __future__ import annotations
 

@@ -109,7 +109,9 @@ def told(tmp_path: Path) -> Told:
 
 def test_what_verifiable_consumer_prints_is_a_history(told: Told) -> None:
     lines = (STARTED, ASSIGNED, record(5), record(6), consumed(5, 6), committed(7), REVOKED, CLOSED)
-    assert told.write(*lines) == b""
+    asked = {"name": "shutdown_requested", "timestamp": told.begun_ms + 4}  # by another thread, whenever
+    text = told.text(*lines).splitlines(keepends=True)
+    assert told.write(*text[:5], told.text(asked), *text[5:]) == b""
     (started,) = told.events("started")
     assert (started["detail"]["pid"], started["detail"]["client"]) == (4711, "x")
     (assigned,), (revoked,), (commit,) = (told.events(kind) for kind in ("assigned", "revoked", "commit"))

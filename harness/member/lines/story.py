@@ -80,6 +80,8 @@ class Story:
             fault = "%s says a time that is yet to come" % line["name"]
         if fault is not None:
             raise LineError(fault)
+        if line["name"] == "shutdown_requested":  # by a thread beside the one that polls and commits
+            return
         self._before_ms, self._ms = self._ms, max(self._ms, line["timestamp"])
         if line["name"] == "record_data":
             self._record(line)
@@ -109,6 +111,7 @@ class Story:
 
     def _startup_complete(self, line: Line) -> None:
         own: Dict[str, Any] = {
+            "told_by": "lines",
             "pid": self._pid,
             "commit": "by the program",
             "processed": self._config.loop.processed or "next-poll",
