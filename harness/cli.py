@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from fencepost import catalogue, choice, listing, series
+from fencepost.arguments import Access, Backend, Judged, Run, Runs, SparkMaster, SparkRemote, Yes
 from fencepost.choice import AUTO, backend
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
 from fencepost.model import Validity
@@ -46,25 +47,6 @@ KINDS = ", ".join(listing.Kind)
 app = typer.Typer(
     name="fencepost", no_args_is_help=True, add_completion=False, pretty_exceptions_enable=False, rich_markup_mode=None
 )
-
-Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
-Backend = Annotated[
-    str,
-    typer.Option(
-        metavar="auto|local|docker|attach:HOST:PORT", help="A cluster of each run's own, or one that is already there."
-    ),
-]
-Access = Annotated[
-    Path | None,
-    typer.Option("--cluster-config", metavar="FILE", help="SASL and TLS of attach, as name=value lines of librdkafka."),
-]
-Yes = Annotated[bool, typer.Option("--yes", help="Allow attach to a cluster that is not on this machine's loopback.")]
-Runs = Annotated[Path, typer.Option(help="Where run folders are made.")]
-Judged = Annotated[bool, typer.Option("--check/--no-check", help="Judge the run afterwards.")]
-SparkMaster = Annotated[
-    str, typer.Option(metavar="URL", help="Where Spark runs: local[*], spark://..., yarn, k8s://...")
-]
-SparkRemote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://...")]
 
 
 @app.callback()
@@ -207,6 +189,22 @@ def check(
         verdict = judge(folder.path, spark, names)
         show_verdict(verdict, folder.path, stored=not names)
     raise typer.Exit(OF_VALIDITY[verdict.validity])
+
+
+@app.command()
+def conform(
+    output: Annotated[str, typer.Argument(metavar="FILE", help="What the program printed; - reads standard input.")],
+) -> None:
+    """Say whether a program tells what it does as a member with the client json-lines has to.
+
+    It lists each line that cannot be believed, and what the program does not tell. Exit code 1: there is such a line.
+    """
+    from fencepost import conforming
+
+    found = conforming.examine(conforming.lines_of(output))
+    for sentence in found.sentences():
+        out.print(sentence, markup=False)
+    raise typer.Exit(Exit.INVALID if found.faults else Exit.VALID)
 
 
 @app.command()

@@ -18,6 +18,7 @@ from fencepost_member.adapters.settings import unknown
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
 STATIC = "static members"
+LINES, VERIFIABLE = "json-lines", "verifiable-consumer"
 KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
 
 
@@ -44,6 +45,7 @@ class Library:
         extras: what its adapter can do besides.
         since: what of that (a protocol, ``STATIC``, ``KAFKA_4``) it has only since a release.
         oldest: the first release that the adapter is made for.
+        lines: its members are programs that tell what they do, see ``fencepost_member.lines``; no loop of ours.
     """
 
     name: str
@@ -52,6 +54,7 @@ class Library:
     extras: frozenset[Extra]
     since: Mapping[str, str] = field(default_factory=dict)
     oldest: str = "0"
+    lines: bool = False
 
 
 KNOWN: Mapping[str, Library] = MappingProxyType(
@@ -81,6 +84,22 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 frozenset(Extra) - {Extra.STORES, Extra.REPORTS, Extra.TRESPASSES},
                 {STATIC: "0.10.0"},
                 oldest="0.9.0",
+            ),
+            Library(
+                VERIFIABLE,
+                "Kafka's own client in Java, in the program of its system tests; releases are Kafka's.",
+                {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
+                frozenset(),
+                {"consumer": "4.0.0"},
+                oldest="3.9.1",
+                lines=True,
+            ),
+            Library(
+                LINES,
+                "A program in any language, the group's command, that tells what it does as JSON lines.",
+                {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
+                frozenset(),
+                lines=True,
             ),
         )
     }
@@ -181,16 +200,26 @@ def check(clients: Collection[Client], protocol: str, static: bool, names: Itera
             raise ScenarioError(f"the group's config: {lacking}")
 
 
-def check_program(clients: Collection[Client], python: str) -> None:
-    """Refuse what cannot be asked of the user's own program: it is one, and brings its libraries and its Python.
+def check_programs(clients: Collection[Client], command: bool, python: str) -> None:
+    """Refuse a group's command or Python that does not go with its clients: a user's program is one, and brings its
+    libraries and its Python.
 
     Raises:
-        ScenarioError: says what to leave out.
+        ScenarioError: says what to leave out, or to give.
     """
-    if python or any(client.version for client in clients):
+    names = {client.name for client in clients}
+    if command and (python or any(client.version for client in clients)):
         raise ScenarioError("a group with a command leaves python and the client's release out: it brings its own")
-    if len(set(clients)) > 1:
-        raise ScenarioError(f"a group with a command has one client, found {', '.join(map(str, set(clients)))}")
+    if command and len(set(clients)) > 1:
+        raise ScenarioError(
+            f"a group with a command has one client, found {', '.join(map(str, dict.fromkeys(clients)))}"
+        )
+    if command and VERIFIABLE in names:
+        raise ScenarioError(f"the client {VERIFIABLE} is a program of its own: leave the group's command out")
+    if LINES in names and not command:
+        raise ScenarioError(f"the client {LINES} is a program of yours: give the group its command")
+    if VERIFIABLE in names and python:
+        raise ScenarioError(f"the client {VERIFIABLE} runs on Java: leave the group's python out")
 
 
 def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:

@@ -32,7 +32,8 @@ class Group:
         command: the user's own program, as it is started in production, in the current directory; it is each member,
             and its settings stay as they are but for addresses, access, names and ``config``. ``protocol`` must be the
             one that follows from them, and ``client`` the library that it consumes with, without a release: it brings
-            its own. The workload is ``OwnProgram``.
+            its own. With the client ``json-lines`` it may be in any language, and tells what it does; see
+            ``fencepost_member.lines``. The workload is ``OwnProgram``.
     """
 
     members: int | tuple[Members, ...] = 3
@@ -54,8 +55,7 @@ class Group:
         if self.spare < 0:
             raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
         settings.check_python(self.python)
-        if self.command:
-            clients.check_program(self.clients, self.python)
+        clients.check_programs(self.clients, bool(self.command), self.python)
         clients.check(self.clients, self.protocol, self.static, set(self.config) - set(settings.DECIDED))
         settings.check_client(self.config, self.protocol, clients.in_common(self.clients, self.protocol))
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -72,6 +72,11 @@ class Group:
     def environments(self) -> tuple[Environment, ...]:
         """What each of its members is to run on, spare ones included."""
         return tuple(Environment(client, self.python) for client in self.clients)
+
+    @property
+    def programs(self) -> bool:
+        """Whether any of its members is another program than our loop."""
+        return bool(self.command) or any(client.library.lines for client in self.clients)
 
     @property
     def size(self) -> int:

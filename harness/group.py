@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import signal as signals
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
-from fencepost import scenario
+from fencepost import programs, scenario
 from fencepost.errors import MemberError
 from fencepost.interfaces import Cluster, Workload
 from fencepost.live import RecordCounts, count_records
@@ -138,7 +136,7 @@ class Group:
         module = "fencepost_member.producer"
         names = [f"producer-{config['writer']}" for config in self._configs]
         self.producers = tuple(
-            Incarnation(self._home, name, module, config, _importing(config, Interpreter()))
+            Incarnation(self._home, name, module, config, programs.importing(config, Interpreter()))
             for name, config in zip(names, self._configs, strict=True)
         )
         for producer in self.producers:
@@ -189,12 +187,6 @@ class Group:
         return [*self.producers, *(member.life for member in self.members if member.life)]
 
 
-def _importing(options: Mapping[str, Any], interpreter: Interpreter) -> Interpreter:
-    """Functions of the user's are imported as the user would: from the current directory, too."""
-    here = (Path.cwd(),) if options.get("payload") or options.get("handler") else ()
-    return replace(interpreter, import_path=(*interpreter.import_path, *here))
-
-
 def _describe(life: Incarnation) -> str:
     owned = ", ".join(map(str, sorted(life.live.owned))) or "nothing"
     errors = ", ".join(f"{name} ({count} times)" for name, count in life.live.errors.most_common())
@@ -236,7 +228,8 @@ def make(
             "instance_id": instance,
             "loop": loop,
         }
-        interpreter = _importing(loop, replace(cluster.interpreter(index), command=spec.command))
+        found = programs.interpreter(cluster.interpreter(index), spec.command, environment)
+        interpreter = programs.importing(loop, found)
         members.append(MemberProcess(home, index, index, {**shared, **own}, interpreter))
     options = dict(workload.producer_config())
     count = options.pop("producers", 1)
@@ -246,5 +239,6 @@ def make(
         "bootstrap": cluster.bootstrap(),
         "seed": seed,
         "client_config": dict(cluster.access),
+        "text": any(client.library.lines for client in spec.clients),
     }
     return Group(home, members, [{**common, "writer": writer} for writer in range(count)], spec.spare)

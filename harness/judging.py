@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Collection
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -57,12 +57,11 @@ def _seal_what_was_left(folder: RunFolder) -> None:
     """Seal a history that never was, or whose seal was cut off. One of which only ``seal.json`` is lost is left as it
     is: it is damaged, and nobody knows what it was."""
     from fencepost.evidence.seal import REPORT, seal
-    from fencepost.processes import users
 
     left = not (folder.history / "events.parquet").exists() or any((folder.history / "segments").glob("*.seg"))
     if (folder.path / REPORT).exists() or not left:
         return
-    if busy := users(folder.history.resolve()):
+    if busy := _users(folder.history.resolve()):
         raise RunFolderError(
             f"the run in {folder.path} is still going on: {busy[0]} writes to it; check it when it is over"
         )
@@ -87,3 +86,15 @@ def render(run: Path) -> Path:
         if isinstance(path, Exception):
             raise ReportError(f"{run / name} could not be drawn: {type(path).__name__}: {path}") from path
     return run / "report.html"
+
+
+def _users(folder: Path) -> list[str]:
+    """The processes that have a file below ``folder`` open, as far as this user may see: number and name."""
+    import psutil
+
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error, OSError):
+            if any(Path(file.path).is_relative_to(folder) for file in process.open_files()):
+                found.append(f"process {process.pid} ({process.name()})")
+    return found

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import fencepost_member
+from fencepost import consumers, programs
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import MemberError, PlanError
 from fencepost.history import EventKind
@@ -72,9 +73,11 @@ class Incarnation:
         begun_ns = now_ns()
         argv: list[str | Path] = [interpreter.python, "-m", module, file]
         env = {"PYTHONPATH": ":".join(path)}
-        self._command = interpreter.command
+        self._command, self._lines = interpreter.command, interpreter.lines
         self._process: Process
-        if interpreter.command:
+        if interpreter.lines:
+            self._process = programs.begin(home.owner, interpreter.command, self._config, file, self.log, path[0])
+        elif interpreter.command:
             env = _environment(path[0], file)
             self._process = home.owner.spawn(interpreter.command, log=self.log, env=env, cwd=Path.cwd())
         elif interpreter.spawn:
@@ -94,15 +97,22 @@ class Incarnation:
                     self._exit_code = int(code)
                     polled_ns = last_poll_ns(self._segments, self.actor)
                     polled = {"polled_ns": polled_ns} if polled_ns else {}
+                    if broken := getattr(self._process, "broken", ""):
+                        self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": broken})
                     detail = {"exit_code": int(code), "how": self._how(int(code)), **polled}
                     self._events.note(EventKind.ENDED, actor=self.actor, detail=detail)
             return self._exit_code
 
     def _how(self, code: int) -> str:
         """Who ends unasked ended by itself, whatever the code says: a clean exit as well, and the kernel's SIGKILL."""
-        if code == 0:
-            return "closed" if self._sent & {signals.SIGTERM, signals.SIGINT} else "crashed"
+        asked = self._sent & {signals.SIGTERM, signals.SIGINT}
+        if code == 0 or (code - 128 in asked and self._said_so()):  # a JVM ends so that handles the signal
+            return "closed" if asked else "crashed"
         return "killed" if self._sent & {-code, code - 128} else "crashed"  # as a shell tells it, too
+
+    def _said_so(self) -> bool:
+        self.live.refresh()
+        return bool(self.live.told[EventKind.CLOSED])
 
     @property
     def pid(self) -> int | None:
@@ -118,7 +128,7 @@ class Incarnation:
                 raise MemberError(f"{self.actor} ended with exit code {self.exit_code} at its start: {self.log_end()}")
             return self.live.started is not None
 
-        hint = NO_START if self._command else ""
+        hint = programs.NO_START if self._lines else NO_START if self._command else ""
         eventually(started, START_S, f"{self.actor} to start", state=self.log_end, hint=hint)
         if self._command and self.live.started is not None:
             self._must_be_the_member(self.live.started)
@@ -195,12 +205,14 @@ def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
     return [life.actor for life in late]
 
 
-def check_command(command: Sequence[str], abilities: Abilities, backend: str) -> None:
-    """Refuse a program of the user's that is not there, or that the back-end cannot run. Raises PlanError."""
-    if command and shutil.which(command[0]) is None:
-        raise PlanError(f"the group's command begins with {command[0]!r}, and no such program can be found")
-    if command and (lacking := abilities["command"]() if "command" in abilities else "it runs only our own members"):
-        raise PlanError(f"the group's command cannot be run by the back-end {backend!r}: {lacking}")
+def check_command(group: consumers.Group, abilities: Abilities, backend: str) -> None:
+    """Refuse a program beside our loop that is not there, or that the back-end cannot run. Raises PlanError."""
+    if group.command and shutil.which(group.command[0]) is None:
+        raise PlanError(f"the group's command begins with {group.command[0]!r}, and no such program can be found")
+    if group.programs and (
+        lacking := abilities["command"]() if "command" in abilities else "it runs only our own members"
+    ):
+        raise PlanError(f"the group's program cannot be run by the back-end {backend!r}: {lacking}")
 
 
 def _environment(member_side: str, config: Path) -> dict[str, str]:

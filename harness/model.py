@@ -116,8 +116,7 @@ class Inventory:
 
     ``spare_brokers`` is how many may be down at a time while every partition takes writes (``min.insync.replicas``).
     ``spare_members`` are numbered after the others, and faults start them; ``clients`` are of each member. ``static``:
-    they have a ``group.instance.id``; ``own_program``: they are a user's. ``kafka``: empty for the newest version.
-    """
+    they have a ``group.instance.id``; ``own_program``: they are a user's. ``kafka``: empty for the newest version."""
 
     members: int
     brokers: int
@@ -132,7 +131,8 @@ class Inventory:
 
     def lacks_loop(self) -> str:
         """A sentence when members are not our loop, which alone can be told to do otherwise; else empty."""
-        return "the members run a program of the user's, which cannot be told to do otherwise" * self.own_program
+        ours = not self.own_program and not any(client.library.lines for client in self.clients)
+        return "" if ours else "the members run a program of the user's, which cannot be told to do otherwise"
 
     def lacks_member(self, index: int) -> str:
         """A sentence when there is no such member; else empty."""

@@ -74,13 +74,15 @@ class Interpreter:
     Attributes:
         import_path: where it finds its client library when that is not installed in it.
         spawn: starts its processes where they live; None: on this machine.
-        command: a program of the user's that is the member itself, started in the current directory; empty: ours.
+        command: a program that is the member itself, started in the current directory; empty: ours.
+        lines: the program is not instrumented: it tells what it does, see ``fencepost_member.lines``.
     """
 
     python: str = sys.executable
     import_path: tuple[Path, ...] = ()
     spawn: MemberSpawn | None = None
     command: tuple[str, ...] = ()
+    lines: bool = False
 
 
 class Node(Protocol):

@@ -79,6 +79,8 @@ class Owner:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         keep_open: Sequence[int] = (),
+        stdin: int = subprocess.DEVNULL,
+        stdout: int | None = None,
     ) -> psutil.Popen:
         """Start a process in a session of its own (Ctrl-C at the terminal does not reach it).
 
@@ -88,6 +90,7 @@ class Owner:
             env: variables on top of ours.
             cwd: its working directory; the owner's by default.
             keep_open: file descriptors that it inherits (a lock that must live as long as it does).
+            stdin, stdout: file descriptors in place of nothing and of the log.
 
         Raises:
             ClusterError: the owner is closed, or the program cannot be executed.
@@ -99,9 +102,9 @@ class Owner:
             with log.open("ab") as output:
                 process = psutil.Popen(
                     [str(part) for part in argv],
-                    stdin=subprocess.DEVNULL,
-                    stdout=output,
-                    stderr=subprocess.STDOUT,
+                    stdin=stdin,
+                    stdout=output if stdout is None else stdout,
+                    stderr=output,
                     env={**os.environ, **(env or {}), reaper.TOKEN_VARIABLE: self.token},
                     cwd=cwd or self.directory,
                     start_new_session=True,
@@ -189,16 +192,6 @@ def send(process: Process, number: int) -> None:
     with suppress(psutil.NoSuchProcess):
         if process.poll() is None:
             process.send_signal(signal.Signals(number))
-
-
-def users(folder: Path) -> list[str]:
-    """The processes that have a file below ``folder`` open, as far as this user may see: number and name."""
-    found = []
-    for process in psutil.process_iter():
-        with suppress(psutil.Error, OSError):
-            if any(Path(file.path).is_relative_to(folder) for file in process.open_files()):
-                found.append(f"process {process.pid} ({process.name()})")
-    return found
 
 
 def _locked_directory(parent: Path, token: str) -> tuple[Path, int]:

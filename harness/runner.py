@@ -67,7 +67,7 @@ def run(
     scenario.checked(plan)
     backend = backend or local()
     check_abilities(plan, backend.abilities, str(backend))
-    check_command(scenario.group.command, backend.abilities, str(backend))
+    check_command(scenario.group, backend.abilities, str(backend))
     backend.permit(scenario, plan)
     with turn(f"{scenario.name}, seed {plan.seed}", tell=_to(observe) if observe else _LOG.warning):
         folder = _make_folder(scenario, plan, runs, backend)

@@ -16,11 +16,24 @@ NOUNS += ["signs", "states", "single", "combined", "survival", "swarm", "entries
 NOUNS += ["admin_interfaces", "process_interfaces", "clients", "consumers"]
 PURE = [*NOUNS, "overrides", "smaller"]
 BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock
-EFFECTS = ["store", "processes", "turns", "versions", "injector", "group", "live", "lives", "phases", "world", "watch"]
+EFFECTS = [
+    "store",
+    "processes",
+    "turns",
+    "versions",
+    "injector",
+    "group",
+    "live",
+    "lives",
+    "programs",
+    "phases",
+    "world",
+    "watch",
+]
 EFFECTS += ["aim"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
-ENTRIES += ["choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
+ENTRIES += ["arguments", "conforming", "choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
 LAYERS: dict[str, tuple[list[str], list[str]]] = {
     "pure": (PURE, [*PURE, "fencepost_member.outcomes", "fencepost_member.adapters.settings"]),
@@ -52,7 +65,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     ),
     "aiokafka": ("harness/member/adapters/aiokafka.py", "harness/member/instrument/aiokafka.py"),
     "toxiproxy": "harness/network/proxies.py",
-    "typer": "harness/cli.py",
+    "typer": ("harness/cli.py", "harness/arguments.py"),
     "jinja2": "harness/reports/",
     "msgspec": "checkers/tables/",
 }

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost import codec
+from fencepost.clients import LINES
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
@@ -21,7 +22,8 @@ class OwnProgram:
     Attributes:
         processed: when the program is done with a record, which it does not tell: ``next-poll`` (when it polls again or
             closes, or commits past the record) or ``commit`` (when it commits past it, or stores such an offset; for
-            programs that collect records over several polls, or hand them to threads).
+            programs that collect records over several polls, or hand them to threads); a program with the client
+            ``json-lines`` may tell it itself, with ``told``.
         payload: what makes the records' values, ``module:function``, imported by producers from the current directory:
             ``function(key: int, seq: int)`` gives bytes, text, or a dict that is sent as JSON. Who wrote a record is
             then in its header ``fencepost``. Empty: values of ours, which mean nothing.
@@ -49,6 +51,8 @@ class OwnProgram:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
+        if self.processed == "told" and {client.name for client in inventory.clients} != {LINES}:
+            return f"only a program with the client {LINES} can tell when it is done with a record"
         return "" if inventory.own_program else "own_program goes with a group that has a command, the program"
 
     def member_config(self, member: int) -> dict[str, Any]:

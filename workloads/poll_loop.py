@@ -15,6 +15,8 @@ from fencepost_member.config import BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
 
+PROGRAMS_COMMIT = ("after-processing", "auto-delivered")  # that a program beside our loop may have
+
 
 @dataclass(frozen=True)
 class PollLoop:
@@ -98,6 +100,12 @@ class PollLoop:
             for client in (inventory.clients[index] for index in members):
                 if lacks := client.lacks(needs):
                     return f"{what} needs {lacks[0]}, and {client} lacks that"
+        alien = next((client for client in inventory.clients if client.library.lines), None)
+        asked = self.handler or self.handler_ms or self.backpressure or self.commit not in PROGRAMS_COMMIT
+        if alien and asked:
+            return f"{alien} has a loop of its own: only the commit policies {', '.join(PROGRAMS_COMMIT)}, no handler"
+        if alien and len(inventory.topics) > 1:
+            return f"{alien} reads one topic, and the scenario has {len(inventory.topics)}"
         return ""
 
     def _overload(self, inventory: Inventory) -> str:

@@ -16,13 +16,14 @@ from functools import cache as once
 from importlib import metadata
 from pathlib import Path
 
-from fencepost.clients import Client
+from fencepost.clients import LINES, VERIFIABLE, Client
 from fencepost.clusters import cache, provision
 from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters.jvm import Jvm
 from fencepost.errors import ProvisionError
 from fencepost.lives import member_side
 from fencepost.process_interfaces import Environment, Interpreter
-from fencepost.settings import OLDEST_PYTHON
+from fencepost.settings import KAFKAS, OLDEST_PYTHON
 
 NAME = re.compile(r"python3\.\d+")
 TRIAL_S = 20.0
@@ -37,6 +38,10 @@ def interpreter(wanted: Environment, progress: Progress = quiet) -> Interpreter:
         ProvisionError: no such Python is on this machine, no such release can be installed in it or works there, or the
             client is not installed beside Fencepost and no release is named.
     """
+    if wanted.client.name == LINES:
+        return Interpreter(lines=True)
+    if wanted.client.name == VERIFIABLE:
+        return _verifiable(wanted.client, progress)
     client = wanted.client if wanted.client.version else _installed(wanted.client)
     if not wanted.own:
         return Interpreter()
@@ -48,6 +53,14 @@ def interpreter(wanted: Environment, progress: Progress = quiet) -> Interpreter:
 
     home = cache.install(f"member-{client.name}-{client.version}-python{version}", make)
     return Interpreter(str(home / "bin" / "python"))
+
+
+def _verifiable(client: Client, progress: Progress) -> Interpreter:
+    """What settings and protocol have it told besides: ``programs``."""
+    if client.version not in ("", *KAFKAS):
+        raise ProvisionError(f"there is no {client}; its releases are Kafka's: {', '.join(KAFKAS)}")
+    jvm = Jvm(provision.java().path, tuple(provision.kafka(progress, client.version)))
+    return Interpreter(command=tuple(jvm.command("org.apache.kafka.tools.VerifiableConsumer", heap="128M")), lines=True)
 
 
 def interpreters(wanted: Sequence[Environment], progress: Progress = quiet) -> list[Interpreter]:

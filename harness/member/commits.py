@@ -63,7 +63,7 @@ def begun(
     be the client that knows what; a commit of nothing leaves nothing."""
     member_id, generation = identity()
     fields: Dict[str, Any] = {
-        "begin_ns": time.monotonic_ns(),
+        "begin_ns": events.now(),
         "member_id": member_id,
         "generation": generation,
         "detail": {"mode": mode},
@@ -75,7 +75,7 @@ def begun(
         if event is not None:
             events.end(event, **answers.pop(0))
         for other in answers:  # partitions that were answered differently are a commit of their own
-            events.note("commit", **{**fields, "end_ns": time.monotonic_ns(), **other})
+            events.note("commit", **{**fields, "end_ns": events.now(), **other})
 
     return answered
 

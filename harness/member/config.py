@@ -13,7 +13,7 @@ Tp = Tuple[str, int]
 COMMIT_POLICIES = ("after-processing", "before-processing", "auto", "auto-delivered")
 AUTOMATIC = COMMIT_POLICIES[2:]  # the client commits by itself
 PROTOCOLS = ("eager", "cooperative", "consumer")
-PROCESSED = ("next-poll", "commit")
+PROCESSED = ("next-poll", "commit", "told")
 BACKPRESSURE = ("pause", "resume")
 
 
@@ -99,6 +99,7 @@ class ProducerConfig:
         keys: how many different keys there are.
         value_bytes: size of a value of ours.
         payload: what makes the values instead, ``module:function``; see ``functions.values_of``.
+        text: what says who wrote a record is text, for members that tell of records in JSON.
         seed: of the order in which keys are drawn.
         flush_s: how long the last records may take at the end.
     """
@@ -112,6 +113,7 @@ class ProducerConfig:
     keys: int = 1000
     value_bytes: int = 64
     payload: str = ""
+    text: bool = False
     client_config: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
     flush_s: float = 10.0

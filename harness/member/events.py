@@ -11,7 +11,7 @@ import json
 import os
 import time
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, NamedTuple, Optional, Sequence
+from typing import Any, Callable, Dict, List, Mapping, NamedTuple, Optional, Sequence
 
 _FIELDS = ("begin_ns", "end_ns", "partitions", "generation", "member_id", "outcome", "error", "detail")
 _KEYS = frozenset(("kind", "actor", "id", *_FIELDS))
@@ -30,9 +30,9 @@ class EventLog:
         OSError: the disk is full or the folder cannot be written.
     """
 
-    def __init__(self, path: Any, actor: str) -> None:
-        """The file is created when it is not there, and appended to when it is."""
-        self.actor, self.folder = actor, Path(path).parent
+    def __init__(self, path: Any, actor: str, now: Callable[[], int] = time.monotonic_ns) -> None:
+        """The file is created when it is not there, and appended to when it is. ``now`` is its clock."""
+        self.actor, self.folder, self.now = actor, Path(path).parent, now
         self._ids = itertools.count(1)
         self._open: Dict[int, Dict[str, Any]] = {}
         self.folder.mkdir(parents=True, exist_ok=True)
@@ -52,7 +52,7 @@ class EventLog:
             KeyError: nothing that began and has not ended has this id.
         """
         event = self._open.pop(id_)
-        self._write({**event, "end_ns": time.monotonic_ns(), **_checked(fields)})
+        self._write({**event, "end_ns": self.now(), **_checked(fields)})
 
     def note(self, kind: str, **fields: Any) -> int:
         """Write something that has no duration (begin = end = now); returns its id."""
@@ -82,7 +82,7 @@ class EventLog:
         if event["actor"] != self.actor:
             event["id"] = -event["id"]
         if "begin_ns" not in fields:
-            event["begin_ns"] = time.monotonic_ns()
+            event["begin_ns"] = self.now()
         return event
 
     def _write(self, event: Mapping[str, Any]) -> None:

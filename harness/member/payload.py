@@ -2,7 +2,8 @@
 
 The value is ``"<4sIQQ"``: magic ``FP01``, writer, sequence number, key number, then padding up to the wanted size.
 The record's key is the key number in decimal. Where the value is one that a user's program reads, the same is in the
-header ``fencepost``, without padding. Records of anybody else are recorded under a hash of their key bytes.
+header ``fencepost``, without padding. Where a member tells of records in text, both are written in hexadecimal. Records
+of anybody else are recorded under a hash of their key bytes.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ MAGIC = b"FP01"
 HEADER = "fencepost"
 _LAYOUT = struct.Struct("<4sIQQ")
 SIZE = _LAYOUT.size
+TEXT_MAGIC = MAGIC.hex().encode()
 _unpack = _LAYOUT.unpack_from
 
 
-def pack(writer: int, seq: int, key: int, size: int = SIZE) -> bytes:
-    """The value of one record, padded with zeros to ``size`` bytes (never shorter than ``SIZE``)."""
-    return _LAYOUT.pack(MAGIC, writer, seq, key).ljust(size, b"\0")
+def pack(writer: int, seq: int, key: int, size: int = SIZE, text: bool = False) -> bytes:
+    """The value of one record, padded with zeros to ``size`` bytes, but never shorter than it must be."""
+    packed = _LAYOUT.pack(MAGIC, writer, seq, key)
+    return packed.hex().encode().ljust(size, b"0") if text else packed.ljust(size, b"\0")
 
 
 def carrier(value: Optional[bytes], headers: Optional[Sequence[Tuple[str, Optional[bytes]]]]) -> Optional[bytes]:
@@ -31,10 +34,19 @@ def carrier(value: Optional[bytes], headers: Optional[Sequence[Tuple[str, Option
 def unpack(key: Optional[bytes], value: Optional[bytes]) -> Tuple[int, int, int]:
     """(key number, writer, sequence number) of a record; writer and sequence are -1 when it is not ours."""
     if value is not None and len(value) >= SIZE:
+        if value.startswith(TEXT_MAGIC):
+            value = _of_text(value)
         magic, writer, seq, number = _unpack(value)
         if magic == MAGIC:
             return number, writer, seq
     return key_hash(key), -1, -1
+
+
+def _of_text(text: bytes) -> bytes:
+    try:
+        return bytes.fromhex(text[: 2 * SIZE].decode()).ljust(SIZE, b"\0")
+    except ValueError:
+        return bytes(SIZE)
 
 
 def key_hash(key: Optional[bytes]) -> int:

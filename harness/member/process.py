@@ -10,6 +10,7 @@ import faulthandler
 import signal
 import sys
 import threading
+import time
 from pathlib import Path
 from typing import Callable, Optional, Sequence, Tuple
 
@@ -76,10 +77,10 @@ class Reload:
         self._asked = True
 
 
-def open_history(run: str, actor: str) -> Tuple[EventLog, Recorder]:
-    """The files in which ``actor`` records, below the history folder ``run``."""
-    history = Path(run)
-    return EventLog(history / "events" / (actor + ".jsonl"), actor), Recorder(history / "segments", actor)
+def open_history(run: str, actor: str, now: Callable[[], int] = time.monotonic_ns) -> Tuple[EventLog, Recorder]:
+    """The files in which ``actor`` records, below the history folder ``run``, by the clock ``now``."""
+    events = EventLog(Path(run) / "events" / (actor + ".jsonl"), actor, now)
+    return events, Recorder(Path(run) / "segments", actor, now=now)
 
 
 def run(program: Callable[[Sequence[str]], int], usage: str) -> int:

@@ -60,7 +60,7 @@ class Writer:
         self._random = random.Random("%d/%d" % (config.seed, config.writer))
         self._places = _places(config)
         self._value_of = values_of(config.payload) if config.payload else None
-        self._padding_to = config.value_bytes
+        self._pack = partial(pack, config.writer, text=config.text)
         self._seq = 0
         self._counts: typing.Counter[str] = Counter()
         self._errors: typing.Counter[str] = Counter()
@@ -103,11 +103,12 @@ class Writer:
 
     def _send(self, count: int) -> None:
         sent, produce, choose = self._lane.sent, self._producer.produce, self._random.choice
-        places, writer, size, value_of = self._places, self._config.writer, self._padding_to, self._value_of
+        places, writer, size, value_of = self._places, self._config.writer, self._config.value_bytes, self._value_of
+        packed = self._pack
         for seq in range(self._seq, self._seq + count):
             number, key, topic, partition, tp = choose(places)
-            headers: Any = {HEADER: pack(writer, seq, number)} if value_of else None
-            value = value_of(number, seq) if value_of else pack(writer, seq, number, size)
+            headers: Any = {HEADER: packed(seq, number)} if value_of else None
+            value = value_of(number, seq) if value_of else packed(seq, number, size)
             index = sent(tp, number, writer, seq)
             self._seq = seq + 1
             while True:

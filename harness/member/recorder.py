@@ -18,9 +18,9 @@ from __future__ import annotations
 
 import itertools
 import re
-import time
 from collections import defaultdict
 from pathlib import Path
+from time import monotonic_ns
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 from fencepost_member.segments import (
@@ -44,6 +44,7 @@ DEFAULT_CAPACITY = 1 << 18  # records in a segment: 22 MiB of a member, 14 MiB o
 _SHIFT = 24
 _MASK = (1 << _SHIFT) - 1
 _MOST = ((_MASK + 1) * 8 - HEADER_BYTES) // DELIVERED.bytes
+Clock = Callable[[], int]
 _ACTOR = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
@@ -84,8 +85,8 @@ class Recorder:
     segment; at the start of a segment, never later.
     """
 
-    def __init__(self, directory: Any, actor: str, capacity: int = DEFAULT_CAPACITY) -> None:
-        """``capacity`` is the number of records after which a lane goes on in a new segment.
+    def __init__(self, directory: Any, actor: str, capacity: int = DEFAULT_CAPACITY, now: Clock = monotonic_ns) -> None:
+        """``capacity`` is the number of records after which a lane goes on in a new segment; ``now`` is the clock.
 
         Raises:
             ValueError: the actor's name is no file name, or the capacity does not fit.
@@ -94,9 +95,8 @@ class Recorder:
             raise ValueError("an actor is named by 1 to 100 of A-Z a-z 0-9 _ . -, not %s" % ascii(actor))
         if not 1 <= capacity <= _MOST:
             raise ValueError("a segment holds 1 to %d records, not %r" % (_MOST, capacity))
-        self.directory = Path(directory)
-        self.actor = actor
-        self.capacity = capacity
+        self.directory, self.actor = Path(directory), actor
+        self.capacity, self.now = capacity, now
         self.files, self._threads = itertools.count(), itertools.count()
         self._ords: Dict[int, Iterator[int]] = defaultdict(itertools.count)  # by tp; a step is one C call: no lock
         self._tracks: List[_Track] = []
@@ -104,7 +104,7 @@ class Recorder:
 
     def lane(self) -> MemberLane:
         """A lane for the calling thread of a member."""
-        return _member_lane(self._track(DELIVERED), self._ords)
+        return _member_lane(self._track(DELIVERED), self._ords, self.now)
 
     def producer_lane(self) -> ProducerLane:
         """A lane for the calling thread of a producer."""
@@ -121,9 +121,9 @@ class Recorder:
         return track
 
 
-def _member_lane(track: _Track, ords: Dict[int, Iterator[int]]) -> MemberLane:
+def _member_lane(track: _Track, ords: Dict[int, Iterator[int]], now: Clock) -> MemberLane:
     """The lane as closures over locals: what runs once a record looks up no attribute."""
-    now, views, pack_into, shift, mask = time.monotonic_ns, track.views, track.layout.pack_into, _SHIFT, _MASK
+    views, pack_into, shift, mask = track.views, track.layout.pack_into, _SHIFT, _MASK
     bytes_, words, start, end = track.record
     view, index = track.advance(0)
     at, finished = start, 0
@@ -167,7 +167,7 @@ def _member_lane(track: _Track, ords: Dict[int, Iterator[int]]) -> MemberLane:
 
 def _producer_lane(track: _Track) -> ProducerLane:
     """The same for a producer."""
-    now, views, pack_into, shift, mask = time.monotonic_ns, track.views, track.layout.pack_into, _SHIFT, _MASK
+    now, views, pack_into, shift, mask = monotonic_ns, track.views, track.layout.pack_into, _SHIFT, _MASK
     bytes_, words, start, end = track.record
     view, index = track.advance(0)
     at, finished = start, 0

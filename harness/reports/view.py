@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost.history import EventKind
 from fencepost.model import Check, Finding, Severity
 from fencepost.reports import headline
 from fencepost.reports.folder import Folder, mapping
@@ -20,7 +21,12 @@ TABLE_MAX = 400
 PROCESSED = {
     "next-poll": "the program polled again or closed its consumer, or committed past it",
     "commit": "the program committed past it, or stored an offset past it",
+    "told": "the program said so",
 }
+LINES = (
+    "members that tell what they do",
+    "what their lines leave out is not judged: without poll_started, stuck-member",
+)
 _ALWAYS = ("faults", "history", "other")
 _TOLD = {"topic", "partition", "offset", "first_offset", "last_offset", "key", "members", "generation"}
 _TOLD |= {"from_ns", "to_ns", "sentence", "witnesses", "count", "cause", "excuse"}
@@ -98,6 +104,8 @@ def judged(folder: Folder) -> list[tuple[str, str]]:
         told.append(("commits, by partition", f"{number(len(commits.ok))}, of which {number(refused)} not ok"))
     if rule := PROCESSED.get(str(mapping(folder.asked.get("workload")).get("processed"))):
         told.append(("a record counts as processed", f"when {rule}"))
+    if any(fact.kind == EventKind.STARTED and mapping(fact.detail).get("told_by") == "lines" for fact in folder.facts):
+        told.append(LINES)
     return told + flat(dict(folder.verdict.measures) if folder.verdict else {}, grouped=True)
 
 

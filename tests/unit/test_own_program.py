@@ -103,15 +103,15 @@ def test_it_consumes_with_one_client_by_a_protocol_that_this_has() -> None:
 
 def test_a_program_that_is_not_there_is_refused() -> None:
     with pytest.raises(PlanError, match="begins with 'no-such-program', and no such program can be found"):
-        check_command(("no-such-program",), local.ABILITIES, "local")
+        check_command(replace(GROUP, command=["no-such-program"]), local.ABILITIES, "local")
 
 
 def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
     for abilities in (local.ABILITIES, Attachment.abilities):
-        check_command(GROUP.command, abilities, "x")
-    check_command((), docker_host.ABILITIES, "docker")
+        check_command(GROUP, abilities, "x")
+    check_command(Group(), docker_host.ABILITIES, "docker")
     with pytest.raises(PlanError, match="their image does not hold the program; use local, or attach"):
-        check_command(GROUP.command, backends.docker().abilities, "docker")
+        check_command(GROUP, backends.docker().abilities, "docker")
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,7 @@ ACCESS_PREFIXES = ("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.", 
 # Client -> setting that may be given -> its own name. A client that is not here takes Kafka's, and checks them itself.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "kafka-python": {**{name: name.replace(".", "_") for name in (*_TUNING, *_KAFKA_PYTHON_ONLY)}, **ACCESS},
+    "verifiable-consumer": {name: name for name in _TUNING},
     "aiokafka": {**{name: name.replace(".", "_") for name in _TUNING}, **ACCESS},
 }
 

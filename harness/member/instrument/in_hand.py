@@ -7,6 +7,8 @@ A program says nothing of this, so a rule stands for it:
 ``commit``
     It is done with a record when it commits past it (or stores an offset past it, for the client to commit); for
     programs that collect records over several polls, or hand them to other threads.
+``told``
+    It is done with a record when it says so, whatever it polls or commits; for programs that tell (``lines``).
 
 Of a partition it takes one record after the other: the next one is begun when the one before is done.
 """
@@ -29,7 +31,7 @@ class InHand:
 
     def __init__(self, rule: str) -> None:
         """``rule`` is one of ``config.PROCESSED``."""
-        self._done_by_poll = rule == "next-poll"
+        self._done_by_poll, self._done_by_commit = rule == "next-poll", rule != "told"
         self._records: Dict[Tp, InOrder] = {}
         self._lock = threading.Lock()
         self.done = 0
@@ -56,9 +58,24 @@ class InHand:
     def committing(self, offsets: Mapping[Tp, int]) -> None:
         """The program says that it is done with what is below these offsets, whatever becomes of the commit."""
         with self._lock:
-            for tp, offset in offsets.items():
+            for tp, offset in offsets.items() if self._done_by_commit else ():
                 if tp in self._records:
                     self._finish(self._records[tp], offset)
+
+    def processed(self, tp: Tp, next_offset: int) -> None:
+        """The program says that it is done with one record, the others of its partition apart."""
+        with self._lock:
+            in_order = self._records.get(tp, deque())
+            for place, (lane, index, following) in enumerate(in_order):
+                if following == next_offset:
+                    if place:
+                        lane.begin(index)
+                    lane.done(index)
+                    self.done += 1
+                    del in_order[place]
+                    if in_order and not place:
+                        in_order[0][0].begin(in_order[0][1])
+                    return
 
     def let_go(self, partitions: Iterable[Tp], offset: int = 0) -> None:
         """What it has from ``offset`` on will be delivered again: nobody will ever be done with these deliveries."""

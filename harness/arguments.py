@@ -1,0 +1,27 @@
+"""Arguments and options that several commands share."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
+Backend = Annotated[
+    str,
+    typer.Option(
+        metavar="auto|local|docker|attach:HOST:PORT", help="A cluster of each run's own, or one that is already there."
+    ),
+]
+Access = Annotated[
+    Path | None,
+    typer.Option("--cluster-config", metavar="FILE", help="SASL and TLS of attach, as name=value lines of librdkafka."),
+]
+Yes = Annotated[bool, typer.Option("--yes", help="Allow attach to a cluster that is not on this machine's loopback.")]
+Runs = Annotated[Path, typer.Option(help="Where run folders are made.")]
+Judged = Annotated[bool, typer.Option("--check/--no-check", help="Judge the run afterwards.")]
+SparkMaster = Annotated[
+    str, typer.Option(metavar="URL", help="Where Spark runs: local[*], spark://..., yarn, k8s://...")
+]
+SparkRemote = Annotated[str | None, typer.Option(metavar="URL", help="A Spark Connect server: sc://...")]

@@ -1,0 +1,56 @@
+"""A scribe: ``python -m fencepost_member.lines CONFIG.json PID``, with the output of program PID as its input.
+
+What is no line goes on to its own standard output, which is the member's log.
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import sys
+from typing import BinaryIO
+
+from fencepost_member.config import read_member
+from fencepost_member.events import EventLog
+from fencepost_member.lines.reading import LineError, parse
+from fencepost_member.lines.story import Moment, Story
+from fencepost_member.process import open_history
+
+
+def write(story: Story, events: EventLog, moment: Moment, lines: BinaryIO, log: BinaryIO) -> None:
+    """Write the history of what ``lines`` tell, up to their end; the rest of them to ``log``."""
+    known_bad = False
+    for number, text in enumerate(lines, 1):
+        try:
+            line = parse(text) if text.endswith(b"\n") else None  # the last one of a program that was killed is torn
+            if line is not None:
+                story.tell(line)
+                continue
+        except LineError as error:
+            said = "line %d of its output cannot be believed: %s" % (number, error)
+            log.write(b"fencepost: %s\n" % said.encode("utf-8", "replace"))
+            if not known_bad:
+                moment.now()
+                events.note("unrecorded", detail={"text": said})
+            known_bad = True
+        log.write(text)
+        log.flush()
+    story.end_poll()
+
+
+def main() -> int:
+    """Record one member to the end of its output."""
+    faulthandler.enable()
+    config, pid, moment = read_member(sys.argv[1]), int(sys.argv[2]), Moment()
+    events, recorder = open_history(config.run, config.actor, moment)
+    try:
+        story = Story(config, pid, events, recorder.lane(), moment)
+        write(story, events, moment, sys.stdin.buffer, sys.stdout.buffer)
+    except BaseException as error:
+        moment.now()
+        events.note("unrecorded", detail={"text": "its scribe failed with %r" % error})
+        raise
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

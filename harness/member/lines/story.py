@@ -1,0 +1,198 @@
+"""What a program tells, line after line, as the account of a member: the translation."""
+
+from __future__ import annotations
+
+import re
+import time
+from contextlib import ExitStack
+from typing import Any, Callable, Dict, List, Tuple
+
+from fencepost_member import outcomes
+from fencepost_member.account import Account
+from fencepost_member.adapters import Record
+from fencepost_member.commits import begun
+from fencepost_member.config import MemberConfig
+from fencepost_member.events import EventLog
+from fencepost_member.instrument.in_hand import InHand
+from fencepost_member.lines.order import Order
+from fencepost_member.lines.reading import Line, LineError, offsets_of, tps
+from fencepost_member.ownership import Tp, rows
+from fencepost_member.recorder import MemberLane
+
+MS_NS = 1_000_000
+GLANCE_NS, DRIFT_NS = 50_000, 100_000  # clocks that are read within so short a time, and are off by so much
+AHEAD_MS = 1_000  # no clock of this machine is ahead of itself
+KAFKAS_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
+UNNAMED = "LOCAL_UNNAMED"  # an error that is told in other words than Kafka's: what became of it, nobody knows
+CALLBACKS = {"partitions_assigned": "assigned", "partitions_revoked": "revoked", "partitions_lost": "lost"}
+Answer = Callable[[Dict[Tp, int], Dict[Tp, str]], None]
+
+
+class Moment:
+    """The clock of a history that is written after the fact: called, it gives the moment that was last set, on the
+    monotonic clock. A millisecond is the same moment whenever it is set, but for what the clocks drift."""
+
+    def __init__(self) -> None:
+        """It is the moment of its making."""
+        self._ns, self._ahead_ns = time.monotonic_ns(), time.time_ns() - time.monotonic_ns()
+
+    def __call__(self) -> int:
+        """The moment in nanoseconds."""
+        return self._ns
+
+    def now(self) -> None:
+        """Now."""
+        self._ns = time.monotonic_ns()
+
+    def early(self, ms: int) -> None:
+        """The beginning of a millisecond of wall time."""
+        before_ns, wall_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
+        if after_ns - before_ns < GLANCE_NS and abs(wall_ns - after_ns - self._ahead_ns) > DRIFT_NS:
+            self._ahead_ns = wall_ns - after_ns
+        self._ns = ms * MS_NS - self._ahead_ns
+
+    def late(self, ms: int) -> None:
+        """The end of it."""
+        self.early(ms)
+        self._ns += MS_NS
+
+
+class Story:
+    """The story of one life. ``tell`` takes its lines in their order."""
+
+    def __init__(self, config: MemberConfig, pid: int, events: EventLog, lane: MemberLane, moment: Moment) -> None:
+        """``pid`` is the program's; ``moment`` the clock of ``events`` and ``lane``."""
+        self._config, self._pid, self._events, self._lane, self._moment = config, pid, events, lane, moment
+        self._member = ("", -1)
+        self._account = Account(config, events, lambda: lane, lambda: self._member)
+        self._in_hand, self._order = InHand(config.loop.processed or "next-poll"), Order()
+        self._ms = self._before_ms = 0  # of this line and of the one before
+        self._poll: List[Record] = []
+        self._poll_ms = 0
+        self._asked: List[Tuple[Dict[Tp, int], Answer]] = []
+        self._callbacks: Dict[str, ExitStack] = {}
+        self._fatal = False
+
+    def tell(self, line: Line) -> None:
+        """The next line. Raises LineError when it cannot be what happened; it is not recorded then."""
+        fault = next(self._order.faults(line), None)
+        if fault is None and line["timestamp"] > time.time_ns() // MS_NS + AHEAD_MS:
+            fault = "%s says a time that is yet to come" % line["name"]
+        if fault is not None:
+            raise LineError(fault)
+        if line["name"] == "shutdown_requested":  # by a thread beside the one that polls and commits
+            return
+        self._before_ms, self._ms = self._ms, max(self._ms, line["timestamp"])
+        if line["name"] == "record_data":
+            self._record(line)
+        else:
+            self.end_poll()
+            self._moment.early(self._ms)
+            getattr(self, "_" + line["name"])(line)
+
+    def end_poll(self) -> None:
+        """No further record of the last poll will be told."""
+        if self._poll:
+            self._moment.early(self._poll_ms)
+            self._in_hand.polling()
+            self._in_hand.take(self._lane, self._account.delivered(self._poll))
+            self._poll = []
+
+    def _record(self, line: Line) -> None:
+        tp = (line["topic"], line["partition"])
+        if tp[0] not in self._config.topics:
+            return
+        key, value = line.get("key"), line.get("value")
+        carried = (line.get("headers") or {}).get("fencepost", value)
+        if not self._poll:
+            self._poll_ms = self._ms
+        told = None if carried is None else carried.encode("utf-8", "surrogateescape")
+        self._poll.append((*tp, line["offset"], None if key is None else key.encode(), told, None))
+
+    def _startup_complete(self, line: Line) -> None:
+        own: Dict[str, Any] = {
+            "told_by": "lines",
+            "pid": self._pid,
+            "commit": "by the program",
+            "processed": self._config.loop.processed or "next-poll",
+        }
+        own.update({name: line[name] for name in ("client", "protocol") if name in line})
+        self._account.introduce(line.get("client_version", ""), line.get("config", {}), **own)
+
+    def _poll_started(self, line: Line) -> None:
+        self._in_hand.polling()
+        self._account.polling()
+
+    def _records_consumed(self, line: Line) -> None:
+        """The poll's records were told, and ``tell`` ended it."""
+
+    def _record_processed(self, line: Line) -> None:
+        self._in_hand.processed((line["topic"], line["partition"]), line["offset"] + 1)
+
+    def _callback(self, line: Line) -> None:
+        kind, phase = CALLBACKS[line["name"]], line.get("callback")
+        partitions = [tp for tp in tps(line) if tp[0] in self._config.topics]
+        if phase != "ended":
+            self._member = line.get("member_id", self._member[0]), line.get("generation", self._member[1])
+            callback = self._callbacks[kind] = ExitStack()
+            if kind == "assigned":
+                self._in_hand.let_go(partitions)
+                callback.enter_context(self._account.taking(partitions))
+            else:
+                callback.enter_context(self._account.giving_up(kind, partitions))
+        if phase != "begun":
+            self._moment.late(self._ms)
+            self._callbacks.pop(kind).close()
+
+    _partitions_assigned = _partitions_revoked = _partitions_lost = _callback
+
+    def _commit_started(self, line: Line) -> None:
+        self._ask(offsets_of(line), "async")
+
+    def _ask(self, offsets: Dict[Tp, int], mode: str) -> None:
+        offsets = {tp: offset for tp, offset in offsets.items() if tp[0] in self._config.topics}
+        self._in_hand.committing(offsets)
+        self._asked.append((offsets, begun(self._events, lambda: self._member, offsets, mode)))
+
+    def _offsets_committed(self, line: Line) -> None:
+        offsets = {tp: offset for tp, offset in offsets_of(line).items() if tp[0] in self._config.topics}
+        errors = dict.fromkeys(offsets, "" if line["success"] else error_name(line.get("error")))
+        if line.get("automatic"):
+            self._moment.late(self._ms)
+            self._account.answered(offsets, errors)
+            return
+        if all(asked != offsets for asked, _ in self._asked):
+            self._moment.early(self._before_ms)
+            self._ask(offsets, "sync")
+            self._moment.early(self._ms)
+        place = next(place for place, (asked, _) in enumerate(self._asked) if asked == offsets)
+        self._moment.late(self._ms)
+        self._asked.pop(place)[1](offsets, errors)
+
+    def _seek(self, line: Line) -> None:
+        offsets = offsets_of(line)
+        for tp, offset in offsets.items():
+            self._in_hand.let_go([tp], offset)
+        event = self._events.begin("seek", partitions=rows(offsets))
+        self._moment.late(self._ms)
+        self._events.end(event)
+
+    def _not_recorded(self, line: Line) -> None:
+        """Nobody judges it yet."""
+
+    _partitions_paused = _partitions_resumed = _not_recorded
+
+    def _client_error(self, line: Line) -> None:
+        self._fatal = self._fatal or bool(line.get("fatal"))
+        self._account.error(line["error"], line.get("text", ""), bool(line.get("fatal")))
+
+    def _shutdown_complete(self, line: Line) -> None:
+        self._in_hand.polling()
+        self._moment.late(self._ms)
+        if not self._fatal:
+            self._events.note("closed", detail={"polls": self._account.polls, "records": self._in_hand.done})
+
+
+def error_name(told: Any) -> str:
+    """Kafka's name of an error, where it is told by that."""
+    return told if isinstance(told, str) and (told in outcomes.TABLE or KAFKAS_NAME.fullmatch(told)) else UNNAMED

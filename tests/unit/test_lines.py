@@ -1,0 +1,279 @@
+"""What a program tells as JSON lines, read, put in order and translated: without a process or a cluster."""
+
+from __future__ import annotations
+
+import io
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from fencepost.evidence.segment_reader import read_segments
+from fencepost_member.config import LoopConfig, MemberConfig
+from fencepost_member.events import read
+from fencepost_member.lines.__main__ import write
+from fencepost_member.lines.order import Order
+from fencepost_member.lines.reading import LineError, parse
+from fencepost_member.lines.story import Moment, Story
+from fencepost_member.payload import pack
+from fencepost_member.process import open_history
+from fencepost_member.segments import DELIVERED
+
+MS = 1_000_000
+# As VerifiableConsumer of Kafka 4.3.1 printed them, but for the times.
+STARTED = {"name": "startup_complete"}
+ASSIGNED = {"name": "partitions_assigned", "partitions": [{"topic": "orders", "partition": 0}]}
+REVOKED = {"name": "partitions_revoked", "partitions": [{"topic": "orders", "partition": 0}]}
+CLOSED = {"name": "shutdown_complete"}
+STACK_TRACE = b"""org.apache.kafka.common.errors.WakeupException: null
+\tat org.apache.kafka.clients.consumer.internals.ConsumerNetworkClient.maybeTriggerWakeup(Client.java:522)
+{ "level": "warn", "message": "half an object
+{"level": "warn", "timestamp": "now"}
+["name", "timestamp"]
+"""
+
+
+def record(offset: int, **more: Any) -> dict[str, Any]:
+    value = pack(0, offset + 100, 7, 64, text=True).decode()
+    return {
+        "name": "record_data",
+        "topic": "orders",
+        "partition": 0,
+        "offset": offset,
+        "key": "7",
+        "value": value,
+        **more,
+    }
+
+
+def consumed(*offsets: int) -> dict[str, Any]:
+    ends = {"minOffset": min(offsets), "maxOffset": max(offsets)}
+    summary = {"topic": "orders", "partition": 0, "count": len(offsets), **ends}
+    return {"name": "records_consumed", "count": len(offsets), "partitions": [summary]}
+
+
+def places(offset: int) -> list[dict[str, Any]]:
+    return [{"topic": "orders", "partition": 0, "offset": offset}]
+
+
+def committed(offset: int, **more: Any) -> dict[str, Any]:
+    return {"name": "offsets_committed", "offsets": places(offset), "error": None, "success": True, **more}
+
+
+class Told:
+    """A story in a folder, whose lines come one ms after the other, a minute ago."""
+
+    def __init__(self, folder: Path, processed: str = "") -> None:
+        config = MemberConfig(
+            "member-0.1", 0, 0, str(folder), "g", {"orders": {"0": 0}}, "", "x", loop=LoopConfig(processed=processed)
+        )
+        self.folder, self.moment = folder, Moment()
+        self.events_log, recorder = open_history(str(folder), "member-0.1", self.moment)
+        self.story = Story(config, 4711, self.events_log, recorder.lane(), self.moment)
+        self.begun_ms = time.time_ns() // MS - 60_000
+        self.begun_ns = self.begun_ms * MS - (time.time_ns() - time.monotonic_ns())
+
+    def text(self, *lines: dict[str, Any] | bytes) -> bytes:
+        made = b""
+        for number, line in enumerate(lines):
+            now = {"timestamp": self.begun_ms + number}
+            made += line if isinstance(line, bytes) else json.dumps({**now, **line}).encode() + b"\n"
+        return made
+
+    def write(self, *lines: dict[str, Any] | bytes) -> bytes:
+        log = io.BytesIO()
+        write(self.story, self.events_log, self.moment, io.BytesIO(self.text(*lines)), log)
+        return log.getvalue()
+
+    def events(self, kind: str) -> list[dict[str, Any]]:
+        last = {e["id"]: e for e in read(self.folder / "events" / "member-0.1.jsonl").events}
+        return [e for e in last.values() if e["kind"] == kind]
+
+    def rows(self) -> Any:
+        (segment,) = read_segments(self.folder / "segments")[0]
+        assert segment.header.layout is DELIVERED
+        return segment.records
+
+    def ms(self, ns: int) -> float:
+        return round((ns - self.begun_ns) / MS, 1)
+
+
+@pytest.fixture
+def told(tmp_path: Path) -> Told:
+    return Told(tmp_path)
+
+
+def test_what_verifiable_consumer_prints_is_a_history(told: Told) -> None:
+    lines = (STARTED, ASSIGNED, record(5), record(6), consumed(5, 6), committed(7), REVOKED, CLOSED)
+    asked = {"name": "shutdown_requested", "timestamp": told.begun_ms + 4}  # by another thread, whenever
+    text = told.text(*lines).splitlines(keepends=True)
+    assert told.write(*text[:5], told.text(asked), *text[5:]) == b""
+    (started,) = told.events("started")
+    assert (started["detail"]["pid"], started["detail"]["client"]) == (4711, "x")
+    (assigned,), (revoked,), (commit,) = (told.events(kind) for kind in ("assigned", "revoked", "commit"))
+    assert [told.ms(assigned[end]) for end in ("begin_ns", "end_ns")] == [1, 2]
+    assert [told.ms(revoked[end]) for end in ("begin_ns", "end_ns")] == [6, 7]
+    assert [told.ms(commit[end]) for end in ("begin_ns", "end_ns")] == [4, 6]  # asked for after the line before
+    assert (commit["partitions"], commit["outcome"], commit["detail"]) == ([["orders", 0, 7]], "ok", {"mode": "sync"})
+    rows = told.rows()
+    assert [[int(r[n]) for n in ("offset", "key", "writer", "seq", "interval", "poll", "position")] for r in rows] == [
+        [5, 7, 0, 105, 0, 0, 0],
+        [6, 7, 0, 106, 0, 0, 1],
+    ]
+    assert [told.ms(r["delivered_ns"]) for r in rows] == [2, 2]
+    assert [told.ms(r["done_ns"]) for r in rows] == [4, 4]  # by the commit, which is not older
+    assert (rows["done_ns"] <= commit["begin_ns"]).all()
+    assert len(told.events("closed")) == 1
+    assert told.events("unrecorded") == told.events("poll-gap") == []
+
+
+def test_without_a_told_poll_nobody_knows_when_it_polled(told: Told) -> None:
+    told.write(STARTED, ASSIGNED, record(0), consumed(0), record(1, timestamp=told.begun_ms + 50_000), consumed(1))
+    assert told.events("poll-gap") == []
+    told.write()
+    again = Told(told.folder / "again")
+    again.write(STARTED, {"name": "poll_started"}, {"name": "poll_started", "timestamp": again.begun_ms + 5_000})
+    assert len(again.events("poll-gap")) == 1
+
+
+@pytest.mark.parametrize(("rule", "done"), [("told", [5]), ("next-poll", [5, 6]), ("commit", [5, 6])])
+def test_a_record_that_is_skipped_is_done_by_who_goes_by_rules_alone(
+    tmp_path: Path, rule: str, done: list[int]
+) -> None:
+    told = Told(tmp_path, rule)
+    processed = {"name": "record_processed", "topic": "orders", "partition": 0, "offset": 5}
+    asked = {"name": "commit_started", "offsets": places(7)}
+    told.write(STARTED, ASSIGNED, record(5), record(6), consumed(5, 6), processed, asked, committed(7))
+    assert [int(r["offset"]) for r in told.rows() if r["done_ns"]] == done
+    (commit,) = told.events("commit")
+    assert (told.ms(commit["begin_ns"]), told.ms(commit["end_ns"]), commit["detail"]["mode"]) == (6, 8, "async")
+
+
+@pytest.mark.parametrize(
+    ("error", "name", "outcome"),
+    [
+        ("UNKNOWN_MEMBER_ID", "UNKNOWN_MEMBER_ID", "fail"),
+        ("Offset commit cannot be completed since the consumer is not part of the group", "LOCAL_UNNAMED", "info"),
+        (None, "LOCAL_UNNAMED", "info"),
+    ],
+)
+def test_of_an_error_without_a_name_nobody_knows_what_became_of_it(
+    told: Told, error: str | None, name: str, outcome: str
+) -> None:
+    told.write(STARTED, ASSIGNED, record(5), consumed(5), committed(6, success=False, error=error))
+    (commit,) = told.events("commit")
+    assert (commit["error"], commit["outcome"]) == (name, outcome)
+
+
+def test_a_callback_may_take_its_time_and_name_the_member(told: Told) -> None:
+    begun = {**REVOKED, "callback": "begun", "member_id": "m-1", "generation": 3}
+    told.write(STARTED, ASSIGNED, record(5), consumed(5), begun, committed(6), {**REVOKED, "callback": "ended"})
+    (revoked,) = told.events("revoked")
+    assert [told.ms(revoked[end]) for end in ("begin_ns", "end_ns")] == [4, 7]
+    assert (revoked["member_id"], revoked["generation"]) == ("m-1", 3)
+
+
+def test_the_clock_never_goes_back(told: Told) -> None:
+    told.write(STARTED, {**ASSIGNED, "timestamp": told.begun_ms + 500}, {**REVOKED, "timestamp": told.begun_ms + 400})
+    (revoked,) = told.events("revoked")
+    assert told.ms(revoked["begin_ns"]) == 500
+
+
+def test_what_else_it_prints_goes_to_its_log_and_a_torn_line_too(told: Told) -> None:
+    torn = told.text(committed(7))[:-1]
+    assert told.write(STARTED, STACK_TRACE, ASSIGNED, torn) == STACK_TRACE + torn
+    assert told.events("unrecorded") == told.events("commit") == []
+
+
+def test_the_first_line_that_cannot_be_believed_is_told_with_its_number(told: Told) -> None:
+    log = told.write(STARTED, b"hello\n", {"name": "partition_assigned"}, CLOSED, CLOSED)
+    (unrecorded,) = told.events("unrecorded")
+    assert unrecorded["detail"]["text"].startswith(
+        'line 3 of its output cannot be believed: found the name "partition_assigned"; there are startup_complete, '
+    )
+    assert b"line 5 of its output cannot be believed: shutdown_complete comes after shutdown_complete" in log
+
+
+@pytest.mark.parametrize(
+    ("line", "sentence"),
+    [
+        ({"name": "record_data"}, "record_data: it lacks topic"),
+        ({"name": "startup_complete", "timestamp": 1.5}, "timestamp is 1.5, it must be of type integer"),
+        ({"name": "startup_complete", "timestamp": True}, "timestamp is true, it must be of type integer"),
+        ({"name": "startup_complete", "timestamp": 0}, "timestamp is 0, it must be at least 1"),
+        ({"name": "client_error", "error": 3}, "error is 3, it must be of type string"),
+        ({**ASSIGNED, "partitions": [{"topic": "o"}]}, r"partitions\[0\] lacks partition"),
+        ({**ASSIGNED, "callback": "done"}, 'callback is "done", it must be one of'),
+        ({"name": "commit_started", "offsets": places(-1)}, r"offsets\[0\].offset is -1, it must be at least 0"),
+        ({"name": 4}, "found the name 4; there are"),
+    ],
+)
+def test_a_line_without_its_form_is_refused(line: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(LineError, match=sentence):
+        parse(json.dumps({"timestamp": 1, **line}).encode())
+
+
+def test_half_a_line_is_refused() -> None:
+    with pytest.raises(LineError, match="it has a name and a timestamp, and is no JSON"):
+        parse(b'{"timestamp": 1, "name": "record_data", "topic": "or{"timestamp"')
+
+
+@pytest.mark.parametrize(
+    ("lines", "sentence"),
+    [
+        ([ASSIGNED], "partitions_assigned comes before startup_complete"),
+        ([STARTED, STARTED], "startup_complete comes a second time"),
+        ([STARTED, CLOSED, ASSIGNED], "partitions_assigned comes after shutdown_complete"),
+        ([STARTED, {**ASSIGNED, "callback": "ended"}], "the callback of partitions_assigned ends, and never began"),
+        ([STARTED, *[{**ASSIGNED, "callback": "begun"}] * 2], "the callback of partitions_assigned begins twice"),
+        ([STARTED, consumed(5)], "records_consumed tells of orders-0 1 records, and record_data told 0"),
+        ([STARTED, record(5), record(6), consumed(5)], "of orders-0 1 records, and record_data told 2"),
+        ([STARTED, {"timestamp": 1, **CLOSED}], "shutdown_complete says a time 4999 ms before a line"),
+        (
+            [STARTED, record(5), {"name": "record_processed", "topic": "orders", "partition": 0, "offset": 6}],
+            "record_processed names offset 6 of orders-0, which no record_data told",
+        ),
+    ],
+)
+def test_lines_in_an_order_that_cannot_be_are_refused(lines: list[dict[str, Any]], sentence: str) -> None:
+    order = Order()
+    *before, last = ([*order.faults({"timestamp": 5000, **line})] for line in lines)
+    assert not any(before)
+    assert [fault for fault in last if sentence in fault]
+
+
+def test_a_time_that_is_yet_to_come_is_refused(told: Told) -> None:
+    with pytest.raises(LineError, match="says a time that is yet to come"):
+        told.story.tell({**STARTED, "timestamp": told.begun_ms + 3_600_000})
+
+
+@given(st.lists(st.binary() | st.text().map(str.encode) | st.just(STACK_TRACE), max_size=5))
+def test_other_output_is_never_taken_for_a_line(noise: list[bytes]) -> None:
+    parsed = [parse(text) for one in noise for text in io.BytesIO(one)]
+    assert not any(parsed)
+
+
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    )
+)
+def test_any_json_is_read_or_refused(value: Any) -> None:
+    for line in (value, {"name": value, "timestamp": 1}, {"name": "record_data", "timestamp": value, "topic": value}):
+        try:
+            parsed = parse(json.dumps(line).encode())
+        except LineError:
+            continue
+        assert parsed is None
+
+
+def test_a_record_names_its_writer_in_text_as_in_bytes() -> None:
+    from fencepost_member.payload import unpack
+
+    for text in (True, False):
+        assert unpack(b"9", pack(3, 2**40 + 200, 9, 64, text=text)) == (9, 3, 2**40 + 200)
+    assert unpack(b"9", b"46503031" + b"z" * 60)[1] == -1
