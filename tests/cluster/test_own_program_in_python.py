@@ -79,8 +79,8 @@ async def main():
     )
     consumer.subscribe(["orders"], listener=Commit())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
-    await consumer.start()
     try:
+        await consumer.start()
         async for record in consumer:
             assert record.value["number"] >= 0
             done[TopicPartition(record.topic, record.partition)] = record.offset + 1
