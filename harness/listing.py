@@ -49,7 +49,8 @@ def _abilities(library: clients.Library) -> str:
     ]
     extras = ", ".join(sorted(map(str.lower, library.extras)))
     static = f"{clients.STATIC}{since.get(clients.STATIC, '')}"
-    return f"\nReleases: from {library.oldest} on\nProtocols: {'; '.join(protocols)}; {static}\nBesides: {extras}"
+    releases = f"\nReleases: from {library.oldest} on" if library.oldest != "0" else ""
+    return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}" + (f"\nBesides: {extras}" if extras else "")
 
 
 def _comment(path: Path) -> str:

@@ -117,7 +117,9 @@ def reasons(verdict: Verdict) -> str:
     return "; ".join(f"{c.check}: {c.reason} {broken(verdict)}" for c in verdict.checks if c.validity != "valid")
 
 
-@pytest.mark.parametrize("protocol", ["eager", "cooperative", "consumer"])
+@pytest.mark.parametrize(
+    "protocol", ["eager", pytest.param("cooperative", marks=pytest.mark.slow), pytest.param("consumer")]
+)
 def test_verifiable_consumers_keep_their_promises(tmp_path: Path, protocol: str) -> None:
     run, verdict = performed(replace(SCENARIO, group=replace(SCENARIO.group, protocol=protocol)), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)

@@ -133,5 +133,5 @@ def test_what_planted_bugs_need_are_extras_of_bugs():
 
 def test_a_smaller_group_keeps_its_first_clients():
     case = Case(Scenario("x", [Topic("orders")], mixed(), PollLoop()), Plan(1, ()))
-    first = next(fewer_members(case))[1].group
+    first = next(fewer_members(case))[1]["group"]
     assert [str(client) for client in first.clients] == ["confluent-kafka"]

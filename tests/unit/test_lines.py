@@ -131,6 +131,15 @@ def test_what_verifiable_consumer_prints_is_a_history(told: Told) -> None:
     assert told.events("unrecorded") == told.events("poll-gap") == []
 
 
+def test_records_that_are_done_out_of_order_are_done_one_by_one(tmp_path: Path) -> None:
+    told = Told(tmp_path, "told")
+    processed = [{"name": "record_processed", "topic": "orders", "partition": 0, "offset": o} for o in (6, 8)]
+    told.write(STARTED, ASSIGNED, *map(record, range(5, 8)), consumed(5, 6, 7), processed[0], record(8), consumed(8))
+    told.write({**processed[1], "timestamp": told.begun_ms + 50})
+    assert [int(r["offset"]) for r in told.rows() if r["done_ns"]] == [6, 8]
+    assert told.events("unrecorded") == []
+
+
 def test_without_a_told_poll_nobody_knows_when_it_polled(told: Told) -> None:
     told.write(STARTED, ASSIGNED, record(0), consumed(0), record(1, timestamp=told.begun_ms + 50_000), consumed(1))
     assert told.events("poll-gap") == []
