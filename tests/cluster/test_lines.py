@@ -130,7 +130,8 @@ def test_verifiable_consumers_keep_their_promises(tmp_path: Path, protocol: str)
 
 
 def test_one_group_of_all_clients_keeps_its_promises(tmp_path: Path) -> None:
-    names = ("confluent-kafka", "kafka-python", "aiokafka", "verifiable-consumer")
+    # A member by kafka-python 3.0.12 that forgets a join goes on from where it was before, and is rightly accused.
+    names = ("confluent-kafka", "kafka-python==2.2.9", "aiokafka", "verifiable-consumer")
     group = replace(SCENARIO.group, members=[Members(1, name) for name in names], client="confluent-kafka")
     _, verdict = performed(replace(SCENARIO, group=group), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)

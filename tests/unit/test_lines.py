@@ -131,6 +131,24 @@ def test_what_verifiable_consumer_prints_is_a_history(told: Told) -> None:
     assert told.events("unrecorded") == told.events("poll-gap") == []
 
 
+def test_a_record_is_known_by_its_header_where_it_has_one(told: Told) -> None:
+    headers = {"fencepost": pack(2, 9, 7, text=True).decode()}
+    told.write(STARTED, ASSIGNED, record(5, value='{"customer": 7}', headers=headers), consumed(5))
+    assert [[int(r[n]) for n in ("key", "writer", "seq")] for r in told.rows()] == [[7, 2, 9]]
+
+
+@pytest.mark.parametrize(
+    "value", [None, "", "another text, of nobody that is known here, and long enough", "46503031zz"]
+)
+def test_a_record_that_nobody_knows_is_not_taken_for_a_foreign_one(told: Told, value: str | None) -> None:
+    told.write(STARTED, ASSIGNED, record(5, value=value), record(6), consumed(5, 6))
+    (unrecorded,) = told.events("unrecorded")
+    assert (
+        "line 3 of its output cannot be believed: record_data tells neither the value" in unrecorded["detail"]["text"]
+    )
+    assert [int(r["offset"]) for r in told.rows()] == [6]
+
+
 def test_records_that_are_done_out_of_order_are_done_one_by_one(tmp_path: Path) -> None:
     told = Told(tmp_path, "told")
     processed = [{"name": "record_processed", "topic": "orders", "partition": 0, "offset": o} for o in (6, 8)]

@@ -17,6 +17,7 @@ from fencepost_member.instrument.in_hand import InHand
 from fencepost_member.lines.order import Order
 from fencepost_member.lines.reading import Line, LineError, offsets_of, tps
 from fencepost_member.ownership import Tp, rows
+from fencepost_member.payload import unpack
 from fencepost_member.recorder import MemberLane
 
 MS_NS = 1_000_000
@@ -104,9 +105,11 @@ class Story:
             return
         key, value = line.get("key"), line.get("value")
         carried = (line.get("headers") or {}).get("fencepost", value)
+        told = None if carried is None else carried.encode("utf-8", "replace")
+        if unpack(None, told)[1] < 0:
+            raise LineError("record_data tells neither the value nor the header fencepost of a record of ours")
         if not self._poll:
             self._poll_ms = self._ms
-        told = None if carried is None else carried.encode("utf-8", "surrogateescape")
         self._poll.append((*tp, line["offset"], None if key is None else key.encode(), told, None))
 
     def _startup_complete(self, line: Line) -> None:
