@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.plans import one_a_day
 from fencepost import Group, Scenario, Topic, at, past_session, runner
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.finder import find_here
@@ -117,9 +118,7 @@ def reasons(verdict: Verdict) -> str:
     return "; ".join(f"{c.check}: {c.reason} {broken(verdict)}" for c in verdict.checks if c.validity != "valid")
 
 
-@pytest.mark.parametrize(
-    "protocol", ["eager", pytest.param("cooperative", marks=pytest.mark.slow), pytest.param("consumer")]
-)
+@pytest.mark.parametrize("protocol", one_a_day())
 def test_verifiable_consumers_keep_their_promises(tmp_path: Path, protocol: str) -> None:
     run, verdict = performed(replace(SCENARIO, group=replace(SCENARIO.group, protocol=protocol)), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)

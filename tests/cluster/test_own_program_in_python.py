@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.plans import one_in
 from fencepost import Group, Scenario, Topic, at, past_session, runner
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.finder import find_here
@@ -130,7 +131,7 @@ def violations(verdict: Verdict) -> set[str]:
     return {f.kind for check in verdict.checks for f in check.findings if f.severity == "violation"}
 
 
-@pytest.mark.parametrize("client", PROGRAMS)
+@pytest.mark.parametrize("client", one_in(2, PROGRAMS))
 def test_a_program_keeps_its_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str) -> None:
     monkeypatch.chdir(tmp_path)
     verdict = judged(tmp_path, client, ahead=0)
@@ -139,7 +140,7 @@ def test_a_program_keeps_its_promises(tmp_path: Path, monkeypatch: pytest.Monkey
     assert min(c.facts_judged for c in verdict.checks) > 0
 
 
-@pytest.mark.parametrize("client", PROGRAMS)
+@pytest.mark.parametrize("client", one_in(2, PROGRAMS, 1))
 def test_a_program_that_commits_what_it_has_not_got_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
