@@ -300,6 +300,17 @@ def test_a_coordinator_is_moved_by_the_step_that_fired_last_and_hits_no_member(
     assert judged(tmp_path, tell).validity == expected
 
 
+def test_a_record_of_about_the_time_of_the_step_is_of_the_coordinator_before_it(tmp_path: Path) -> None:
+    def tell(h: HistoryBuilder) -> None:
+        a = h.member(0)
+        a.assigned(1, told=False)
+        h.fault("move_coordinator", 3, step=0, expect="coordinator_moved")
+        moved(h, a, 1, 2.9996)
+        moved(h, a, 2, 4)
+
+    assert judged(tmp_path, tell).validity == Validity.VALID
+
+
 @pytest.mark.parametrize(
     ("hit", "lost_at", "expected"),
     [

@@ -286,7 +286,15 @@ def test_a_promise_that_this_version_does_not_know_is_damage_of_the_scenario(tmp
     good_life(h)
     verdict = judge(h.seal(), oracle.judge)
     assert verdict.validity == Validity.UNKNOWN
-    assert "there is no promise 'fairness'" in check(verdict, "history").reason
+    assert check(verdict, "history").reason.startswith("scenario.json: there is no promise 'fairness'")
+
+
+def test_a_scenario_without_a_promise_is_damaged_too(tmp_path: Path) -> None:
+    h = builder(tmp_path, [])
+    good_life(h)
+    verdict = judge(h.seal(), oracle.judge)
+    assert verdict.validity == Validity.UNKNOWN
+    assert check(verdict, "history").reason == "scenario.json: it names no promise to judge by"
 
 
 def test_counts_are_never_capped_and_examples_are(tmp_path: Path) -> None:

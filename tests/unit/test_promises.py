@@ -134,6 +134,7 @@ def test_a_promise_survives_being_stored(promise: Promise) -> None:
         ({"type": "delivery", "level": "exactly-twice"}, "level 'exactly-twice' is unknown; known are at-least-once"),
         ({"type": "delivery", "duplicates": "few"}, "duplicates 'few' is unknown; known are any, only-after-failure"),
         ({"type": "order", "by": "time"}, "by 'time' is unknown; known is key"),
+        ({"type": "commits", "order": "never"}, "order 'never' is unknown; known are after-processing, before-"),
         ({"type": "ownership", "of": "records"}, "of 'records' is unknown; known are assignment, processing"),
         ({"type": "progress", "within_s": 0}, "within_s must be a number of seconds above 0, but 0 came"),
         ({"type": "progress", "within_s": "soon"}, "within_s wants a number, but 'soon' came"),
