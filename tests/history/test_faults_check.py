@@ -305,7 +305,7 @@ def test_a_record_of_about_the_time_of_the_step_is_of_the_coordinator_before_it(
         a = h.member(0)
         a.assigned(1, told=False)
         h.fault("move_coordinator", 3, step=0, expect="coordinator_moved")
-        moved(h, a, 1, 2.9996)
+        moved(h, a, 1, 2.9992)
         moved(h, a, 2, 4)
 
     assert judged(tmp_path, tell).validity == Validity.VALID
