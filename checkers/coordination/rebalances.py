@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.checkers.sightings import Sighting
@@ -37,10 +37,10 @@ class Rest(NamedTuple):
 def rests(tables: Tables) -> list[Rest]:
     """Those of at least 5 s; what comes after the first member left because the run was over is none."""
     calm_ns = tables.calm.end_ns or FOREVER
-    begins = [r.begin_ns - r.uncertainty_ns for r in tables.rounds[1:]]
+    begins = (r.begin_ns - r.uncertainty_ns for r in tables.rounds[1:])
     found, owners, given = list[Rest](), dict[int, str](), iter(sorted(tables.given, key=lambda g: g.order))
     ahead = next(given, None)
-    for number, (one, begin_ns) in enumerate(zip(tables.rounds, [*begins, FOREVER], strict=True)):
+    for number, (one, begin_ns) in enumerate(zip(tables.rounds, chain(begins, [FOREVER]), strict=False)):
         end_ns, since_ns = min(begin_ns, calm_ns), one.end_ns + one.uncertainty_ns
         while ahead is not None and ahead.at_ns - ahead.uncertainty_ns < end_ns:
             owners[ahead.tp] = ahead.incarnation or ahead.member_id

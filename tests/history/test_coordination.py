@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import certainty, coordination, oracle
+from fencepost.checkers.coordination.rebalances import rests
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.sentences import SENTENCES, example
 from fencepost.checkers.sightings import gather, performed
@@ -392,6 +393,13 @@ def more_is_taken_than_must(h: HistoryBuilder, way: str) -> None:
         h.round(after, (a, [0, 1]), (b, [2]), (c, [3]), generation=3)
     else:
         h.round(after, (a, [0]), (b, [1]), (c, [2, 3]), generation=3)
+
+
+def test_a_group_without_a_rebalance_has_no_rest(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path, promises=STICKY)
+    run = h.seal()
+    assert rests(load(run)) == []
+    assert told(run) == []
 
 
 @case(("not-sticky", "1 instead of 0", "", (A,)), "nothing taken", promises=STICKY, partitions=5)
