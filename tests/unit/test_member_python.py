@@ -41,6 +41,7 @@ KNOWN = {
     "threading",
     "time",
     "typing",
+    "types",
     "weakref",
 }
 # Only these modules import a library.
