@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from fencepost.checkers.coordination.rebalances import rests
 from fencepost.checkers.facts import Facts
 from fencepost.checkers.tables import Tables
 
@@ -61,7 +60,7 @@ _NEEDS = {
         _ALL | {"offsets", "requests"},
         "rebalances that were followed by rest",
         "the group never rested for 5 s: let the run go on longer, or have less happen in it",
-        lambda t, f: len(rests(t)),
+        lambda t, f: len(t.rests),
         lambda t: 1,
     ),
     "commits": Needs(

@@ -19,8 +19,7 @@ STABLE_NS = 5 * NS  # so long without a new round, and the group was stable
 
 def _within_ns(tables: Tables) -> int:
     """The bound of the promise of progress; of several, the longest."""
-    promises = [p for p in tables.asked.get("promises") or () if isinstance(p, Mapping)]
-    bounds = [p.get("within_s", WITHIN_S) for p in promises if p.get("type") == "progress"]
+    bounds = [p.get("within_s", WITHIN_S) for p in tables.promised("progress")]
     return round(max((float(b) for b in bounds if isinstance(b, int | float)), default=WITHIN_S) * NS)
 
 

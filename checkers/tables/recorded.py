@@ -78,6 +78,11 @@ class Recorded:
         value = self.scenario.get("scenario")
         return value if isinstance(value, Mapping) else {}
 
+    def promised(self, name: str) -> list[Mapping[str, Any]]:
+        """What the scenario promises under a name, as it is stored."""
+        promises = (p for p in self.asked.get("promises") or () if isinstance(p, Mapping))
+        return [p for p in promises if p.get("type") == name]
+
     def not_idempotent(self, writer: int) -> str:
         """The excuse for a client that writes a record twice or late; empty when it was told to be idempotent."""
         return "producer not idempotent" if writer in self.unguarded else ""

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fencepost.checkers.tables.indices import Indexed
+from fencepost.checkers.tables.rests import Rest, rests
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Round, Window
 
 
@@ -108,6 +109,11 @@ class Tables(Indexed):
         after = self.phases.get("heal" if self.steps else "warm-up", Window(0, 0)).end_ns
         end = self.phases.get("drain", Window(0, 0)).end_ns
         return Window(after, end) if after and end else Window(0, 0)
+
+    @cached_property
+    def rests(self) -> list[Rest]:
+        """When the group rested after a rebalance, before the first member left because the run was over."""
+        return rests(self.rounds, self.given, self.calm.end_ns or FOREVER)
 
     @property
     def calm(self) -> Window:

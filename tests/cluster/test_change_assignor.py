@@ -11,7 +11,18 @@ import pytest
 
 from cluster.conftest import consuming
 from cluster.plans import one_a_day
-from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, bounded, nothing_to_see, requests_by
+from cluster.worlds import (
+    LONG_S,
+    MEMBER,
+    ON_CLUSTER,
+    Inject,
+    Instead,
+    World,
+    bounded,
+    comes_back_unchanged,
+    nothing_to_see,
+    requests_by,
+)
 from fencepost import Group, Scenario, Topic, at
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
@@ -88,11 +99,7 @@ def test_two_bounces_of_everybody_change_the_assignor_and_two_change_it_back(
 
 def test_who_comes_back_with_the_old_assignor_is_not_refused(world: World, inject: Inject) -> None:
     whole(world)
-    honest = Instead(world.members[1], launch=lambda **changes: world.members[1].launch())
-    injection = inject(ChangeAssignor(), replace(world, members=[world.members[0], honest]), MEMBER)
-    with nothing_to_see() as patched:
-        patched.setattr("fencepost.faults._bounced.STOP_S", LONG_S)
-        evidence = injection.proven()
+    evidence = comes_back_unchanged(inject, world, ChangeAssignor())
     assert not evidence.took_effect
     assert "was not refused" in evidence.what or "was taken in" in evidence.what
 

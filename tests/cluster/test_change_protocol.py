@@ -11,7 +11,17 @@ import pytest
 
 from cluster.conftest import consuming
 from cluster.plans import one_a_day
-from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, bounded, nothing_to_see
+from cluster.worlds import (
+    LONG_S,
+    MEMBER,
+    ON_CLUSTER,
+    Inject,
+    Instead,
+    World,
+    bounded,
+    comes_back_unchanged,
+    nothing_to_see,
+)
 from fencepost import Group, Members, Scenario, Topic, at
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
@@ -63,11 +73,7 @@ def test_the_coordinator_converts_the_group_with_the_first_member_and_back_witho
 
 
 def test_who_comes_back_with_the_same_protocol_has_not_changed_it(world: World, inject: Inject) -> None:
-    honest = Instead(world.members[1], launch=lambda **changes: world.members[1].launch())
-    injection = inject(ChangeProtocol(), replace(world, members=[world.members[0], honest]), MEMBER)
-    with nothing_to_see() as patched:
-        patched.setattr("fencepost.faults._bounced.STOP_S", LONG_S)
-        evidence = injection.proven()
+    evidence = comes_back_unchanged(inject, world, ChangeProtocol())
     assert not evidence.took_effect
     assert "lives with" in evidence.what
 

@@ -18,7 +18,7 @@ from fencepost.clock import NS, eventually, now_ns
 from fencepost.evidence import requests, sockets
 from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
-from fencepost.interfaces import Awaits, Fault, Injection, Target
+from fencepost.interfaces import Awaits, Evidence, Fault, Injection, Target
 from fencepost.model import MemberView, View
 from fencepost.network.packets import TRIAL
 from fencepost.network_interfaces import Loss
@@ -113,6 +113,15 @@ def nothing_to_see() -> Iterator[pytest.MonkeyPatch]:
     with pytest.MonkeyPatch.context() as patched:
         bounded(patched, SHORT_S)
         yield patched
+
+
+def comes_back_unchanged(inject: Inject, world: World, fault: Fault) -> Evidence:
+    """What the witness says of a fault that bounces member 1 to other terms, when it comes back as it was."""
+    honest = Instead(world.members[1], launch=lambda **changes: world.members[1].launch())
+    injection = inject(fault, replace(world, members=[world.members[0], honest]), MEMBER)
+    with nothing_to_see() as patched:
+        patched.setattr("fencepost.faults._bounced.STOP_S", LONG_S)
+        return injection.proven()
 
 
 def node(world: World, target: Target) -> Node:

@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import certainty, coordination, oracle
-from fencepost.checkers.coordination.rebalances import rests
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.sentences import SENTENCES, example
 from fencepost.checkers.sightings import gather, performed
@@ -398,7 +397,7 @@ def more_is_taken_than_must(h: HistoryBuilder, way: str) -> None:
 def test_a_group_without_a_rebalance_has_no_rest(tmp_path: Path) -> None:
     h = HistoryBuilder(tmp_path, promises=STICKY)
     run = h.seal()
-    assert rests(load(run)) == []
+    assert load(run).rests == []
     assert told(run) == []
 
 

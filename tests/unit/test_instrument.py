@@ -54,6 +54,17 @@ class Started:
         interpreter = Interpreter(command=(sys.executable, *options, str(program)))
         return Incarnation(self._home, "member-0.1", "", {**CONFIG, **config}, interpreter)
 
+    def says(self, text: str, alone: str, code: int, **config: Any) -> tuple[list[str], list[str]]:
+        """What a program says as a member, and what ``alone`` does by itself; both end with this code."""
+        life = self.life(text, **config)
+        assert life.wait_ended(WITHIN_S) == code
+        program = self.folder / "program.py"
+        program.write_text(alone.replace("kafka.shop.internal:9092", NOBODY), encoding="utf-8")
+        argv = [sys.executable, str(program)]
+        bare = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        assert bare.returncode == code
+        return _without_frames(life.log.read_text()), _without_frames(bare.stdout)
+
     def events(self, kind: str) -> list[dict[str, Any]]:
         found = [read(path).events for path in sorted((self.history / "events").glob("*.jsonl"))]
         return [event for events in found for event in events if event["kind"] == kind]
@@ -136,14 +147,8 @@ def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started
 )
 def test_what_the_program_says_and_how_it_ends_is_as_without_us(started: Started, end: str, code: int) -> None:
     text = f"{SUBSCRIBED}{end}\n"
-    life = started.life(text)
-    assert life.wait_ended(WITHIN_S) == code
-    alone = text.replace("'group.id'", "'x'")
-    (started.folder / "program.py").write_text(alone.replace("kafka.shop.internal:9092", NOBODY), encoding="utf-8")
-    argv = [sys.executable, str(started.folder / "program.py")]
-    bare = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    assert bare.returncode == code
-    assert _without_frames(life.log.read_text()) == _without_frames(bare.stdout)
+    recorded, alone = started.says(text, text.replace("'group.id'", "'x'"), code)
+    assert recorded == alone
 
 
 def _without_frames(text: str) -> list[str]:

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from typing import Any
 
 import pytest
-from unit.test_instrument import NOBODY, WITHIN_S, Started, _without_frames, started  # noqa: F401 (a fixture)
+from unit.test_instrument import NOBODY, WITHIN_S, Started, started  # noqa: F401 (a fixture)
 
 from fencepost.errors import MemberError
 
@@ -101,14 +99,8 @@ def test_what_the_program_says_and_how_it_ends_is_as_without_us(
     code: int,
 ) -> None:
     text = f"{SUBSCRIBED}{end}\n"
-    life = started.life(text, **CLIENT)
-    assert life.wait_ended(WITHIN_S) == code
-    alone = started.folder / "program.py"
-    alone.write_text(text.replace("kafka.shop.internal:9092", NOBODY), encoding="utf-8")
-    argv = [sys.executable, str(alone)]
-    bare = subprocess.run(argv, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
-    assert bare.returncode == code
-    assert _without_frames(life.log.read_text()) == _without_frames(bare.stdout)
+    recorded, alone = started.says(text, text, code, **CLIENT)
+    assert recorded == alone
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,42 @@
+"""When a group rested after a rebalance, by the coordinator's log, and who had what then. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple
+
+from fencepost.checkers.tables.rows import FOREVER, NS, Given, Round, Window
+
+REST_NS = 5 * NS  # a cooperative rebalance has a second round, and members of the consumer protocol give up one by one
+
+
+class Rest(NamedTuple):
+    """A time in which the group rested after a round: no partition changed hands, and nobody asked to join.
+
+    Attributes:
+        number: of the round, in the coordinator's log.
+        owners: who had each partition, by incarnation.
+    """
+
+    number: int
+    window: Window
+    members: frozenset[str]
+    owners: Mapping[int, str]
+
+
+def rests(rounds: Sequence[Round], given: Iterable[Given], calm_ns: int) -> list[Rest]:
+    """Those of at least 5 s that are over; what comes after ``calm_ns`` is none."""
+    begins = (r.begin_ns - r.uncertainty_ns for r in rounds[1:])
+    found, owners, changes = list[Rest](), dict[int, str](), iter(sorted(given, key=lambda g: g.order))
+    ahead = next(changes, None)
+    for number, (one, begin_ns) in enumerate(zip(rounds, chain(begins, [FOREVER]), strict=False)):
+        end_ns, since_ns = min(begin_ns, calm_ns), one.end_ns + one.uncertainty_ns
+        while ahead is not None and ahead.at_ns - ahead.uncertainty_ns < end_ns:
+            owners[ahead.tp] = ahead.incarnation or ahead.member_id
+            since_ns = max(since_ns, ahead.at_ns + ahead.uncertainty_ns)
+            ahead = next(changes, None)
+        if end_ns - since_ns >= REST_NS and end_ns < FOREVER:
+            has = {tp: owner for tp, owner in owners.items() if owner}
+            found.append(Rest(number, Window(since_ns, end_ns), frozenset(one.members), has))
+    return found
