@@ -146,6 +146,8 @@ def _lives(folder: Folder) -> Iterator[tuple[str, Life]]:
         settings = fact.detail.get("config")
         if fact.kind != EventKind.STARTED or "member" not in fact.detail or not isinstance(settings, Mapping):
             continue
+        if not settings and fact.detail.get("told_by") == "lines":
+            continue  # it did not say what it runs with
         # A program's own record is done when it polls again: that is how long all of a poll took.
         most = 1 if workload.get("type") == OWN_PROGRAM else workload.get("batch", 0)
         records = min((one for one in (most, settings.get(POLL_RECORDS)) if isinstance(one, int)), default=0)

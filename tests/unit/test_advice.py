@@ -129,6 +129,24 @@ def test_a_sentence_comes_once_with_all_members_whom_it_is_for(tmp_path: Path) -
     assert "member-8, member-10</span>" in page
 
 
+@pytest.mark.parametrize(
+    ("told", "advised"),
+    [
+        ({"config": {}, "told_by": "lines"}, False),
+        ({"config": {}}, True),
+        ({"config": {"a": 1}, "told_by": "lines"}, True),
+    ],
+    ids=["by lines, without settings", "by a client", "by lines, with settings"],
+)
+def test_of_settings_that_a_program_does_not_tell_nothing_is_said(
+    tmp_path: Path, told: dict[str, Any], advised: bool
+) -> None:
+    history = runs.group_history()
+    history.add("started", "member-0.1", 3.5, detail={"member": 0, "protocol": "eager", **told})
+    run = runs.write_run(tmp_path / "run", runs.verdict("x", runs.checks("valid")), history)
+    assert bool(advice.advise(folder.read(run))) == advised
+
+
 def test_what_is_well_set_gets_no_advice(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", {}, {})
     assert advice.advise(folder.read(run)) == []
