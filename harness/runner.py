@@ -39,7 +39,6 @@ __all__ = ["Observer", "Progress", "run"]
 
 _LOG = logging.getLogger(__name__)
 WARM_UP_S = 60.0
-DRAIN_S = 60.0
 STOP_S = 30.0
 WARM_UP_HINT = "Look at the members' logs, and whether the settings of the group and its topics let members join"
 
@@ -225,7 +224,7 @@ class _Run:
             committed = cluster.admin.committed(self._name)
             return all(committed.get(tp, 0) >= end for tp, end in ends.items())
 
-        self._phases.came(caught_up, DRAIN_S, "the group to commit everything that was written")
+        self._phases.came(caught_up, self._scenario.drain_s, "the group to commit everything that was written")
         group.stop_members(STOP_S)
 
     def _number_what_was_added(self, cluster: Cluster) -> None:

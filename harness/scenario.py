@@ -48,6 +48,7 @@ class Scenario:
         promises: what the group is judged by; empty: what its workload may be expected to keep.
         chaos_s: ceiling of the chaos phase, which ends earlier when all steps are healed and ``min_records`` were
             processed.
+        drain_s: how long the group may take to commit everything that was written, when all faults are healed.
         brokers, broker_config: size and Kafka settings of the cluster.
         kafka: the version of a cluster of the run's own, one of ``settings.KAFKAS``; empty: the default.
     """
@@ -62,6 +63,7 @@ class Scenario:
     broker_config: Mapping[str, Setting] = field(default_factory=dict)
     kafka: str = ""
     chaos_s: float = 120.0
+    drain_s: float = 60.0
     min_records: int = 1000
 
     def __post_init__(self) -> None:
@@ -70,8 +72,8 @@ class Scenario:
             raise ScenarioError("a scenario needs a name")
         if not self.topics:
             raise ScenarioError(f"scenario {self.name!r} needs at least one topic")
-        if self.chaos_s <= 0 or self.min_records < 0:
-            raise ScenarioError(f"scenario {self.name!r} needs chaos_s above 0, and min_records of 0 or more")
+        if self.chaos_s <= 0 or self.drain_s <= 0 or self.min_records < 0:
+            raise ScenarioError(f"scenario {self.name!r} needs chaos_s and drain_s above 0, min_records of 0 or more")
         settings.check_kafka(self.kafka, self.group.protocol)
         settings.check_topics([topic.name for topic in self.topics])
         for topic in self.topics:

@@ -71,8 +71,8 @@ class Bug:
     def scenario(self, protocol: str) -> Scenario:
         """The plan with the bug in it."""
         changed = {**self.workload, "planted_in": self.planted_in} if "planted_bug" in self.workload else self.workload
-        workload = replace(self.plan.workload, **changed)
-        return under(protocol, replace(self.plan, workload=workload, promises=self.promises or self.plan.promises))
+        workload, promises = replace(self.plan.workload, **changed), self.promises or self.plan.promises
+        return under(protocol, replace(self.plan, workload=workload, promises=promises, drain_s=self.drain_s))
 
     @property
     def culprits(self) -> set[str]:

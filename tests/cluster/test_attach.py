@@ -178,10 +178,9 @@ def timeless(fact: dict[str, Any]) -> dict[str, Any]:
 @pytest.mark.usefixtures("unchanged")
 @pytest.mark.parametrize("name", ["off-by-one", "seek-back"])
 def test_a_planted_bug_is_found_under_its_kind(
-    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path, name: str
 ) -> None:
     bug = BUGS[name]
-    monkeypatch.setattr(runner, "DRAIN_S", bug.drain_s)
     wrong = bug.scenario("cooperative")
     run = runner.run(wrong, plan=wrong.plan(2), runs=tmp_path, backend=Attachment.of(address(cluster)))
     verdict = judge(run, chaos_spark)

@@ -92,7 +92,8 @@ while not stop.is_set():
         except KafkaException as failed:
             error = failed.args[0].name()
         tell("offsets_committed", offsets=told, success=error is None, error=error)
-        done.clear()
+        if error is None:
+            done.clear()
 consumer.close()
 tell("shutdown_complete")
 """

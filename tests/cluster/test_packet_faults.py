@@ -21,8 +21,10 @@ from cluster.worlds import (
     MEMBER,
     MEMBERS_LINKS,
     OTHERS_LINKS,
+    SILENT_S,
     Inject,
     World,
+    connected,
     connections,
     healed,
     heartbeats,
@@ -47,7 +49,6 @@ from fencepost.network_interfaces import Loss
 from fencepost.processes import Owner
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("packets_work")]
-SILENT_S = 0.5  # whoever gets no answer for so long would have had it long ago, as others do
 FAULTS = {
     "drop": DropPackets(),
     "drop to": DropPackets(direction="to"),
@@ -55,10 +56,6 @@ FAULTS = {
     "lose": LosePackets(share=0.2),
     "lose connects": LoseConnects(),
 }
-
-
-def connected(world: World, slot: int, broker: int) -> socket.socket:
-    return socket.create_connection(world.cluster.links.endpoint(slot, broker), timeout=SILENT_S)
 
 
 def answered(link: socket.socket, within_s: float) -> bool:

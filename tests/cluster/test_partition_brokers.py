@@ -19,6 +19,7 @@ from cluster.worlds import (
     Inject,
     Instead,
     World,
+    connected,
     healed,
     nothing_to_see,
     nowhere,
@@ -156,7 +157,7 @@ def test_a_broker_that_is_isolated_from_members_only_leads_on_in_sync(
     assert broker_changes(world) == before
     for slot in (0, 1):
         with pytest.raises(TimeoutError):
-            pinged_s(world, slot, CUT)
+            connected(world, slot, CUT)
     healed(injection)
 
 

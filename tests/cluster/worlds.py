@@ -32,6 +32,7 @@ ON_CLUSTER = [
 ]
 SHORT_S = 0.8  # the bound of a witness that is known to see nothing
 LONG_S = 60  # for what comes at once on a machine that has nothing else to do
+SILENT_S = 0.5  # whoever gets no answer for so long would have had it long ago, as others do
 BOUNDS = (
     "faults.add_partitions.PROOF_S",
     "faults.bounce.STOP_S",
@@ -178,6 +179,11 @@ def connections(world: World, slot: int) -> set[tuple[Any, Any]]:
     """The connections of a slot that are up, by both their ends."""
     ends = {world.cluster.links.endpoint(slot, broker) for broker in world.cluster.brokers}
     return {pair for pair, counted in sockets.snapshot(world.cluster).items() if pair[0] in ends and counted.up}
+
+
+def connected(world: World, slot: int, broker: int) -> socket.socket:
+    """Like a client that connects to a broker. Raises TimeoutError when nobody answers in SILENT_S."""
+    return socket.create_connection(world.cluster.links.endpoint(slot, broker), timeout=SILENT_S)
 
 
 def pinged_s(world: World, slot: int, broker: int, padding: int = 0) -> float:

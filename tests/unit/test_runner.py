@@ -75,16 +75,16 @@ def drain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     monkeypatch.setattr(Phases, "say", lambda self, note: None)
     folder = RunFolder.create(tmp_path, "orders", 1)
     owner: Any = None
-    running: Any = runner._Run(SCENARIO, SCENARIO.plan(1), folder, owner, lambda progress: None, backends.local())
+    begun: list[Any] = []
 
     def drained(committed: Callable[[str], Any], ends: Callable[[str], Any], within_s: float) -> list[str]:
-        monkeypatch.setattr(runner, "DRAIN_S", within_s)
-        group = Members()
-        running._drain(group, SimpleNamespace(admin=SimpleNamespace(committed=committed, end_offsets=ends)))
+        scenario, group = replace(SCENARIO, drain_s=within_s), Members()
+        begun.append(runner._Run(scenario, SCENARIO.plan(1), folder, owner, lambda progress: None, backends.local()))
+        begun[0]._drain(group, SimpleNamespace(admin=SimpleNamespace(committed=committed, end_offsets=ends)))
         return group.done
 
     yield drained
-    running._events.close()
+    begun[0]._events.close()
 
 
 def test_the_drain_goes_on_when_an_administrators_call_times_out(drain: Callable[..., list[str]]) -> None:
@@ -101,13 +101,13 @@ def test_the_drain_goes_on_when_an_administrators_call_times_out(drain: Callable
 
 
 def test_a_group_that_does_not_commit_everything_is_ended_in_order(drain: Callable[..., list[str]]) -> None:
-    done = drain(answering({ORDERS: 5}), answering({0: 7}), within_s=0)
+    done = drain(answering({ORDERS: 5}), answering({0: 7}), within_s=0.01)
     assert done == ["producers stopped", "members stopped"]
 
 
 def test_a_drain_in_which_nobody_could_be_asked_is_no_drain(drain: Callable[..., list[str]]) -> None:
     with pytest.raises(WaitTimeout, match="the last look failed: waited 15 s for the coordinator"):
-        drain(answering(NO_ANSWER), answering({0: 7}), within_s=0)
+        drain(answering(NO_ANSWER), answering({0: 7}), within_s=0.01)
 
 
 def test_a_run_holds_one_of_the_machines_places_and_gives_it_back_when_it_fails(
