@@ -7,5 +7,6 @@ from __future__ import annotations
 
 from fencepost.workloads.own_program import OwnProgram
 from fencepost.workloads.poll_loop import PollLoop
+from fencepost.workloads.worker_pool import WorkerPool
 
-__all__ = ["OwnProgram", "PollLoop"]
+__all__ = ["OwnProgram", "PollLoop", "WorkerPool"]

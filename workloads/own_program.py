@@ -11,7 +11,7 @@ from fencepost.clients import LINES
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._functions import check_function
+from fencepost.workloads._common import check_options, producer_options
 from fencepost_member.config import PROCESSED
 
 
@@ -42,10 +42,7 @@ class OwnProgram:
         codec.settle(self)
         if self.processed not in PROCESSED:
             raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join(PROCESSED)}")
-        check_function("payload", self.payload)
-        for name, least in (("keys", 1), ("producers", 1)):
-            if getattr(self, name) < least:
-                raise ScenarioError(f"{name} is {getattr(self, name)!r}, it must be at least {least}")
+        check_options(self)
         if self.rate_hz <= 0:
             raise ScenarioError(f"rate_hz is {self.rate_hz!r}, it must be above 0: a program has its own speed")
 
@@ -61,12 +58,7 @@ class OwnProgram:
 
     def producer_config(self) -> dict[str, Any]:
         """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
-        return {
-            "producers": self.producers,
-            "rate_hz": self.rate_hz / self.producers,
-            "keys": self.keys,
-            "payload": self.payload,
-        }
+        return producer_options(self)
 
     def promises(self) -> Collection[Promise]:
         """What most programs are meant to keep: at-least-once, one owner, commits of what is done, progress."""

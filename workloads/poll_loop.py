@@ -10,7 +10,7 @@ from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._functions import check_function
+from fencepost.workloads._common import check_known, check_options, overload, producer_options, unable
 from fencepost_member.config import BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
@@ -42,6 +42,9 @@ class PollLoop:
         keys: different keys; one key is always in one partition.
         value_bytes: size of a record's value.
         producers: producer processes.
+        slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic), which may be
+            more than it keeps up with; -1: of none.
+        slow_ms: see there.
         planted_bug: makes members wrong on purpose, for tests and demonstrations, in a way that one of the modules
             of ``fencepost_member.planted`` describes. Empty: a correct member.
         planted_in: the members that have the planted bug; empty: all.
@@ -61,27 +64,19 @@ class PollLoop:
     payload: str = ""
     backpressure: str = ""
     pause_ms: float = 100
+    slow_partition: int = -1
+    slow_ms: float = 0
 
     def __post_init__(self) -> None:
         codec.settle(self)
-        if self.commit not in COMMIT_POLICIES:
-            raise ScenarioError(f"commit policy {self.commit!r} is unknown; known are {', '.join(COMMIT_POLICIES)}")
-        if self.planted_bug and self.planted_bug not in PLANTED_BUGS:
-            raise ScenarioError(f"planted bug {self.planted_bug!r} is unknown; known are {', '.join(PLANTED_BUGS)}")
+        check_known("commit policy", self.commit, COMMIT_POLICIES)
+        check_known("planted bug", self.planted_bug, ("", *PLANTED_BUGS))
+        check_known("backpressure", self.backpressure, ("", *BACKPRESSURE))
         if self.planted_bug == "out-of-order" and self.batch < 2:
             raise ScenarioError("planted bug 'out-of-order' needs batch > 1: a single record has no order")
-        for name in ("handler", "payload"):
-            check_function(name, getattr(self, name))
+        check_options(self)
         if self.handler and self.planted_bug:
             raise ScenarioError(f"planted bug {self.planted_bug!r} is one of our own loop, which has no handler then")
-        for name, least in (("batch", 1), ("keys", 1), ("producers", 1), ("value_bytes", 24), ("commit_every_ms", 1)):
-            if getattr(self, name) < least:
-                raise ScenarioError(f"{name} is {getattr(self, name)!r}, it must be at least {least}")
-        if self.backpressure not in ("", *BACKPRESSURE):
-            raise ScenarioError(f"backpressure {self.backpressure!r} is unknown; known are {', '.join(BACKPRESSURE)}")
-        for name in ("rate_hz", "handler_ms", "pause_ms"):
-            if getattr(self, name) < 0:
-                raise ScenarioError(f"{name} is {getattr(self, name)!r}, it cannot be negative")
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too: what they leave is not the group's fault."""
@@ -97,9 +92,8 @@ class PollLoop:
             (f"planted bug {self.planted_bug!r}", bug, self.planted_in or everybody),
             (f"backpressure {self.backpressure!r}", pausing, everybody),
         ):
-            for client in (inventory.clients[index] for index in members):
-                if lacks := client.lacks(needs):
-                    return f"{what} needs {lacks[0]}, and {client} lacks that"
+            if sentence := unable(inventory, members, needs, what):
+                return sentence
         alien = next((client for client in inventory.clients if client.library.lines), None)
         asked = self.handler or self.handler_ms or self.backpressure or self.commit not in PROGRAMS_COMMIT
         if alien and asked:
@@ -111,13 +105,7 @@ class PollLoop:
     def _overload(self, inventory: Inventory) -> str:
         able = min(inventory.members, sum(inventory.topics.values()))
         each_ms = self.handler_ms + (self.pause_ms / self.batch if self.backpressure == "pause" else 0)
-        work = self.rate_hz * each_ms / 1000
-        if not each_ms or (self.rate_hz and work < able):
-            return ""
-        if not self.rate_hz:
-            return f"rate_hz is 0, as fast as they can, which no handler of {each_ms:g} ms keeps up with"
-        a_record = f"{self.rate_hz:g} records/s of {each_ms:g} ms each"
-        return f"{a_record} are {work:g} s of work a second, and {able} members have less than {able} s for it"
+        return overload(self.rate_hz, each_ms, able, f"{able} members")
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""
@@ -130,18 +118,14 @@ class PollLoop:
             "batch": self.batch,
             "backpressure": self.backpressure,
             "pause_ms": self.pause_ms,
+            "slow_partition": self.slow_partition,
+            "slow_ms": self.slow_ms,
             "planted_bug": self.planted_bug if planted else "",
         }
 
     def producer_config(self) -> dict[str, Any]:
         """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
-        return {
-            "producers": self.producers,
-            "rate_hz": self.rate_hz / self.producers,
-            "keys": self.keys,
-            "value_bytes": self.value_bytes,
-            "payload": self.payload,
-        }
+        return producer_options(self)
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, in order by key, one owner at a time, commits of what is done, and progress.

@@ -16,35 +16,52 @@ from fencepost_member.commits import Work
 from fencepost_member.ownership import Ownership, Tp
 
 
+class Paused:
+    """What a member has paused at the client.
+
+    Attributes:
+        partitions: these.
+    """
+
+    def __init__(self, adapter: Any) -> None:
+        """``adapter`` satisfies ``Pauses``."""
+        self._adapter = adapter
+        self.partitions: Set[Tp] = set()
+
+    def pause(self, partitions: Iterable[Tp]) -> None:
+        """Pause these at the client."""
+        self.partitions.update(partitions)
+        for tp in partitions:
+            self._adapter.pause(tp)
+
+    def resume(self, partitions: Iterable[Tp]) -> None:
+        """Resume these, paused or not."""
+        for tp in partitions:
+            self._adapter.resume(tp)
+        self.partitions.difference_update(partitions)
+
+
 class Backpressure:
     """What one member has paused."""
 
     def __init__(self, kind: str, pause_ms: float, adapter: Any, ownership: Ownership) -> None:
         """``adapter`` satisfies ``Pauses``."""
-        self._kind, self._pause_s, self._adapter = kind, pause_ms / 1000, adapter
+        self._kind, self._pause_s, self._paused = kind, pause_ms / 1000, Paused(adapter)
         self._owned = ownership.intervals
-        self._paused: Set[Tp] = set()
         self._until_s = 0.0
 
     def after(self, work: Work) -> None:
         """The records of a poll are processed; without any, it was one that keeps the member in the group."""
-        if self._paused and time.monotonic() >= self._until_s:
-            self._resume(set(self._paused))
+        if self._paused.partitions and time.monotonic() >= self._until_s:
+            self._paused.resume(set(self._paused.partitions))
         if not work:
             return
         if self._kind == "resume":
-            self._resume(self._owned)
-        elif not self._paused:
+            self._paused.resume(self._owned)
+        elif not self._paused.partitions:
             self._until_s = time.monotonic() + self._pause_s
-            self._paused.update(self._owned)
-            for tp in self._paused:
-                self._adapter.pause(tp)
+            self._paused.pause(self._owned)
 
     def giving_up(self, partitions: Iterable[Tp]) -> None:
         """In the callback, before the client lets go of them: it shall not remember that they were paused."""
-        self._resume(self._paused.intersection(partitions))
-
-    def _resume(self, partitions: Iterable[Tp]) -> None:
-        for tp in partitions:
-            self._adapter.resume(tp)
-        self._paused.difference_update(partitions)
+        self._paused.resume(self._paused.partitions.intersection(partitions))

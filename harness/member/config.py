@@ -15,6 +15,7 @@ AUTOMATIC = COMMIT_POLICIES[2:]  # the client commits by itself
 PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit", "told")
 BACKPRESSURE = ("pause", "resume")
+LANES = ("partition", "key")
 
 
 class ConfigError(Exception):
@@ -33,6 +34,12 @@ class LoopConfig:
         batch: records that one poll may return; 1 polls singly.
         backpressure: one of ``BACKPRESSURE``, see there; empty: none.
         pause_ms: how long partitions are paused at least.
+        slow_partition: the handler takes ``slow_ms`` more for records of this partition, of any topic; -1: of none.
+        slow_ms: see there.
+        workers: threads that handle records, see ``pool``; 0: the one that polls does.
+        lanes: one of ``LANES``: what is handled in order.
+        in_hand: records of one partition above which it is paused.
+        wait_ms: how long the revoked callback, or a clean end, waits for workers at most.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
             rest means nothing; see ``instrument.in_hand``.
@@ -45,6 +52,12 @@ class LoopConfig:
     batch: int = 500
     backpressure: str = ""
     pause_ms: float = 100
+    slow_partition: int = -1
+    slow_ms: float = 0
+    workers: int = 0
+    lanes: str = "partition"
+    in_hand: int = 1000
+    wait_ms: float = 10_000
     planted_bug: str = ""
     processed: str = ""
 
@@ -127,6 +140,7 @@ def read_member(path: str) -> MemberConfig:
     _one_of(path, "commit", loop.commit, COMMIT_POLICIES)
     _one_of(path, "protocol", config.protocol, PROTOCOLS)
     _one_of(path, "backpressure", loop.backpressure, ("", *BACKPRESSURE))
+    _one_of(path, "lanes", loop.lanes, LANES)
     _one_of(path, "processed", loop.processed, ("", *PROCESSED))
     if loop.batch < 1:
         raise ConfigError("%s: batch is %r, it must be at least 1" % (path, loop.batch))

@@ -1,7 +1,8 @@
-"""The loop of a member: poll, record, process, commit. One thread does everything, the client's callbacks included.
+"""The loop of a member: poll, record, process, commit. One thread does it, the client's callbacks included; records are
+processed by that thread in turn, or by threads of a ``pool``.
 
-Because it polls only when it is done with what the last poll returned, it holds no record back when the client tells
-it to give partitions up (callbacks come from inside a poll). Everything the member does with a record is recorded
+In turn, it polls only when it is done with what the last poll returned, so it holds no record back when the client
+tells it to give partitions up (callbacks come from inside a poll). Everything the member does with a record is recorded
 before or after the fact, never during: delivered for the whole poll first, then begun and done for each.
 
 A clean end (SIGTERM) finishes the record in hand. The rest of the poll is dropped where dropped records will be
@@ -12,18 +13,20 @@ what is done is committed, the client leaves the group, and the closed event is 
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import Any, Callable, Dict, List, Optional
 
 from fencepost_member import adapters
 from fencepost_member.account import Account
 from fencepost_member.backpressure import Backpressure
-from fencepost_member.commits import POLICIES, Commits, Work
+from fencepost_member.commits import POLICIES, Commits
 from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.correct import Correct
 from fencepost_member.events import EventLog
-from fencepost_member.functions import handler_of
-from fencepost_member.ownership import Tp, rows
-from fencepost_member.planted import BUGS, CLIENTS, NAMES
+from fencepost_member.handling import Handling, InTurn, Way
+from fencepost_member.ownership import Tp
+from fencepost_member.planted import BUGS, CLIENTS, NAMES, POOLS
+from fencepost_member.pool import Pool
 from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
 
@@ -44,13 +47,14 @@ class Member:
     ) -> None:
         """Connects the client. Raises ConfigError when it refuses its settings, nobody knows the planted bug, or there
         is no such handler."""
-        self._config, self._lane, self._events, self._stop = config, lane, events, stop
-        self._stall, self._reload = stall or Stall(), reload or Reload(lambda: config)
+        self._config, self._events, self._stop = config, events, stop
+        self._lane, self._reload = lane, reload or Reload(lambda: config)
         self._account = Account(config, events, lambda: lane, lambda: self._adapter.identity())
-        self._handler = handler_of(config.loop.handler) if config.loop.handler else None
+        handling = Handling(config.loop, lane, events, stall or Stall())
         bug = config.loop.planted_bug
-        if bug and bug not in NAMES:
-            raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(NAMES)))
+        known = POOLS if config.loop.workers else NAMES
+        if bug and bug not in known:
+            raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(known)))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
         self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)
         commits = Commits(self._adapter, events, self._bug.offsets)
@@ -59,8 +63,7 @@ class Member:
         self._pressure = (
             Backpressure(pressed, config.loop.pause_ms, self._adapter, self._account.ownership) if pressed else None
         )
-        self._divided = not (self._policy.undivided or self._bug.undivided)
-        self._records = 0
+        self._way, self._records = self._way_of(handling), 0
         self._fatal = ""
 
     def run(self) -> str:
@@ -69,6 +72,22 @@ class Member:
         Returns:
             The name of a fatal client error; empty after a clean end.
         """
+        try:
+            self._run()
+        finally:
+            self._way.close()
+        return self._fatal
+
+    def _way_of(self, handling: Handling) -> Way:
+        loop = self._config.loop
+        handler = partial(self._bug.handler, loop.handler_ms / 1000)
+        if loop.workers:
+            pool = POOLS.get(loop.planted_bug, Pool)
+            return pool(loop, self._lane, handling, self._policy, self._adapter, handler())
+        divided = not (self._policy.undivided or self._bug.undivided)
+        return InTurn(handling, self._lane, self._policy, handler, self._stop, divided)
+
+    def _run(self) -> None:
         self._adapter.subscribe(self._config.subscription)
         self._account.introduce(self._adapter.version, self._adapter.settings)
         batch = self._config.loop.batch
@@ -80,16 +99,16 @@ class Member:
             if self._fatal:
                 break
             if self._policy.admit(work):
-                self._process(self._bug.arrange(work), records)
+                self._records += self._way.process(self._bug.arrange(work), records)
             self._policy.between()
             if self._pressure:
                 self._pressure.after(work)
         if not self._fatal:
+            self._records += self._way.finish()
             self._policy.leave()
         self._adapter.close()
         if not self._fatal:
             self._events.note("closed", detail={"polls": self._account.polls, "records": self._records})
-        return self._fatal
 
     def _subscribe_again(self) -> None:
         """To what the configuration says now, if it was changed; callbacks come from inside the polls that follow."""
@@ -98,33 +117,6 @@ class Member:
             event = self._events.begin("subscribed", detail={"topics": config.subscription})
             self._adapter.subscribe(config.subscription)
             self._events.end(event)
-
-    def _process(self, work: Work, records: List[adapters.Record]) -> None:
-        begin, done, finished, stall = self._lane.begin, self._lane.done, self._policy.finished, self._stall
-        handle = self._bug.handler(self._config.loop.handler_ms / 1000)
-        own = self._handler
-        contents = {((r[0], r[1]), r[2] + 1): r[3:5] for r in records} if own else {}
-        for index, tp, next_offset in work:
-            begin(index)
-            if stall.asked:
-                self._wait_in_hand(tp, next_offset - 1)
-            if handle:
-                handle()
-            if own:
-                own(*contents[tp, next_offset])
-            done(index)
-            self._records += 1
-            finished(tp, next_offset)
-            if self._divided:
-                if self._stop.is_set():
-                    return
-                self._policy.between()
-
-    def _wait_in_hand(self, tp: Tp, offset: int) -> None:
-        """A slow handler, while a fault asks for it; the client's own threads go on."""
-        event = self._events.begin("stall", partitions=rows({tp: offset}))
-        self._stall.wait()
-        self._events.end(event)
 
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
@@ -146,6 +138,7 @@ class Member:
             apply()
 
     def _give_up(self, partitions: List[Tp], lost: bool) -> None:
+        self._records += self._way.giving_up(partitions, lost)
         self._policy.giving_up(partitions, lost)
         if self._pressure:
             self._pressure.giving_up(partitions)

@@ -13,7 +13,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import idle, member
-from fencepost.workloads import PollLoop
+from fencepost.workloads import PollLoop, WorkerPool
 
 SUSPECT = 1
 EVERYBODY = ("member-0", "member-1", "member-2")
@@ -44,6 +44,23 @@ DEATH = replace(
     workload=PollLoop(rate_hz=600, batch=100, handler_ms=4.8, commit_every_ms=1000),
     schedule=[at(3, Kill(), member(SUSPECT), heal_after=1)],
     min_records=3_000,
+)
+
+# Members hand records to threads, which have some in hand nearly always.
+HANDED_OVER = replace(
+    MOVES,
+    name="partitions move while threads are at work",
+    workload=WorkerPool(workers=4, handler_ms=8, rate_hz=600, batch=100, keys=60),
+    min_records=5_000,
+)
+
+# Five keys of a partition share its records, so one of them is often behind the others; and each is slow, so a member
+# dies with such a one in hand.
+SIDE_BY_SIDE = replace(
+    DEATH,
+    name="a member dies while threads are at work",
+    workload=WorkerPool(lanes="key", handler_ms=200, rate_hz=90, batch=20, keys=30, commit_every_ms=1),
+    min_records=600,
 )
 
 # Nothing happens, so what is seen is the bug's own doing; and progress is promised within so short a time as a drain

@@ -20,12 +20,14 @@ from cluster.plans import (
     FROZEN,
     GIVES_UP_S,
     GROWS,
+    HANDED_OVER,
     MOVES,
     NARROW,
     NOBODY,
     PROMISES,
     RECOVERS,
     RETURNS,
+    SIDE_BY_SIDE,
     STRICT,
     SUSPECT,
     ZOMBIE,
@@ -186,6 +188,13 @@ BUGS: Mapping[str, Bug] = {
         drain_s=GIVES_UP_S,
         blamed=(*EVERYBODY, *NOBODY),
     ),
+    "unawaited-workers": Bug(
+        HANDED_OVER,
+        {"processing-after-revocation", "processing-overlap"},
+        of_member("unawaited-workers"),
+        planted_in=ALL,
+    ),
+    "highest-finished": Bug(SIDE_BY_SIDE, {"commit-ahead", "unseen"}, of_member("highest-finished")),
     "lost-as-revoked": Bug(
         ZOMBIE, {"lost-told-as-revoked"}, of_member("lost-as-revoked"), notes={"lost-told-as-revoked"}
     ),

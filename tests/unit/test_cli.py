@@ -237,7 +237,7 @@ def test_a_defect_is_a_sentence_and_a_trace_only_for_those_who_ask(
     ("kind", "names"),
     [
         ("faults", {"move_coordinator", "black_hole", "pause", "bounce", "kill", "hold", "cut_connections"}),
-        ("workloads", {"poll_loop"}),
+        ("workloads", {"poll_loop", "worker_pool"}),
         ("checks", {"delivery", "ownership", "progress"}),
         ("clients", {"confluent-kafka", "kafka-python", "aiokafka"}),
         ("scenarios", {"demo", "three_clients"}),

@@ -1,4 +1,4 @@
-"""The workload poll_loop: its options, and what a member and a producer are told of them."""
+"""The workloads poll_loop and worker_pool: their options, and what a member and a producer are told of them."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from dataclasses import fields
 import pytest
 
 from fencepost.errors import ScenarioError
-from fencepost.workloads import PollLoop
+from fencepost.scenario import Group, Scenario, Topic
+from fencepost.workloads import PollLoop, WorkerPool
 from fencepost_member import config
 
 
 def test_members_and_producers_are_told_what_they_know():
-    workload = PollLoop(rate_hz=900, producers=3)
-    assert set(workload.member_config(0)) == {f.name for f in fields(config.LoopConfig)} - {"processed"}
-    told = workload.producer_config()
-    assert told["rate_hz"] * told.pop("producers") == 900
-    assert set(told) < {f.name for f in fields(config.ProducerConfig)}
+    known = {f.name for f in fields(config.LoopConfig)} - {"processed"}
+    of_pool, of_loop = {"workers", "lanes", "in_hand", "wait_ms"}, {"commit", "backpressure", "pause_ms"}
+    for kind, others in ((PollLoop, of_pool), (WorkerPool, of_loop)):
+        workload = kind(rate_hz=900, producers=3)
+        assert set(workload.member_config(0)) == known - others
+        told = workload.producer_config()
+        assert told["rate_hz"] * told.pop("producers") == 900
+        assert set(told) < {f.name for f in fields(config.ProducerConfig)}
 
 
 def test_a_bug_is_planted_in_the_members_that_were_named_or_in_all():
@@ -56,3 +60,34 @@ def test_who_commits_what_was_delivered_promises_neither_to_lose_nothing_nor_to_
 def test_a_wrong_option_is_refused_with_a_sentence(options, sentence):
     with pytest.raises(ScenarioError, match=sentence):
         PollLoop(**options)
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"lanes": "topic"}, "lanes 'topic' is unknown; known are partition, key"),
+        ({"planted_bug": "seek-back"}, "planted bug 'seek-back' is unknown; known are unawaited-workers"),
+        ({"workers": 0}, "workers is 0, it must be at least 1"),
+        ({"in_hand": 0}, "in_hand is 0, it must be at least 1"),
+        ({"slow_ms": -1}, "slow_ms is -1, it cannot be negative"),
+        ({"handler": "write"}, "it must be of the form module:function"),
+    ],
+)
+def test_a_wrong_option_of_a_pool_is_refused_with_a_sentence(options, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        WorkerPool(**options)
+
+
+def test_a_pool_has_as_many_hands_as_find_records():
+    def asked(**options):
+        return Scenario(
+            "x", [Topic("orders", 4)], Group(2), WorkerPool(workers=3, rate_hz=450, handler_ms=10, **options)
+        )
+
+    assert asked(lanes="key")
+    with pytest.raises(ScenarioError, match=r"are 4\.5 s of work a second, and 4 workers that find records have less"):
+        asked()
+    with pytest.raises(ScenarioError, match="and 2 workers that find records"):
+        asked(lanes="key", keys=2)
+    with pytest.raises(ScenarioError, match="no member 2"):
+        asked(lanes="key", planted_bug="highest-finished", planted_in=(2,))

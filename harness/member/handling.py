@@ -1,0 +1,115 @@
+"""What a member does with one record, on whichever thread, and the plain way to do it with all of a poll: in turn."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Iterable, List, Optional, Protocol, Tuple
+
+from fencepost_member.adapters import Record
+from fencepost_member.commits import Policy, Work
+from fencepost_member.config import LoopConfig
+from fencepost_member.events import EventLog
+from fencepost_member.functions import handler_of
+from fencepost_member.ownership import Tp, rows
+from fencepost_member.process import Stall
+from fencepost_member.recorder import MemberLane
+
+Handler = Optional[Callable[[], object]]
+Content = Tuple[Optional[bytes], Optional[bytes]]  # key, value
+
+
+class Handling:
+    """Handles single records; any thread may call it.
+
+    Attributes:
+        own: the user's handler, if there is one.
+    """
+
+    def __init__(self, loop: LoopConfig, lane: MemberLane, events: EventLog, stall: Stall) -> None:
+        """Raises ConfigError when there is no such handler."""
+        self._begin, self._events, self._stall = lane.begin, events, stall
+        self.own = handler_of(loop.handler) if loop.handler else None
+        self._slow, self._slow_s = loop.slow_partition, loop.slow_ms / 1000
+        self._never = threading.Event()  # slow handlers wait on it
+
+    def __call__(self, index: int, tp: Tp, next_offset: int, content: Content, handle: Handler) -> None:
+        """Begin the record and handle it; whoever calls ends it. Raises what the user's handler raises."""
+        self._begin(index)
+        if self._stall.asked:
+            self._wait_in_hand(tp, next_offset - 1)
+        if handle:
+            handle()
+        if tp[1] == self._slow:
+            self._never.wait(self._slow_s)
+        if self.own:
+            self.own(*content)
+
+    def _wait_in_hand(self, tp: Tp, offset: int) -> None:
+        """A slow handler, while a fault asks for it; the client's own threads go on."""
+        event = self._events.begin("stall", partitions=rows({tp: offset}))
+        self._stall.wait()
+        self._events.end(event)
+
+
+NOTHING: Content = (None, None)
+
+
+class Way(Protocol):
+    """A way to process what polls return. Only the thread that polls calls it."""
+
+    def process(self, work: Work, records: List[Record]) -> int:
+        """What a poll returned, maybe nothing; how many records were finished since the last time."""
+
+    def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
+        """In the callback, before the policy commits; likewise."""
+
+    def finish(self) -> int:
+        """At a clean end, before the policy's last commit; likewise."""
+
+    def close(self) -> None:
+        """On every path: its threads end, but for one that does not come back from a handler."""
+
+
+class InTurn:
+    """The thread that polls handles each record before it polls again, so that it holds none back. See ``Way``."""
+
+    def __init__(
+        self,
+        handling: Handling,
+        lane: MemberLane,
+        policy: Policy,
+        handler: Callable[[], Handler],
+        stop: Any,
+        divided: bool,
+    ) -> None:
+        """``handler`` gives what handles the records of the next poll; with ``divided`` a clean end drops the rest."""
+        self._handling, self._done, self._policy = handling, lane.done, policy
+        self._handler, self._stop, self._divided = handler, stop, divided
+
+    def process(self, work: Work, records: List[Record]) -> int:
+        """See ``Way``."""
+        handling, done, finished = self._handling, self._done, self._policy.finished
+        handle = self._handler()
+        contents = {((r[0], r[1]), r[2] + 1): r[3:5] for r in records} if handling.own else {}
+        count = 0
+        for index, tp, next_offset in work:
+            handling(index, tp, next_offset, contents.get((tp, next_offset), NOTHING), handle)
+            done(index)
+            count += 1
+            finished(tp, next_offset)
+            if self._divided:
+                if self._stop.is_set():
+                    break
+                self._policy.between()
+        return count
+
+    def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
+        """See ``Way``: nothing is in hand."""
+        return 0
+
+    def finish(self) -> int:
+        """See ``Way``."""
+        return 0
+
+    def close(self) -> None:
+        """See ``Way``."""

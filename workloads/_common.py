@@ -1,0 +1,62 @@
+"""What workloads have in common: checks of their options, and what producers are told."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from typing import Any
+
+from fencepost.errors import ScenarioError
+from fencepost.model import Inventory
+
+_FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
+_LEAST = {
+    **dict.fromkeys(("batch", "keys", "producers", "commit_every_ms", "workers", "in_hand", "wait_ms"), 1),
+    **dict.fromkeys(("rate_hz", "handler_ms", "pause_ms", "slow_ms"), 0),
+    "value_bytes": 24,
+    "slow_partition": -1,
+}
+_PRODUCERS = ("producers", "keys", "value_bytes", "payload")
+_OVERLOAD = (
+    "{rate:g} records/s of {each:g} ms each are {work:g} s of work a second, and {who} have less than {able} s for it"
+)
+
+
+def check_options(workload: object) -> None:
+    """Raises ScenarioError when a number is too small, or a function is neither empty nor ``module:function``."""
+    for name, value in vars(workload).items():
+        if name in ("handler", "payload") and value and not _FUNCTION.fullmatch(value):
+            raise ScenarioError(f"{name} is {value!r}; it must be of the form module:function")
+        if name in _LEAST and value < _LEAST[name]:
+            what = f"must be at least {_LEAST[name]}" if _LEAST[name] else "cannot be negative"
+            raise ScenarioError(f"{name} is {value!r}, it {what}")
+
+
+def check_known(what: str, value: str, known: Collection[str]) -> None:
+    """Raises ScenarioError when it is none of these."""
+    if value not in known:
+        raise ScenarioError(f"{what} {value!r} is unknown; known are {', '.join(filter(None, known))}")
+
+
+def producer_options(workload: Any) -> dict[str, Any]:
+    """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
+    told = {name: getattr(workload, name) for name in _PRODUCERS if hasattr(workload, name)}
+    return {"rate_hz": workload.rate_hz / workload.producers, **told}
+
+
+def overload(rate_hz: float, each_ms: float, able: int, who: str) -> str:
+    """A sentence if ``able`` at a time cannot do what is written, each record in ``each_ms``; else empty."""
+    if not each_ms:
+        return ""
+    if not rate_hz:
+        return f"rate_hz is 0, as fast as they can, which no handler of {each_ms:g} ms keeps up with"
+    work = rate_hz * each_ms / 1000
+    return "" if work < able else _OVERLOAD.format(rate=rate_hz, each=each_ms, work=work, who=who, able=able)
+
+
+def unable(inventory: Inventory, members: Collection[int], needs: Collection[str], what: str) -> str:
+    """A sentence about the first of these members whose client lacks what is needed; empty: all can."""
+    for client in (inventory.clients[index] for index in members):
+        if lacks := client.lacks(needs):
+            return f"{what} needs {lacks[0]}, and {client} lacks that"
+    return ""

@@ -1,0 +1,114 @@
+"""Asynchronous processing: the thread that polls hands records to worker threads, and commits what they finished."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost import codec
+from fencepost.interfaces import Promise
+from fencepost.model import Inventory
+from fencepost.workloads._common import check_known, check_options, overload, producer_options, unable
+from fencepost_member.config import LANES
+from fencepost_member.planted import POOLS
+
+NEEDS = ("Pauses",)  # of the adapter: a partition that has enough in hand is paused
+
+
+@dataclass(frozen=True)
+class WorkerPool:
+    """One thread per member polls and commits, ``workers`` others process.
+
+    What is committed of a partition is where everything below is finished. The revoked callback waits for the records
+    that are begun, and those before them, and drops the others; see ``fencepost_member.pool``.
+
+    Attributes:
+        workers: threads of each member that process.
+        lanes: what is processed in order, one record at a time: ``partition``, or each ``key`` of it.
+        in_hand: records of one partition above which a member pauses it; a poll may bring ``batch`` more.
+        wait_ms: how long the revoked callback and a clean end wait for records that are begun, at most; less than
+            ``max.poll.interval.ms``. What takes longer goes on, and is done again by the next owner.
+        handler_ms: how long a record's handler takes.
+        slow_partition: it takes ``slow_ms`` more for records of this partition (of each topic), which may be more than
+            it keeps up with; -1: of none.
+        slow_ms: see there.
+        handler, payload: functions of yours, see ``PollLoop``; the handler is called by several threads at a time.
+        batch: records that one poll may return.
+        commit_every_ms: how often it commits.
+        rate_hz: records written per second, all producers together. The members must be able to handle them.
+        keys: different keys; one key is always in one partition.
+        value_bytes: size of a record's value.
+        producers: producer processes.
+        planted_bug: makes members wrong on purpose, as ``fencepost_member.planted.pools`` describes. Empty: correct.
+        planted_in: the members that have the planted bug; empty: all.
+    """
+
+    workers: int = 8
+    lanes: str = "partition"
+    in_hand: int = 1000
+    wait_ms: float = 10_000
+    handler_ms: float = 0
+    slow_partition: int = -1
+    slow_ms: float = 0
+    handler: str = ""
+    payload: str = ""
+    batch: int = 500
+    commit_every_ms: float = 200
+    rate_hz: float = 2000
+    keys: int = 1000
+    value_bytes: int = 64
+    producers: int = 1
+    planted_bug: str = ""
+    planted_in: tuple[int, ...] = ()
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        check_known("lanes", self.lanes, LANES)
+        check_known("planted bug", self.planted_bug, ("", *POOLS))
+        check_options(self)
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``. Members that cannot do the work are lacking too."""
+        if inventory.own_program:
+            return "the group's members run a program of the user's, with which goes the workload own_program"
+        lanes = sum(inventory.topics.values()) if self.lanes == "partition" else self.keys
+        able = min(inventory.members * self.workers, lanes)
+        return (
+            next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
+            or unable(inventory, range(len(inventory.clients)), NEEDS, "a pool of workers")
+            or overload(self.rate_hz, self.handler_ms, able, f"{able} workers that find records")
+        )
+
+    def member_config(self, member: int) -> dict[str, Any]:
+        """The options of ``fencepost_member``'s loop."""
+        planted = not self.planted_in or member in self.planted_in
+        return {
+            "workers": self.workers,
+            "lanes": self.lanes,
+            "in_hand": self.in_hand,
+            "wait_ms": self.wait_ms,
+            "handler_ms": self.handler_ms,
+            "slow_partition": self.slow_partition,
+            "slow_ms": self.slow_ms,
+            "handler": self.handler,
+            "batch": self.batch,
+            "commit_every_ms": self.commit_every_ms,
+            "planted_bug": self.planted_bug if planted else "",
+        }
+
+    def producer_config(self) -> dict[str, Any]:
+        """See ``PollLoop``."""
+        return producer_options(self)
+
+    def promises(self) -> Collection[Promise]:
+        """At-least-once, in order by key, one owner at a time, commits of what is done, and progress."""
+        from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
+
+        return (
+            Delivery("at-least-once"),
+            Order(by="key"),
+            Ownership(of="assignment"),
+            Progress(within_s=30),
+            Commits(),
+        )
