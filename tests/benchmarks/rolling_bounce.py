@@ -18,13 +18,13 @@ from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from fencepost.checkers.tables import Tables, load
+from in_turns import performed
+
+from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
-from fencepost.clusters import backends
 from fencepost.combined import rolling_deploy
 from fencepost.model import Verdict
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.series import Where, perform
 from fencepost.workloads import PollLoop
 
 RATE_HZ = 500
@@ -83,17 +83,11 @@ def owned_ns(tables: Tables, tp: int, during: Window) -> int:
 
 def turns(asked: argparse.Namespace) -> Iterator[tuple[str, Pauses]]:
     """Every bounce of every protocol."""
-    where = Where(asked.runs, backends.named("local"), "local[2]")
-    where.ready()
-    with where.judge() as spark:
-        for seed in range(1, asked.times + 1):
-            for name in asked.only or GROUPS:
-                run = scenario(GROUPS[name], asked.members, asked.partitions)
-                folder, verdict = perform(run, run.plan(seed), where, spark)
-                assert verdict is not None
-                pauses = measured(load(folder), verdict)
-                print(f"{name}, seed {seed}: {verdict.validity}, {pauses}  {folder}", flush=True)
-                yield name, pauses
+    scenarios = {name: scenario(GROUPS[name], asked.members, asked.partitions) for name in asked.only or GROUPS}
+    for name, _, tables, verdict in performed(scenarios, range(1, asked.times + 1), asked.runs):
+        pauses = measured(tables, verdict)
+        print(pauses, flush=True)
+        yield name, pauses
 
 
 def table(found: Iterable[tuple[str, Pauses]]) -> str:

@@ -160,6 +160,17 @@ def test_nothing_is_waited_for_when_partitions_are_lost(bench: Bench) -> None:
     assert bench.begun == [0, 0, 1]
 
 
+def test_of_what_is_lost_nothing_is_begun_any_more_not_even_before_what_is_finished(bench: Bench) -> None:
+    pool = bench.pool(workers=1, lanes="key")
+    hand(pool, A, 0, 1, 2, keys="xxy")
+    eventually(lambda: bench.begun == [0], SOON_S, "the first one to be begun")
+    pool._ledgers[A].begin(2)  # as a second worker would
+    pool.giving_up([A], lost=True)
+    bench.open[A].set()
+    pool.close()
+    assert bench.begun == [0]
+
+
 def test_a_clean_end_finishes_what_is_begun_and_nothing_else(bench: Bench) -> None:
     pool = bench.pool()
     hand(pool, A, 0, 1)
