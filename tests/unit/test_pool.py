@@ -167,7 +167,7 @@ def test_of_what_is_lost_nothing_is_begun_any_more_not_even_before_what_is_finis
     pool._ledgers[A].begin(2)  # as a second worker would
     pool.giving_up([A], lost=True)
     bench.open[A].set()
-    pool.close()
+    eventually(lambda: not pool._tasks, SOON_S, "nothing to be left")
     assert bench.begun == [0]
 
 
