@@ -11,25 +11,28 @@ from fencepost.model import Inventory
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEAST = {
-    **dict.fromkeys(("batch", "keys", "producers", "commit_every_ms", "workers", "in_hand", "wait_ms"), 1),
-    **dict.fromkeys(("rate_hz", "handler_ms", "pause_ms", "slow_ms"), 0),
+    **dict.fromkeys(("batch", "keys", "producers", "workers", "in_hand", "wait_ms"), 1),
+    **dict.fromkeys(("rate_hz", "handler_ms", "pause_ms", "slow_ms", "commit_every_ms", "skew", "burst_every_s"), 0),
     "value_bytes": 24,
     "slow_partition": -1,
 }
-_PRODUCERS = ("producers", "keys", "value_bytes", "payload")
+_PRODUCERS = ("producers", "keys", "value_bytes", "payload", "skew", "burst_every_s")
 _OVERLOAD = (
     "{rate:g} records/s of {each:g} ms each are {work:g} s of work a second, and {who} have less than {able} s for it"
 )
 
 
 def check_options(workload: object) -> None:
-    """Raises ScenarioError when a number is too small, or a function is neither empty nor ``module:function``."""
+    """Raises ScenarioError when a number is too small, a function is neither empty nor ``module:function``,
+    or options contradict each other."""
     for name, value in vars(workload).items():
         if name in ("handler", "payload") and value and not _FUNCTION.fullmatch(value):
             raise ScenarioError(f"{name} is {value!r}; it must be of the form module:function")
         if name in _LEAST and value < _LEAST[name]:
             what = f"must be at least {_LEAST[name]}" if _LEAST[name] else "cannot be negative"
             raise ScenarioError(f"{name} is {value!r}, it {what}")
+    if getattr(workload, "burst_every_s", 0) and not getattr(workload, "rate_hz", 0):
+        raise ScenarioError("burst_every_s needs a rate_hz above 0: what is written as fast as it goes has no bursts")
 
 
 def check_known(what: str, value: str, known: Collection[str]) -> None:

@@ -30,6 +30,7 @@ class OwnProgram:
         rate_hz: records written per second, all producers together. The members must be able to handle them.
         keys: different keys; one key, in decimal, is always in one partition.
         producers: producer processes.
+        skew, burst_every_s: see ``PollLoop``.
     """
 
     processed: str = "next-poll"
@@ -37,6 +38,8 @@ class OwnProgram:
     rate_hz: float = 200
     keys: int = 1000
     producers: int = 1
+    skew: float = 0
+    burst_every_s: float = 0
 
     def __post_init__(self) -> None:
         codec.settle(self)

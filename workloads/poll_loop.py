@@ -11,7 +11,7 @@ from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost.workloads._common import check_known, check_options, overload, producer_options, unable
-from fencepost_member.config import BACKPRESSURE, COMMIT_POLICIES
+from fencepost_member.config import AUTOMATIC, BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
 
@@ -23,10 +23,12 @@ class PollLoop:
     """One thread per member polls, processes and commits.
 
     Attributes:
-        commit: ``after-processing`` (at-least-once), ``before-processing`` (at-most-once), ``auto`` (the client
-            commits by itself what was processed; at-least-once) or ``auto-delivered`` (it commits by itself what polls
-            returned, its default; a member that dies may lose records and repeat others, so it promises neither).
-        commit_every_ms: how often all but ``before-processing`` commit.
+        commit: ``after-processing`` (at-least-once), ``after-batch`` (likewise, a poll's records at once),
+            ``before-processing`` (at-most-once), ``auto`` (the client commits by itself what was processed;
+            at-least-once) or ``auto-delivered`` (it commits by itself what polls returned, its default; a member that
+            dies may lose records and repeat others, so it promises neither).
+        commit_every_ms: how often ``after-processing`` and the automatic ones commit; 0: after each record, which the
+            automatic ones cannot.
         handler_ms: how long a record's handler takes.
         handler: what handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and what it raises
@@ -42,6 +44,9 @@ class PollLoop:
         keys: different keys; one key is always in one partition.
         value_bytes: size of a record's value.
         producers: producer processes.
+        skew: how much likelier the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew`` (Zipf), and its
+            partition with it; 0: all alike.
+        burst_every_s: what is due in so many seconds is written at once; 0: steadily.
         slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic), which may be
             more than it keeps up with; -1: of none.
         slow_ms: see there.
@@ -58,6 +63,8 @@ class PollLoop:
     keys: int = 1000
     value_bytes: int = 64
     producers: int = 1
+    skew: float = 0
+    burst_every_s: float = 0
     planted_bug: str = ""
     planted_in: tuple[int, ...] = ()
     handler: str = ""
@@ -75,6 +82,10 @@ class PollLoop:
         if self.planted_bug == "out-of-order" and self.batch < 2:
             raise ScenarioError("planted bug 'out-of-order' needs batch > 1: a single record has no order")
         check_options(self)
+        if self.commit in AUTOMATIC and not self.commit_every_ms:
+            raise ScenarioError(
+                f"commit policy {self.commit!r} needs commit_every_ms above 0: a client commits by time"
+            )
         if self.handler and self.planted_bug:
             raise ScenarioError(f"planted bug {self.planted_bug!r} is one of our own loop, which has no handler then")
 

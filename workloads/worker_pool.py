@@ -35,11 +35,12 @@ class WorkerPool:
         slow_ms: see there.
         handler, payload: functions of yours, see ``PollLoop``; the handler is called by several threads at a time.
         batch: records that one poll may return.
-        commit_every_ms: how often it commits.
+        commit_every_ms: how often it commits; 0: whenever it polled.
         rate_hz: records written per second, all producers together. The members must be able to handle them.
         keys: different keys; one key is always in one partition.
         value_bytes: size of a record's value.
         producers: producer processes.
+        skew, burst_every_s: see ``PollLoop``.
         planted_bug: makes members wrong on purpose, as ``fencepost_member.planted.pools`` describes. Empty: correct.
         planted_in: the members that have the planted bug; empty: all.
     """
@@ -59,6 +60,8 @@ class WorkerPool:
     keys: int = 1000
     value_bytes: int = 64
     producers: int = 1
+    skew: float = 0
+    burst_every_s: float = 0
     planted_bug: str = ""
     planted_in: tuple[int, ...] = ()
 

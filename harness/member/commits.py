@@ -2,7 +2,9 @@
 
 ``after-processing``
     At-least-once. The next offsets of finished records are committed synchronously every ``commit_every_ms``, in the
-    revoked callback, and before leaving.
+    revoked callback, and before leaving; with 0 after each record.
+``after-batch``
+    Likewise, but when all records of a poll are processed, and not before.
 ``before-processing``
     At-most-once. What a poll returned is committed before the first of its records is begun. A commit that nobody
     answered is repeated (it is idempotent), and so is one that came too late for its generation; when it is refused
@@ -162,6 +164,17 @@ class AfterProcessing:
             self._pending.pop(tp, None)
 
 
+class AfterBatch(AfterProcessing):
+    """See the module."""
+
+    undivided = True
+
+    def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
+        """Due after each poll."""
+        super().__init__(loop, adapter, commits, ownership)
+        self._every_s = self._due_s = 0.0
+
+
 class BeforeProcessing:
     """See the module."""
 
@@ -223,6 +236,7 @@ class Automatic(AfterProcessing):
 
 POLICIES: Dict[str, Callable[[LoopConfig, Any, Commits, Ownership], Policy]] = {
     "after-processing": AfterProcessing,
+    "after-batch": AfterBatch,
     "before-processing": BeforeProcessing,
     "auto": Automatic,
     "auto-delivered": partial(Automatic, stores=False),

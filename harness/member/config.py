@@ -10,8 +10,8 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Ty
 T = TypeVar("T")
 Tp = Tuple[str, int]
 
-COMMIT_POLICIES = ("after-processing", "before-processing", "auto", "auto-delivered")
-AUTOMATIC = COMMIT_POLICIES[2:]  # the client commits by itself
+COMMIT_POLICIES = ("after-processing", "after-batch", "before-processing", "auto", "auto-delivered")
+AUTOMATIC = COMMIT_POLICIES[3:]  # the client commits by itself
 PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit", "told")
 BACKPRESSURE = ("pause", "resume")
@@ -28,7 +28,7 @@ class LoopConfig:
 
     Attributes:
         commit: one of ``COMMIT_POLICIES``.
-        commit_every_ms: how often ``after-processing`` and the automatic ones commit.
+        commit_every_ms: how often ``after-processing`` and the automatic ones commit; 0: after each record.
         handler_ms: how long the handler takes for one record; it waits, it does not compute.
         handler: what handles records instead, ``module:function``; see ``functions.handler_of``.
         batch: records that one poll may return; 1 polls singly.
@@ -114,6 +114,8 @@ class ProducerConfig:
         payload: what makes the values instead, ``module:function``; see ``functions.values_of``.
         text: what says who wrote a record is text, for members that tell of records in JSON.
         seed: of the order in which keys are drawn.
+        skew: how much likelier the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew``; 0: all alike.
+        burst_every_s: what is due in so many seconds is sent at once; 0: steadily.
         flush_s: how long the last records may take at the end.
     """
 
@@ -129,6 +131,8 @@ class ProducerConfig:
     text: bool = False
     client_config: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    skew: float = 0
+    burst_every_s: float = 0
     flush_s: float = 10.0
 
 

@@ -19,7 +19,8 @@ import time
 import typing
 from collections import Counter
 from functools import partial
-from typing import Any, Dict, List, Optional, Sequence, Tuple
+from itertools import accumulate
+from typing import Any, Callable, Dict, List, Optional, Sequence, Tuple
 
 import confluent_kafka as client
 
@@ -34,7 +35,7 @@ from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
 from fencepost_member.recorder import ProducerLane
 
 TICK_S = 0.01  # how often records become due
-CATCH_UP_S = 0.5  # after a stall, what became due longer ago is not made up for
+CATCH_UP_S = 0.5  # after a stall, what should have been sent longer ago is not made up for
 UNPACED = 500  # records sent between two looks at the completions, when there is no rate
 PURGE_S = 2.0
 
@@ -57,8 +58,7 @@ class Writer:
             self._producer = client.Producer({**self._settings, "error_cb": self._error})
         except (client.KafkaException, TypeError, ValueError) as error:
             raise ConfigError("confluent-kafka refuses the producer's settings: %s" % error) from error
-        self._random = random.Random("%d/%d" % (config.seed, config.writer))
-        self._places = _places(config)
+        self._draw = drawing(config)
         self._value_of = values_of(config.payload) if config.payload else None
         self._pack = partial(pack, config.writer, text=config.text)
         self._seq = 0
@@ -88,11 +88,11 @@ class Writer:
         return not self._stop.is_set() and not self._fatal
 
     def _paced(self, rate_hz: float) -> None:
-        began_s, sent = time.monotonic(), 0
+        began_s, sent, every_s = time.monotonic(), 0, self._config.burst_every_s
         while self._going():
             now_s = time.monotonic()
-            due = int((now_s - began_s) * rate_hz) - sent
-            if due > CATCH_UP_S * rate_hz + 1:
+            due = due_in(now_s - began_s, rate_hz, every_s) - sent
+            if due > (CATCH_UP_S + every_s) * rate_hz + 1:
                 began_s, sent, due = now_s, 0, 0
             self._send(due)
             sent += due
@@ -102,11 +102,11 @@ class Writer:
                 now_s = time.monotonic()
 
     def _send(self, count: int) -> None:
-        sent, produce, choose = self._lane.sent, self._producer.produce, self._random.choice
-        places, writer, size, value_of = self._places, self._config.writer, self._config.value_bytes, self._value_of
+        sent, produce, draw = self._lane.sent, self._producer.produce, self._draw
+        writer, size, value_of = self._config.writer, self._config.value_bytes, self._value_of
         packed = self._pack
         for seq in range(self._seq, self._seq + count):
-            number, key, topic, partition, tp = choose(places)
+            number, key, topic, partition, tp = draw()
             headers: Any = {HEADER: packed(seq, number)} if value_of else None
             value = value_of(number, seq) if value_of else packed(seq, number, size)
             index = sent(tp, number, writer, seq)
@@ -153,7 +153,26 @@ class Writer:
         self._events.note("error", error=name, detail={"text": error.str(), "fatal": error.fatal()})
 
 
-def _places(config: ProducerConfig) -> List[Tuple[int, bytes, str, int, int]]:
+def due_in(seconds: float, rate_hz: float, burst_every_s: float) -> int:
+    """How many records are to be sent in the first ``seconds``: at the end of each burst's time all of it."""
+    if burst_every_s:
+        seconds -= seconds % burst_every_s
+    return int(seconds * rate_hz)
+
+
+Place = Tuple[int, bytes, str, int, int]
+
+
+def drawing(config: ProducerConfig) -> Callable[[], Place]:
+    """Draws where the next record goes."""
+    places, drawn = _places(config), random.Random("%d/%d" % (config.seed, config.writer))
+    if not config.skew:
+        return partial(drawn.choice, places)
+    weights = list(accumulate((place[0] + 1) ** -config.skew for place in places))
+    return lambda: drawn.choices(places, cum_weights=weights)[0]
+
+
+def _places(config: ProducerConfig) -> List[Place]:
     """For every topic and key: key number, key, topic, partition, ``tp``."""
     tps = Numbers(config.topics)
     return [

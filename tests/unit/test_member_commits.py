@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from fencepost_member import commits
-from fencepost_member.commits import AfterProcessing, BeforeProcessing, Commits
+from fencepost_member.commits import AfterBatch, AfterProcessing, BeforeProcessing, Commits
 from fencepost_member.config import LoopConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.ownership import Ownership
@@ -67,6 +67,18 @@ def test_what_was_refused_is_committed_again_when_it_is_due_again(log):
     after.between()
     assert adapter.asked == [{A: 5}, {A: 5}]
     assert [(e["outcome"], e["error"]) for e in log.found()] == [("fail", "REBALANCE_IN_PROGRESS"), ("ok", None)]
+
+
+def test_a_batch_is_committed_when_all_of_it_is_processed(log):
+    adapter = Answers()
+    batch = policy(AfterBatch, adapter, log, A, every_ms=60_000)
+    assert batch.undivided, "the loop asks between polls only"
+    for offset in (5, 6, 7):
+        batch.finished(A, offset)
+    batch.between()
+    assert adapter.asked == [{A: 7}], "at once, not every minute"
+    batch.between()
+    assert len(adapter.asked) == 1, "nothing is due"
 
 
 def test_partitions_that_are_answered_differently_are_commits_of_their_own(log):

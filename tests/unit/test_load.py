@@ -1,0 +1,71 @@
+"""How producers spread records over keys and time."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from fencepost.errors import ScenarioError
+from fencepost.workloads import OwnProgram, PollLoop, WorkerPool
+from fencepost_member.config import ProducerConfig
+from fencepost_member.producer import drawing, due_in
+
+TOPICS = {"orders": {str(partition): partition for partition in range(4)}}
+DRAWS = 20_000
+
+
+def drawn(**options: Any) -> Counter[int]:
+    draw = drawing(ProducerConfig("producer-0", 0, "run", "nowhere:1", TOPICS, seed=1, **options))
+    return Counter(draw()[0] for _ in range(DRAWS))
+
+
+def test_keys_are_alike_unless_some_are_hot() -> None:
+    counts = drawn(keys=40)
+    assert set(counts) == set(range(40))
+    assert max(counts.values()) < 1.5 * min(counts.values())
+
+
+def test_the_weight_of_a_key_falls_with_its_number() -> None:
+    counts = drawn(keys=40, skew=1)
+    whole = sum(1 / (key + 1) for key in range(40))
+    for key in (0, 1, 3, 9):
+        assert counts[key] == pytest.approx(DRAWS / (key + 1) / whole, rel=0.15)
+
+
+def test_two_producers_and_two_seeds_draw_otherwise() -> None:
+    def first(**options: Any) -> list[int]:
+        draw = drawing(ProducerConfig(run="run", bootstrap="nowhere:1", topics=TOPICS, actor="p", skew=1, **options))
+        return [draw()[0] for _ in range(50)]
+
+    assert first(writer=0, seed=1) == first(writer=0, seed=1)
+    assert len({tuple(first(writer=writer, seed=seed)) for writer in (0, 1) for seed in (1, 2)}) == 4
+
+
+@pytest.mark.parametrize(
+    ("seconds", "burst_every_s", "due"),
+    [(0, 0, 0), (0.25, 0, 25), (1.99, 2, 0), (2, 2, 200), (3.9, 2, 200), (4.1, 2, 400), (0.5, 0.25, 50)],
+)
+def test_what_is_due_in_the_time_of_a_burst_comes_at_its_end(seconds: float, burst_every_s: float, due: int) -> None:
+    assert due_in(seconds, 100, burst_every_s) == due
+
+
+@pytest.mark.parametrize(
+    ("kind", "options", "sentence"),
+    [
+        (PollLoop, {"rate_hz": 0, "burst_every_s": 1}, "burst_every_s needs a rate_hz above 0"),
+        (WorkerPool, {"burst_every_s": -1}, "burst_every_s is -1, it cannot be negative"),
+        (OwnProgram, {"skew": -0.5}, "skew is -0.5, it cannot be negative"),
+        (PollLoop, {"commit": "auto", "commit_every_ms": 0}, "'auto' needs commit_every_ms above 0"),
+    ],
+)
+def test_what_cannot_be_is_refused(kind: Any, options: dict[str, Any], sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=sentence):
+        kind(**options)
+
+
+def test_producers_are_told() -> None:
+    for workload in (PollLoop(skew=1.5, burst_every_s=2), WorkerPool(skew=1.5, burst_every_s=2)):
+        told = workload.producer_config()
+        assert (told["skew"], told["burst_every_s"]) == (1.5, 2)
