@@ -135,9 +135,7 @@ class Pool:
             if begins:
                 try:
                     self._handling(task.number, task.tp, task.next_offset, task.content, self._handle)
-                except (
-                    BaseException
-                ) as error:  # whatever the user's code raises ends the member, by the thread that polls
+                except BaseException as error:  # whatever it is, the thread that polls raises it, which ends the member
                     self._fail(error)
                     return
             with self._ready:
