@@ -1,9 +1,10 @@
-"""What workloads have in common: checks of their options, and what producers are told."""
+"""What workloads have in common: what producers write, and checks of options."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Collection
+from dataclasses import dataclass, fields
 from typing import Any
 
 from fencepost.errors import ScenarioError
@@ -16,13 +17,44 @@ _LEAST = {
     "value_bytes": 24,
     "slow_partition": -1,
 }
-_PRODUCERS = ("producers", "keys", "value_bytes", "payload", "skew", "burst_every_s")
 _OVERLOAD = (
     "{rate:g} records/s of {each:g} ms each are {work:g} s of work a second, and {who} have less than {able} s for it"
 )
 
 
-def check_options(workload: object) -> None:
+@dataclass(frozen=True, kw_only=True)
+class Load:
+    """What producers write.
+
+    Attributes:
+        rate_hz: records written per second, all producers together; 0: as fast as they can. The members must be able
+            to handle them.
+        producers: producer processes.
+        keys: different keys; one key, in decimal, is always in one partition.
+        skew: how much likelier the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew`` (Zipf), and its
+            partition with it; 0: all alike.
+        burst_every_s: what is due in so many seconds is written at once; 0: steadily.
+        payload: what makes the records' values, ``module:function``, imported by producers from the current directory:
+            ``function(key: int, seq: int)`` gives bytes, text, or a dict that is sent as JSON. Who wrote a record is
+            then in its header ``fencepost``. Empty: values of ours, which mean nothing.
+        value_bytes: size of a value of ours.
+    """
+
+    rate_hz: float = 2000
+    producers: int = 1
+    keys: int = 1000
+    skew: float = 0
+    burst_every_s: float = 0
+    payload: str = ""
+    value_bytes: int = 64
+
+    def producer_config(self) -> dict[str, Any]:
+        """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
+        told = {each.name: getattr(self, each.name) for each in fields(Load)}
+        return {**told, "rate_hz": self.rate_hz / self.producers}
+
+
+def check_options(workload: Load) -> None:
     """Raises ScenarioError when a number is too small, a function is neither empty nor ``module:function``,
     or options contradict each other."""
     for name, value in vars(workload).items():
@@ -31,7 +63,7 @@ def check_options(workload: object) -> None:
         if name in _LEAST and value < _LEAST[name]:
             what = f"must be at least {_LEAST[name]}" if _LEAST[name] else "cannot be negative"
             raise ScenarioError(f"{name} is {value!r}, it {what}")
-    if getattr(workload, "burst_every_s", 0) and not getattr(workload, "rate_hz", 0):
+    if workload.burst_every_s and not workload.rate_hz:
         raise ScenarioError("burst_every_s needs a rate_hz above 0: what is written as fast as it goes has no bursts")
 
 
@@ -39,12 +71,6 @@ def check_known(what: str, value: str, known: Collection[str]) -> None:
     """Raises ScenarioError when it is none of these."""
     if value not in known:
         raise ScenarioError(f"{what} {value!r} is unknown; known are {', '.join(filter(None, known))}")
-
-
-def producer_options(workload: Any) -> dict[str, Any]:
-    """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
-    told = {name: getattr(workload, name) for name in _PRODUCERS if hasattr(workload, name)}
-    return {"rate_hz": workload.rate_hz / workload.producers, **told}
 
 
 def overload(rate_hz: float, each_ms: float, able: int, who: str) -> str:

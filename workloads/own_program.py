@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost import codec
@@ -11,35 +11,25 @@ from fencepost.clients import LINES
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import check_options, producer_options
+from fencepost.workloads._common import Load, check_options
 from fencepost_member.config import PROCESSED
 
 
 @dataclass(frozen=True)
-class OwnProgram:
+class OwnProgram(Load):
     """Members are the program of ``Group(command=...)``, recorded from inside of its client library.
+
+    See ``Load`` for what producers write.
 
     Attributes:
         processed: when the program is done with a record, which it does not tell: ``next-poll`` (when it polls again or
             closes, or commits past the record) or ``commit`` (when it commits past it, or stores such an offset; for
             programs that collect records over several polls, or hand them to threads); a program with the client
             ``json-lines`` may tell it itself, with ``told``.
-        payload: what makes the records' values, ``module:function``, imported by producers from the current directory:
-            ``function(key: int, seq: int)`` gives bytes, text, or a dict that is sent as JSON. Who wrote a record is
-            then in its header ``fencepost``. Empty: values of ours, which mean nothing.
-        rate_hz: records written per second, all producers together. The members must be able to handle them.
-        keys: different keys; one key, in decimal, is always in one partition.
-        producers: producer processes.
-        skew, burst_every_s: see ``PollLoop``.
     """
 
     processed: str = "next-poll"
-    payload: str = ""
-    rate_hz: float = 200
-    keys: int = 1000
-    producers: int = 1
-    skew: float = 0
-    burst_every_s: float = 0
+    rate_hz: float = field(default=200, kw_only=True)
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -58,10 +48,6 @@ class OwnProgram:
     def member_config(self, member: int) -> dict[str, Any]:
         """What the instrument goes by."""
         return {"processed": self.processed}
-
-    def producer_config(self) -> dict[str, Any]:
-        """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
-        return producer_options(self)
 
     def promises(self) -> Collection[Promise]:
         """What most programs are meant to keep: at-least-once, one owner, commits of what is done, progress."""

@@ -10,7 +10,7 @@ from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import check_known, check_options, overload, producer_options, unable
+from fencepost.workloads._common import Load, check_known, check_options, overload, unable
 from fencepost_member.config import AUTOMATIC, BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
@@ -19,8 +19,10 @@ PROGRAMS_COMMIT = ("after-processing", "auto-delivered")  # that a program besid
 
 
 @dataclass(frozen=True)
-class PollLoop:
+class PollLoop(Load):
     """One thread per member polls, processes and commits.
+
+    See ``Load`` for what producers write.
 
     Attributes:
         commit: ``after-processing`` (at-least-once), ``after-batch`` (likewise, a poll's records at once),
@@ -33,20 +35,11 @@ class PollLoop:
         handler: what handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and what it raises
             ends the member. Empty: one that waits for ``handler_ms`` and does nothing.
-        payload: what makes the records' values, see ``OwnProgram``; ``value_bytes`` means nothing then.
         batch: records that one poll may return; 1 polls singly.
         backpressure: ``pause`` (after each poll with records it pauses what it owns, polls on to stay in the group, and
             resumes) or ``resume`` (it resumes after each poll what it never paused, which should change nothing);
             empty: neither.
         pause_ms: how long ``pause`` pauses at least; it ends with a poll, which may take 100 ms.
-        rate_hz: records written per second, all producers together; 0: as fast as they can. The members must be able
-            to handle them.
-        keys: different keys; one key is always in one partition.
-        value_bytes: size of a record's value.
-        producers: producer processes.
-        skew: how much likelier the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew`` (Zipf), and its
-            partition with it; 0: all alike.
-        burst_every_s: what is due in so many seconds is written at once; 0: steadily.
         slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic), which may be
             more than it keeps up with; -1: of none.
         slow_ms: see there.
@@ -56,19 +49,12 @@ class PollLoop:
     """
 
     commit: str = "after-processing"
-    rate_hz: float = 2000
     batch: int = 500
     handler_ms: float = 0
     commit_every_ms: float = 200
-    keys: int = 1000
-    value_bytes: int = 64
-    producers: int = 1
-    skew: float = 0
-    burst_every_s: float = 0
     planted_bug: str = ""
     planted_in: tuple[int, ...] = ()
     handler: str = ""
-    payload: str = ""
     backpressure: str = ""
     pause_ms: float = 100
     slow_partition: int = -1
@@ -133,10 +119,6 @@ class PollLoop:
             "slow_ms": self.slow_ms,
             "planted_bug": self.planted_bug if planted else "",
         }
-
-    def producer_config(self) -> dict[str, Any]:
-        """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
-        return producer_options(self)
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, in order by key, one owner at a time, commits of what is done, and progress.

@@ -9,7 +9,7 @@ from typing import Any
 from fencepost import codec
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import check_known, check_options, overload, producer_options, unable
+from fencepost.workloads._common import Load, check_known, check_options, overload, unable
 from fencepost_member.config import LANES
 from fencepost_member.planted import POOLS
 
@@ -17,11 +17,12 @@ NEEDS = ("Pauses",)  # of the adapter: a partition that has enough in hand is pa
 
 
 @dataclass(frozen=True)
-class WorkerPool:
+class WorkerPool(Load):
     """One thread per member polls and commits, ``workers`` others process.
 
     What is committed of a partition is where everything below is finished. The revoked callback waits for the records
     that are begun, and those before them, and drops the others; see ``fencepost_member.pool``.
+    See ``Load`` for what producers write.
 
     Attributes:
         workers: threads of each member that process.
@@ -33,14 +34,9 @@ class WorkerPool:
         slow_partition: it takes ``slow_ms`` more for records of this partition (of each topic), which may be more than
             it keeps up with; -1: of none.
         slow_ms: see there.
-        handler, payload: functions of yours, see ``PollLoop``; the handler is called by several threads at a time.
+        handler: a function of yours, see ``PollLoop``; several threads call it at a time.
         batch: records that one poll may return.
         commit_every_ms: how often it commits; 0: whenever it polled.
-        rate_hz: records written per second, all producers together. The members must be able to handle them.
-        keys: different keys; one key is always in one partition.
-        value_bytes: size of a record's value.
-        producers: producer processes.
-        skew, burst_every_s: see ``PollLoop``.
         planted_bug: makes members wrong on purpose, as ``fencepost_member.planted.pools`` describes. Empty: correct.
         planted_in: the members that have the planted bug; empty: all.
     """
@@ -53,15 +49,8 @@ class WorkerPool:
     slow_partition: int = -1
     slow_ms: float = 0
     handler: str = ""
-    payload: str = ""
     batch: int = 500
     commit_every_ms: float = 200
-    rate_hz: float = 2000
-    keys: int = 1000
-    value_bytes: int = 64
-    producers: int = 1
-    skew: float = 0
-    burst_every_s: float = 0
     planted_bug: str = ""
     planted_in: tuple[int, ...] = ()
 
@@ -99,10 +88,6 @@ class WorkerPool:
             "commit_every_ms": self.commit_every_ms,
             "planted_bug": self.planted_bug if planted else "",
         }
-
-    def producer_config(self) -> dict[str, Any]:
-        """See ``PollLoop``."""
-        return producer_options(self)
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, in order by key, one owner at a time, commits of what is done, and progress."""

@@ -201,7 +201,8 @@ def test_annotations_that_cannot_be_resolved_check_nothing() -> None:
         ({"workload": PollLoop(rate_hz=0, handler_ms=4)}, "rate_hz is 0, as fast as they can, which no handler of 4"),
         ({"topics": [Topic("orders"), Topic("orders")]}, "the topic orders is there twice"),
         ({"topics": [Topic("a.b"), Topic("a_b")]}, "a.b and a_b differ in dots and underscores alone"),
-        ({"chaos_s": 0}, "needs chaos_s above 0"),
+        ({"chaos_s": 0}, "needs chaos_s and drain_s above 0"),
+        ({"drain_s": 0}, "needs chaos_s and drain_s above 0"),
         ({"min_records": -1}, "min_records of 0 or more"),
     ],
 )
