@@ -75,6 +75,8 @@ GROUNDS: Mapping[str, Ground] = {
     "callback-ledger": _ground(own=["events"]),
     "early-assignment": _ground("offsets", "host", own=["events"]),
     "needless-revocation": _ground("events", "offsets", "metadata"),
+    "duplicate-effect": _ground(own=["events"]),
+    "stale-write": _ground(own=["events"]),
     "unbalanced": _ground("events", "offsets", "requests"),
     "not-sticky": _ground("events", "offsets", "requests"),
     "lost-told-as-revoked": _ground(own=["events"]),

@@ -56,6 +56,13 @@ _NEEDS = {
         lambda t, f: len(t.intervals),
         lambda t: 1,
     ),
+    "effects": Needs(
+        _ALL,
+        "effects in a store",
+        "no record had one: this promise goes with a workload that writes to a store, as exclusive_writes does",
+        lambda t, f: len(t.effects),
+        lambda t: 1,
+    ),
     "rebalances": Needs(
         _ALL | {"offsets", "requests"},
         "rebalances that were followed by rest",

@@ -94,6 +94,7 @@ class EventKind(StrEnum):
     FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason
+    EFFECT = "effect"  # actor = incarnation; what a store outside of Kafka holds: offset; detail: seq, token
     ACT = "act"  # a declared act of the harness (rule 12 of the checks), which no fault performs yet: detail: what
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 from fencepost import group as groups
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
-from fencepost.evidence import audit, host, recorded
+from fencepost.evidence import audit, effects, host, recorded
 from fencepost.evidence.seal import seal
 from fencepost.history import LACKING
 from fencepost.injector import Injector
@@ -238,6 +238,7 @@ class _Run:
         """What each partition really holds, and what the brokers recorded of the group, side by side."""
         self._number_what_was_added(cluster)
         history, pairs = self._folder.history, [*self._pairs, clock_pair()]
+        effects.tell(history, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
         with ThreadPoolExecutor(max_workers=1) as beside:
             committed = cluster.admin.committed(self._name)

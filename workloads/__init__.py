@@ -5,8 +5,9 @@ One file each; the class is exported here under its own name. The loop itself ru
 
 from __future__ import annotations
 
+from fencepost.workloads.exclusive_writes import ExclusiveWrites
 from fencepost.workloads.own_program import OwnProgram
 from fencepost.workloads.poll_loop import PollLoop
 from fencepost.workloads.worker_pool import WorkerPool
 
-__all__ = ["OwnProgram", "PollLoop", "WorkerPool"]
+__all__ = ["ExclusiveWrites", "OwnProgram", "PollLoop", "WorkerPool"]

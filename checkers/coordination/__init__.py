@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from fencepost.checkers.coordination import callbacks, commits, ownership, progress, rebalances
+from fencepost.checkers.coordination import callbacks, commits, effects, ownership, progress, rebalances
 from fencepost.checkers.sightings import Sighting
 from fencepost.checkers.tables import Tables
 
@@ -17,6 +17,7 @@ Rule = Callable[[Tables], Iterable[Sighting]]
 RULES: dict[Rule, tuple[str, ...]] = {
     **callbacks.RULES,
     **commits.RULES,
+    **effects.RULES,
     **ownership.RULES,
     **progress.RULES,
     **rebalances.RULES,

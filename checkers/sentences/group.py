@@ -70,6 +70,16 @@ def _not_sticky(t: Telling) -> str:
     return f"{t.a.cause} partitions were taken from members that stayed: {_names(t.a.members)}, {t.span}{_changed(t)}"
 
 
+def _duplicate(t: Telling) -> str:
+    first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
+    return f"{t.records} had an effect in the store by {first}, and again by {again}"
+
+
+def _stale_write(t: Telling) -> str:
+    wrote = f"{t.who} wrote the effect of {t.records} at {t.at(t.a.to_ns)}"
+    return f"{wrote}, after {t.other}, who had the lease of {t.place} since, had written at {t.at(t.a.from_ns)}"
+
+
 def _changed(t: Telling) -> str:
     return "; a member had changed what it subscribes to" if t.a.excuse else ""
 
@@ -106,6 +116,8 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "early-assignment": _early,
     "needless-revocation": _needless,
     "lost-told-as-revoked": _revoked,
+    "duplicate-effect": _duplicate,
+    "stale-write": _stale_write,
     "unbalanced": _unbalanced,
     "not-sticky": _not_sticky,
     "duplicate-instance": _instance,

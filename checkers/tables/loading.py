@@ -6,6 +6,7 @@ from pathlib import Path
 
 from fencepost.checkers.tables import coordinator, lives, requests, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
+from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Act, Partition, Seek, Window
 from fencepost.checkers.tables.tables import Tables
@@ -71,6 +72,7 @@ def load(run: Path) -> Tables:
         asked_commits=requests.commits(asked, who, numbers),
         fetched=requests.fetches(asked, who, numbers),
         heartbeats=requests.heartbeats(asked, who),
+        effects=effects(events, numbers),
         unguarded=lives.unguarded(events),
         protocols=lives.protocols(events),
         damage=tuple(reader.damage),

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fencepost.checkers.tables.effects import Effect
 from fencepost.checkers.tables.requests import Heartbeat, Request
 from fencepost.checkers.tables.rows import (
     Accepted,
@@ -70,6 +71,7 @@ class Recorded:
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
+    effects: tuple[Effect, ...] = ()
     damage: tuple[Damage, ...] = ()
 
     @property

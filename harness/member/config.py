@@ -16,6 +16,7 @@ PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit", "told")
 BACKPRESSURE = ("pause", "resume")
 LANES = ("partition", "key")
+FENCES = ("token", "lease", "none")
 
 
 class ConfigError(Exception):
@@ -40,6 +41,8 @@ class LoopConfig:
         lanes: one of ``LANES``: what is handled in order.
         in_hand: records of one partition above which it is paused.
         wait_ms: how long the revoked callback, or a clean end, waits for workers at most.
+        fence: one of ``FENCES``, where records have effects in a ``store``; empty: they have none.
+        lease_ms: how long a member has a partition's lease there.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
             rest means nothing; see ``instrument.in_hand``.
@@ -58,6 +61,8 @@ class LoopConfig:
     lanes: str = "partition"
     in_hand: int = 1000
     wait_ms: float = 10_000
+    fence: str = ""
+    lease_ms: float = 2000
     planted_bug: str = ""
     processed: str = ""
 
@@ -145,6 +150,7 @@ def read_member(path: str) -> MemberConfig:
     _one_of(path, "protocol", config.protocol, PROTOCOLS)
     _one_of(path, "backpressure", loop.backpressure, ("", *BACKPRESSURE))
     _one_of(path, "lanes", loop.lanes, LANES)
+    _one_of(path, "fence", loop.fence, ("", *FENCES))
     _one_of(path, "processed", loop.processed, ("", *PROCESSED))
     if loop.batch < 1:
         raise ConfigError("%s: batch is %r, it must be at least 1" % (path, loop.batch))

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import threading
 from functools import partial
+from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from fencepost_member import adapters
@@ -22,6 +23,7 @@ from fencepost_member.backpressure import Backpressure
 from fencepost_member.commits import POLICIES, Commits
 from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.correct import Correct
+from fencepost_member.critical import Critical
 from fencepost_member.events import EventLog
 from fencepost_member.handling import Handling, InTurn, Way
 from fencepost_member.ownership import Tp
@@ -29,6 +31,7 @@ from fencepost_member.planted import BUGS, CLIENTS, NAMES, POOLS
 from fencepost_member.pool import Pool
 from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
+from fencepost_member.store import Store
 
 POLL_S = 0.1
 
@@ -84,6 +87,9 @@ class Member:
         if loop.workers:
             pool = POOLS.get(loop.planted_bug, Pool)
             return pool(loop, self._lane, handling, self._policy, self._adapter, handler())
+        if loop.fence:
+            store = Store(Path(self._config.run), self._config.actor, loop.fence, loop.lease_ms / 1000, self._stop)
+            return Critical(store, handling, self._lane, self._policy, handler, self._stop)
         divided = not (self._policy.undivided or self._bug.undivided)
         return InTurn(handling, self._lane, self._policy, handler, self._stop, divided)
 

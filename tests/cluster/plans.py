@@ -7,13 +7,13 @@ from datetime import date
 
 import pytest
 
-from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
-from fencepost.faults import Bounce, Kill, Pause, ScaleOut
+from fencepost.checkers import Commits, Delivery, Effects, Order, Ownership, Progress, Rebalances
+from fencepost.faults import Bounce, Kill, Pause, ScaleOut, Stall
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import idle, member
-from fencepost.workloads import PollLoop, WorkerPool
+from fencepost.workloads import ExclusiveWrites, PollLoop, WorkerPool
 
 SUSPECT = 1
 EVERYBODY = ("member-0", "member-1", "member-2")
@@ -119,6 +119,16 @@ BOUNDED = replace(
     group=Group(members=3, config={**SESSION, "session.timeout.ms": 3000, "max.poll.interval.ms": 3000}),
     promises=PROMISES,
     min_records=11_000,
+)
+
+# A member is slow in a critical section: it is put out of the group, and its lease is over, long before it writes.
+CRITICAL = replace(
+    BOUNDED,
+    name="a member is slow in a critical section",
+    workload=ExclusiveWrites(rate_hz=100, handler_ms=10, batch=20),
+    schedule=[at(1, Stall(), member(SUSPECT), heal_after=16, expect="fenced")],
+    promises=(Delivery("at-least-once"), Ownership(of="assignment"), Progress(within_s=30), Commits(), Effects()),
+    min_records=1_200,
 )
 
 # A member is put out of the group while it cannot hear of it, and commits what it has in hand as it wakes, before it

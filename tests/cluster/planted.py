@@ -15,6 +15,7 @@ from cluster.plans import (
     BOUNDED,
     CALM,
     CALM_FOR_LONG,
+    CRITICAL,
     DEATH,
     EVERYBODY,
     FROZEN,
@@ -194,6 +195,9 @@ BUGS: Mapping[str, Bug] = {
         of_member("unawaited-workers"),
         planted_in=ALL,
     ),
+    # No code of ours: locks that keep nobody out who stood still, and no lock at all.
+    "lock-without-token": Bug(CRITICAL, {"duplicate-effect", "stale-write"}, {"fence": "lease"}),
+    "no-lock": Bug(CRITICAL, {"duplicate-effect"}, {"fence": "none"}),
     "highest-finished": Bug(SIDE_BY_SIDE, {"commit-ahead", "unseen"}, of_member("highest-finished")),
     "lost-as-revoked": Bug(
         ZOMBIE, {"lost-told-as-revoked"}, of_member("lost-as-revoked"), notes={"lost-told-as-revoked"}

@@ -217,6 +217,17 @@ class MemberTeller:
         """The program moves its position."""
         self._event("seek", at, at + STEP_S, tp=tp, offset=offset)
 
+    def effect(self, offset: int, at: float, *, seq: int, token: int = 0, tp: int = 0) -> None:
+        """A store outside of Kafka tells, in the end, what it wrote there."""
+        self.history.harness.note(
+            "effect",
+            actor=self.name,
+            partitions=[[*self.history.partitions[tp], offset]],
+            detail={"seq": seq, "token": token},
+            begin_ns=ns(at),
+            end_ns=ns(at),
+        )
+
     def pause(self, at: float, until: float, *, step: int = 0, **options: Any) -> None:
         """A fault step that stops it, proven at once, and lets it go on at ``until``, proven 10 ms later."""
         self.history.fault("pause", at, until, step=step, members=(self.name,), **options)

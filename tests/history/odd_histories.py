@@ -35,6 +35,7 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
         _end(rng, member)
     _surroundings(h, rng, members)
     _rounds(h, rng, members, partitions)
+    _effects(random.Random(seed), members, partitions)
     for member in members:
         for row in member.rows:
             _tamper(h, rng, row)
@@ -131,6 +132,13 @@ def _surroundings(h: HistoryBuilder, rng: random.Random, members: list[MemberTel
     if rng.random() < 0.3:
         h.leader(-1, _time(rng, 10, 100), 0)
         h.leader(2, _time(rng, 10, 100), 0)
+
+
+def _effects(rng: random.Random, members: list[MemberTeller], partitions: int) -> None:
+    """A store that refuses little."""
+    for seq in range(rng.choice([0, 0, 4])):
+        token, tp = rng.choice([0, seq, seq - 1]), rng.randrange(partitions)
+        rng.choice(members).effect(rng.randrange(3), _time(rng), seq=seq, token=max(0, token), tp=min(tp, 1))
 
 
 def _rounds(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller], partitions: int) -> None:

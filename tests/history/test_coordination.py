@@ -394,6 +394,33 @@ def more_is_taken_than_must(h: HistoryBuilder, way: str) -> None:
         h.round(after, (a, [0]), (b, [1]), (c, [2, 3]), generation=3)
 
 
+@case(
+    ("duplicate-effect", "", "", (B, A)),
+    *("once", "another record", "another partition"),
+    partitions=5,
+)
+def a_record_has_two_effects(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    a.effect(3, 2, seq=1)
+    if way != "once":
+        b.effect(4 if way == "another record" else 3, 3, seq=2, tp=1 if way == "another partition" else 0)
+
+
+@case(
+    ("stale-write", "", "", (A, B)),
+    *("refused", "it came before", "its lease is the newest again", "another partition"),
+    partitions=5,
+)
+def who_had_the_lease_before_writes_last(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    a.effect(3, 2, seq=1, token=1)
+    b.effect(4, 3, seq=5, token=2, tp=1 if way == "another partition" else 0)
+    if way == "its lease is the newest again":
+        a.effect(5, 4, seq=6, token=3)
+    elif way != "refused":
+        a.effect(5, 4, seq=2 if way == "it came before" else 6, token=1)
+
+
 def test_a_group_without_a_rebalance_has_no_rest(tmp_path: Path) -> None:
     h = HistoryBuilder(tmp_path, promises=STICKY)
     run = h.seal()

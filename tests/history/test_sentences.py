@@ -399,6 +399,16 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "At rest, from 3.000 s to 3.500 s, member-0.1 had 4 partitions and member-1.1 had 0.",
         ),
         (
+            of("duplicate-effect", B, A),
+            "Offset 4 of orders-0 had an effect in the store by member-0.1 at 3.000 s, and again by "
+            "member-1.1 at 3.500 s.",
+        ),
+        (
+            of("stale-write", A, B),
+            "member-0.1 wrote the effect of offset 4 of orders-0 at 3.500 s, after member-1.1, who had the lease of "
+            "orders-0 since, had written at 3.000 s.",
+        ),
+        (
             of("not-sticky", A, B, cause="5 instead of 2", excuse="subscriptions"),
             "5 instead of 2 partitions were taken from members that stayed: member-0.1 and member-1.1, from 3.000 s to "
             "3.500 s; a member had changed what it subscribes to.",

@@ -36,6 +36,7 @@ KNOWN = {
     "random",
     "re",
     "signal",
+    "sqlite3",
     "struct",
     "sys",
     "threading",

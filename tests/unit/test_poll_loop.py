@@ -8,18 +8,23 @@ import pytest
 
 from fencepost.errors import ScenarioError
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.workloads import PollLoop, WorkerPool
+from fencepost.workloads import ExclusiveWrites, PollLoop, WorkerPool
 from fencepost_member import config
 
 
 def test_members_and_producers_are_told_what_they_know():
     known = {f.name for f in fields(config.LoopConfig)} - {"processed"}
     of_pool, of_loop = {"workers", "lanes", "in_hand", "wait_ms"}, {"commit", "backpressure", "pause_ms"}
-    for kind, others in ((PollLoop, of_pool), (WorkerPool, of_loop)):
-        workload = kind(rate_hz=900, producers=3)
+    of_both, of_store = {"slow_partition", "slow_ms", "handler", "planted_bug"}, {"fence", "lease_ms"}
+    for kind, others in (
+        (PollLoop, of_pool | of_store),
+        (WorkerPool, of_loop | of_store),
+        (ExclusiveWrites, of_pool | of_loop | of_both),
+    ):
+        workload = kind(rate_hz=90, producers=3)
         assert set(workload.member_config(0)) == known - others
         told = workload.producer_config()
-        assert told["rate_hz"] * told.pop("producers") == 900
+        assert told["rate_hz"] * told.pop("producers") == 90
         assert set(told) < {f.name for f in fields(config.ProducerConfig)}
 
 

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fencepost import codec
-from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
+from fencepost.checkers import Commits, Delivery, Effects, Order, Ownership, Progress, Rebalances
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Severity
@@ -25,6 +25,7 @@ ALL: list[Promise] = [
     Ownership("processing"),
     Progress(),
     Rebalances(),
+    Effects(),
 ]
 
 
@@ -104,6 +105,8 @@ ALL: list[Promise] = [
         (Progress(), "collateral-stop", "step 0 (pause)", "", "violation"),
         (Progress(), "collateral-stop", "step 0 (pause)", "rebalance: other members came or went", "permitted"),
         (Progress(), "stuck-partition", "", "no leader", "permitted"),
+        (Effects(), "duplicate-effect", "", "", "violation"),
+        (Effects(), "stale-write", "", "", "violation"),
         (Rebalances(), "unbalanced", "4 and 0", "", "violation"),
         (Rebalances(), "unbalanced", "4 and 0", "subscriptions", "permitted"),
         (Rebalances(balanced=False), "unbalanced", "4 and 0", "", "permitted"),

@@ -1,0 +1,140 @@
+"""A store outside of Kafka that members write to, and the leases by which they enter its critical sections.
+
+It is one SQLite file in the run's history, and so in the end a witness: its own order of effects says whose came last,
+whatever members believe. A *lease* of a partition has an owner, a time limit, and a token, which grows whenever another
+member takes it. What a member does about it is its *fence*:
+
+``none``
+    Nothing: whether a record was applied already is looked up, then the work is done, then it is applied.
+``lease``
+    All of that within the lease of the partition, whose time is not looked at again before the record is applied.
+    Whoever stands still for longer (a pause, a long collection of garbage) writes beside the lease's next holder.
+``token``
+    A record is applied in one transaction with the look at the token: the store refuses what an older one brings.
+
+See Kleppmann, "How to do distributed locking" (2016), and Kafka's own fencing by generation.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Callable, Dict, Iterator, Set
+
+from fencepost_member.ownership import Tp
+
+FILE = "store.sqlite"
+BUSY_S = 30.0  # somebody may be stopped in the middle of a transaction
+ENTER_S = 60.0
+LOOK_EVERY_S = 0.02
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS leases"
+    " (topic TEXT, partition INTEGER, owner TEXT, token INTEGER, until_ns INTEGER, PRIMARY KEY (topic, partition))",
+    "CREATE TABLE IF NOT EXISTS effects (seq INTEGER PRIMARY KEY AUTOINCREMENT,"
+    " topic TEXT, partition INTEGER, offset INTEGER, actor TEXT, token INTEGER, written_ns INTEGER)",
+    "CREATE INDEX IF NOT EXISTS applied ON effects (topic, partition, offset)",
+)
+
+
+class Store:
+    """One member's connection. Raises sqlite3.Error when the file cannot be used, or is busy for ``BUSY_S``."""
+
+    def __init__(
+        self,
+        folder: Path,
+        actor: str,
+        fence: str,
+        lease_s: float,
+        stop: threading.Event,
+        now: Callable[[], int] = time.monotonic_ns,
+    ) -> None:
+        """``fence`` is one of ``config.FENCES``; ``stop`` ends waiting; ``now`` must be one clock for all members."""
+        self._actor, self._fence, self._lease_ns, self._now = actor, fence, int(lease_s * 1e9), now
+        self._tokens: Dict[Tp, int] = {}
+        self._untils: Dict[Tp, int] = {}
+        self._stop = stop
+        import sqlite3  # not every Python is built with it
+
+        self._db = sqlite3.connect(str(folder / FILE), timeout=BUSY_S, isolation_level=None)
+        self._db.execute("PRAGMA journal_mode = WAL")
+        self._db.execute("PRAGMA synchronous = OFF")  # it is to survive processes, not the machine
+        with self._alone():
+            for statement in _SCHEMA:
+                self._db.execute(statement)
+
+    def enter(self, tp: Tp) -> bool:
+        """Take the partition's lease, or renew one of which half is over; waits while another member has it.
+
+        Returns:
+            False: the member was asked to stop meanwhile.
+
+        Raises:
+            TimeoutError: another member did not let go for ``ENTER_S``.
+        """
+        if self._fence == "none" or self._now() < self._untils.get(tp, 0) - self._lease_ns // 2:
+            return True
+        give_up_ns = self._now() + int(ENTER_S * 1e9)
+        while not self._taken(tp):
+            if self._now() >= give_up_ns:
+                raise TimeoutError("another member held the lease of %s-%d for %g s" % (*tp, ENTER_S))
+            if self._stop.wait(LOOK_EVERY_S):
+                return False
+        return True
+
+    def _taken(self, tp: Tp) -> bool:
+        with self._alone():
+            found = self._db.execute("SELECT owner, token, until_ns FROM leases WHERE topic = ? AND partition = ?", tp)
+            owner, token, until_ns = found.fetchone() or ("", 0, 0)
+            now_ns = self._now()
+            if owner != self._actor:
+                if until_ns > now_ns:
+                    return False
+                token += 1
+            lease = (self._actor, token, now_ns + self._lease_ns)
+            self._db.execute("REPLACE INTO leases VALUES (?, ?, ?, ?, ?)", (*tp, *lease))
+        self._tokens[tp], self._untils[tp] = lease[1:]
+        return True
+
+    def applied(self, tp: Tp, offset: int) -> bool:
+        """Whether a record has had its effect."""
+        query = "SELECT 1 FROM effects WHERE topic = ? AND partition = ? AND offset = ?"
+        return self._db.execute(query, (*tp, offset)).fetchone() is not None
+
+    def apply(self, tp: Tp, offset: int) -> bool:
+        """The record's effect. False: the store refuses it, as another member took the lease since; it is lost."""
+        token = self._tokens.get(tp, 0)
+        with self._alone():
+            if self._fence == "token":
+                query = "SELECT token FROM leases WHERE topic = ? AND partition = ?"
+                if self._db.execute(query, tp).fetchone()[0] != token:
+                    self._untils.pop(tp, None)
+                    return False
+            columns = "topic, partition, offset, actor, token, written_ns"
+            row = (*tp, offset, self._actor, token, self._now())
+            self._db.execute("INSERT INTO effects (%s) VALUES (?, ?, ?, ?, ?, ?)" % columns, row)
+        return True
+
+    def leave(self, partitions: Set[Tp]) -> None:
+        """Let go of these partitions' leases, as far as they are still its own."""
+        for tp in partitions & set(self._untils):
+            del self._untils[tp]
+            with self._alone():
+                mine = (*tp, self._actor)
+                self._db.execute("UPDATE leases SET until_ns = 0 WHERE topic = ? AND partition = ? AND owner = ?", mine)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+    @contextmanager
+    def _alone(self) -> Iterator[None]:
+        """One transaction that writes: nobody else is in one."""
+        self._db.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self._db.execute("ROLLBACK")
+            raise
+        self._db.execute("COMMIT")

@@ -1,0 +1,175 @@
+"""The store that members write to, and its leases, by a clock of the test's own."""
+
+from __future__ import annotations
+
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from fencepost.clock import NS
+from fencepost.evidence import effects
+from fencepost_member import store as stores
+from fencepost_member.events import EventLog, read
+from fencepost_member.store import FILE, Store
+
+A, B = ("orders", 0), ("orders", 1)
+LEASE_S = 2
+Open = Callable[..., Store]
+
+
+class Clock:
+    """Goes on when it is told to, and by what others look at it."""
+
+    def __init__(self) -> None:
+        self.now_ns, self.step_ns = 1000 * NS, 0
+
+    def __call__(self) -> int:
+        self.now_ns += self.step_ns
+        return self.now_ns
+
+    def passes(self, seconds: float) -> None:
+        self.now_ns += int(seconds * NS)
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def opened(tmp_path: Path, clock: Clock) -> Iterator[Open]:
+    made = []
+
+    def opened(actor: str, fence: str = "token") -> Store:
+        made.append(Store(tmp_path, actor, fence, LEASE_S, threading.Event(), clock))
+        return made[-1]
+
+    yield opened
+    for store in made:
+        store.close()
+
+
+def written(folder: Path) -> list[tuple[int, str, int]]:
+    with sqlite3.connect(folder / FILE) as db:
+        found = db.execute("SELECT offset, actor, token FROM effects ORDER BY seq").fetchall()
+    db.close()
+    return found
+
+
+def pauses_past_its_lease(opened: Open, clock: Clock, fence: str) -> tuple[Store, Store]:
+    """One member stands still inside of a critical section, and another one takes its place."""
+    slow, next_one = opened("member-0.1", fence), opened("member-1.1", fence)
+    slow.enter(A)
+    assert not slow.applied(A, 7)
+    clock.passes(LEASE_S + 1)
+    next_one.enter(A)
+    assert not next_one.applied(A, 7)
+    assert next_one.apply(A, 7)
+    return slow, next_one
+
+
+def test_a_token_keeps_out_who_stood_still_for_too_long(opened: Open, clock: Clock, tmp_path: Path) -> None:
+    slow, next_one = pauses_past_its_lease(opened, clock, "token")
+    assert not slow.apply(A, 7)
+    assert next_one.apply(A, 8)
+    assert written(tmp_path) == [(7, "member-1.1", 2), (8, "member-1.1", 2)]
+
+
+def test_a_lock_without_a_token_does_not(opened: Open, clock: Clock, tmp_path: Path) -> None:
+    slow, _ = pauses_past_its_lease(opened, clock, "lease")
+    assert slow.apply(A, 7)
+    assert written(tmp_path) == [(7, "member-1.1", 2), (7, "member-0.1", 1)]
+
+
+def test_without_a_fence_nobody_waits_for_anybody(opened: Open, clock: Clock, tmp_path: Path) -> None:
+    one, other = opened("member-0.1", "none"), opened("member-1.1", "none")
+    for store in (one, other):
+        store.enter(A)
+        assert not store.applied(A, 7)
+    assert one.apply(A, 7)
+    assert other.apply(A, 7)
+    assert written(tmp_path) == [(7, "member-0.1", 0), (7, "member-1.1", 0)]
+    assert one.applied(A, 7)
+    assert not one.applied(B, 7)
+
+
+def test_who_stood_still_and_whose_lease_nobody_took_goes_on(opened: Open, clock: Clock, tmp_path: Path) -> None:
+    slow = opened("member-0.1")
+    slow.enter(A)
+    clock.passes(LEASE_S + 1)
+    assert slow.apply(A, 7)
+    slow.enter(A)
+    assert slow.apply(A, 8)
+    assert written(tmp_path) == [(7, "member-0.1", 1), (8, "member-0.1", 1)], "it is the same lease"
+
+
+def test_a_lease_is_waited_for_until_it_is_let_go_of(
+    opened: Open, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = opened("member-0.1"), opened("member-1.1")
+    first.enter(A)
+    second.enter(B)  # another partition's is another one
+    monkeypatch.setattr(stores, "ENTER_S", 1)
+    clock.step_ns = NS // 10
+    with pytest.raises(TimeoutError, match="another member held the lease of orders-0 for 1 s"):
+        second.enter(A)
+    clock.step_ns = 0
+    first.leave({A, B})
+    second.enter(A)
+    assert second.apply(A, 7)
+    assert not first.apply(A, 8)
+
+
+def test_who_lets_go_of_what_another_one_has_by_now_takes_nothing_away(opened: Open, clock: Clock) -> None:
+    slow, next_one = pauses_past_its_lease(opened, clock, "token")
+    slow.leave({A})
+    third = opened("member-2.1")
+    clock.step_ns = NS // 10
+    third.enter(A)
+    assert clock.now_ns >= 1000 * NS + int((LEASE_S + 1 + LEASE_S) * NS), "it waited for the one that has it"
+    assert not next_one.apply(A, 9)
+
+
+def test_a_lease_is_renewed_when_half_of_it_is_over(opened: Open, clock: Clock, tmp_path: Path) -> None:
+    first = opened("member-0.1")
+    untils = []
+    for seconds in (0, 0.4, 0.7):
+        clock.passes(seconds)
+        first.enter(A)
+        with sqlite3.connect(tmp_path / FILE) as db:
+            untils += db.execute("SELECT until_ns - ? FROM leases", (1000 * NS,)).fetchone()
+        db.close()
+    assert untils == [2 * NS, 2 * NS, int(3.1 * NS)]
+
+
+def test_what_it_holds_is_told_in_its_own_order(opened: Open, clock: Clock, tmp_path: Path) -> None:
+    pauses_past_its_lease(opened, clock, "lease")[0].apply(A, 7)
+    log = EventLog(tmp_path / "events" / "harness.jsonl", "harness")
+    effects.tell(tmp_path, log)
+    log.close()
+    told = read(tmp_path / "events" / "harness.jsonl").events
+    assert [(e["kind"], e["actor"], e["partitions"], e["detail"], e["begin_ns"] > 1000 * NS) for e in told] == [
+        ("effect", "member-1.1", [["orders", 0, 7]], {"seq": 1, "token": 2}, True),
+        ("effect", "member-0.1", [["orders", 0, 7]], {"seq": 2, "token": 1}, True),
+    ]
+
+
+def test_who_waits_for_a_lease_and_is_asked_to_stop_stops(opened: Open) -> None:
+    first, second = opened("member-0.1"), opened("member-1.1")
+    assert first.enter(A)
+    second._stop.set()
+    assert not second.enter(A)
+
+
+def test_a_run_without_a_store_tells_nothing_and_of_one_that_is_none_it_tells_that(tmp_path: Path) -> None:
+    log = EventLog(tmp_path / "events" / "harness.jsonl", "harness")
+    effects.tell(tmp_path, log)
+    (tmp_path / FILE).write_bytes(b"no database at all, but longer than a header" * 100)
+    effects.tell(tmp_path, log)
+    log.close()
+    told = read(tmp_path / "events" / "harness.jsonl").events
+    text = "the store store.sqlite cannot be read: file is not a database"
+    assert [(e["kind"], e["detail"]) for e in told] == [("unrecorded", {"text": text})]

@@ -1,0 +1,78 @@
+"""Partition exclusivity: each record has an effect in a store outside of Kafka, which a fence is to protect."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any
+
+from fencepost import codec
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import Promise
+from fencepost.model import Inventory
+from fencepost.workloads._common import Load, check_known, check_options, overload
+from fencepost_member.config import FENCES
+
+
+@dataclass(frozen=True)
+class ExclusiveWrites(Load):
+    """One thread per member polls, works on each record, writes its effect into a store, and commits.
+
+    Kafka gives a partition to one member at a time, but nobody tells one that stands still: when it goes on, it writes
+    what it has in hand, beside the next owner. The store is one SQLite file in the run's history.
+
+    See ``Load`` for what producers write, and ``fencepost_member.store`` for leases and fences.
+
+    Attributes:
+        fence: ``token`` (the store refuses a member whose lease another one has taken since), ``lease`` (the same lock
+            without a token: wrong after a long pause) or ``none``.
+        lease_ms: how long a member has a partition's lease without renewing it.
+        handler_ms: how long the work on a record takes, which is done within the lease.
+        batch: records that one poll may return.
+        commit_every_ms: how often it commits; 0: after each record.
+    """
+
+    fence: str = "token"
+    lease_ms: float = 2000
+    handler_ms: float = 10
+    batch: int = 50
+    commit_every_ms: float = 200
+    rate_hz: float = field(default=100, kw_only=True)
+
+    def __post_init__(self) -> None:
+        codec.settle(self)
+        check_known("fence", self.fence, FENCES)
+        check_options(self)
+        if self.lease_ms <= 2 * self.handler_ms:
+            raise ScenarioError(f"lease_ms is {self.lease_ms:g}, it must be more than twice handler_ms")
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``. Members that cannot do the work are lacking too."""
+        if inventory.own_program:
+            return "the group's members run a program of the user's, with which goes the workload own_program"
+        if alien := next((client for client in inventory.clients if client.library.lines), None):
+            return f"{alien} has a loop of its own, which writes to no store"
+        able = min(inventory.members, sum(inventory.topics.values()))
+        return overload(self.rate_hz, self.handler_ms, able, f"{able} members")
+
+    def member_config(self, member: int) -> dict[str, Any]:
+        """The options of ``fencepost_member``'s loop."""
+        return {
+            "fence": self.fence,
+            "lease_ms": self.lease_ms,
+            "handler_ms": self.handler_ms,
+            "batch": self.batch,
+            "commit_every_ms": self.commit_every_ms,
+        }
+
+    def promises(self) -> Collection[Promise]:
+        """At-least-once, and each record has one effect, none of which is of a member whose time was over."""
+        from fencepost.checkers import Commits, Delivery, Effects, Ownership, Progress
+
+        return (
+            Delivery("at-least-once"),
+            Ownership(of="assignment"),
+            Progress(within_s=30),
+            Commits(),
+            Effects(),
+        )
