@@ -413,12 +413,12 @@ def a_record_has_two_effects(h: HistoryBuilder, way: str) -> None:
 )
 def who_had_the_lease_before_writes_last(h: HistoryBuilder, way: str) -> None:
     a, b = members(h)
-    a.effect(3, 2, seq=1, token=1)
-    b.effect(4, 3, seq=5, token=2, tp=1 if way == "another partition" else 0)
+    a.effect(3, 2, seq=1, token=1, tp=1)
+    b.effect(4, 3, seq=5, token=2, tp=0 if way == "another partition" else 1)
     if way == "its lease is the newest again":
-        a.effect(5, 4, seq=6, token=3)
+        a.effect(5, 4, seq=6, token=3, tp=1)
     elif way != "refused":
-        a.effect(5, 4, seq=2 if way == "it came before" else 6, token=1)
+        a.effect(5, 4, seq=2 if way == "it came before" else 6, token=1, tp=1)
 
 
 def test_a_group_without_a_rebalance_has_no_rest(tmp_path: Path) -> None:
