@@ -9,6 +9,7 @@ from typing import Any
 
 from fencepost.errors import ScenarioError
 from fencepost.model import Inventory
+from fencepost_member.config import LoopConfig
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEAST = {
@@ -56,6 +57,14 @@ class Load:
         return {**told, "rate_hz": self.rate_hz / self.producers}
 
 
+def loop_options(workload: Any, member: int) -> dict[str, Any]:
+    """What the loop of a member is told: what the workload says of it; of a planted bug only in those that have it."""
+    told = {each.name: getattr(workload, each.name) for each in fields(LoopConfig) if hasattr(workload, each.name)}
+    if getattr(workload, "planted_in", ()) and member not in workload.planted_in:
+        told["planted_bug"] = ""
+    return told
+
+
 def check_options(workload: Load) -> None:
     """Raises ScenarioError when a number is too small, a function is neither empty nor ``module:function``,
     or options contradict each other."""
@@ -73,6 +82,12 @@ def check_known(what: str, value: str, known: Collection[str]) -> None:
     """Raises ScenarioError when it is none of these."""
     if value not in known:
         raise ScenarioError(f"{what} {value!r} is unknown; known are {', '.join(filter(None, known))}")
+
+
+def alien_loop(inventory: Inventory) -> str:
+    """A sentence if members run a program of the user's instead of a loop of ours; else empty."""
+    sentence = "the group's members run a program of the user's, with which goes the workload own_program"
+    return sentence if inventory.own_program else ""
 
 
 def overload(rate_hz: float, each_ms: float, able: int, who: str) -> str:

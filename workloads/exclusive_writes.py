@@ -10,7 +10,7 @@ from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import Load, check_known, check_options, overload
+from fencepost.workloads._common import Load, alien_loop, check_known, check_options, loop_options, overload
 from fencepost_member.config import FENCES
 
 
@@ -48,22 +48,14 @@ class ExclusiveWrites(Load):
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too."""
-        if inventory.own_program:
-            return "the group's members run a program of the user's, with which goes the workload own_program"
         if alien := next((client for client in inventory.clients if client.library.lines), None):
             return f"{alien} has a loop of its own, which writes to no store"
         able = min(inventory.members, sum(inventory.topics.values()))
-        return overload(self.rate_hz, self.handler_ms, able, f"{able} members")
+        return alien_loop(inventory) or overload(self.rate_hz, self.handler_ms, able, f"{able} members")
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""
-        return {
-            "fence": self.fence,
-            "lease_ms": self.lease_ms,
-            "handler_ms": self.handler_ms,
-            "batch": self.batch,
-            "commit_every_ms": self.commit_every_ms,
-        }
+        return loop_options(self, member)
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, and each record has one effect, none of which is of a member whose time was over."""

@@ -10,7 +10,7 @@ from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import Load, check_known, check_options, overload, unable
+from fencepost.workloads._common import Load, alien_loop, check_known, check_options, loop_options, overload, unable
 from fencepost_member.config import AUTOMATIC, BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
@@ -77,10 +77,8 @@ class PollLoop(Load):
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too: what they leave is not the group's fault."""
-        if inventory.own_program:
-            return "the group's members run a program of the user's, with which goes the workload own_program"
         missing = next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
-        return missing or self._unable(inventory) or self._overload(inventory)
+        return alien_loop(inventory) or missing or self._unable(inventory) or self._overload(inventory)
 
     def _unable(self, inventory: Inventory) -> str:
         everybody = range(len(inventory.clients))
@@ -92,7 +90,9 @@ class PollLoop(Load):
             if sentence := unable(inventory, members, needs, what):
                 return sentence
         alien = next((client for client in inventory.clients if client.library.lines), None)
-        asked = self.handler or self.handler_ms or self.backpressure or self.commit not in PROGRAMS_COMMIT
+        asked = (
+            self.handler or self.handler_ms or self.slow_ms or self.backpressure or self.commit not in PROGRAMS_COMMIT
+        )
         if alien and asked:
             return f"{alien} has a loop of its own: only the commit policies {', '.join(PROGRAMS_COMMIT)}, no handler"
         if alien and len(inventory.topics) > 1:
@@ -106,19 +106,7 @@ class PollLoop(Load):
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""
-        planted = not self.planted_in or member in self.planted_in
-        return {
-            "commit": self.commit,
-            "commit_every_ms": self.commit_every_ms,
-            "handler_ms": self.handler_ms,
-            "handler": self.handler,
-            "batch": self.batch,
-            "backpressure": self.backpressure,
-            "pause_ms": self.pause_ms,
-            "slow_partition": self.slow_partition,
-            "slow_ms": self.slow_ms,
-            "planted_bug": self.planted_bug if planted else "",
-        }
+        return loop_options(self, member)
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, in order by key, one owner at a time, commits of what is done, and progress.

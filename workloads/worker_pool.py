@@ -9,7 +9,7 @@ from typing import Any
 from fencepost import codec
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import Load, check_known, check_options, overload, unable
+from fencepost.workloads._common import Load, alien_loop, check_known, check_options, loop_options, overload, unable
 from fencepost_member.config import LANES
 from fencepost_member.planted import POOLS
 
@@ -62,32 +62,18 @@ class WorkerPool(Load):
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too."""
-        if inventory.own_program:
-            return "the group's members run a program of the user's, with which goes the workload own_program"
         lanes = sum(inventory.topics.values()) if self.lanes == "partition" else self.keys
         able = min(inventory.members * self.workers, lanes)
         return (
-            next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
+            alien_loop(inventory)
+            or next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
             or unable(inventory, range(len(inventory.clients)), NEEDS, "a pool of workers")
             or overload(self.rate_hz, self.handler_ms, able, f"{able} workers that find records")
         )
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""
-        planted = not self.planted_in or member in self.planted_in
-        return {
-            "workers": self.workers,
-            "lanes": self.lanes,
-            "in_hand": self.in_hand,
-            "wait_ms": self.wait_ms,
-            "handler_ms": self.handler_ms,
-            "slow_partition": self.slow_partition,
-            "slow_ms": self.slow_ms,
-            "handler": self.handler,
-            "batch": self.batch,
-            "commit_every_ms": self.commit_every_ms,
-            "planted_bug": self.planted_bug if planted else "",
-        }
+        return loop_options(self, member)
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, in order by key, one owner at a time, commits of what is done, and progress."""

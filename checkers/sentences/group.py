@@ -70,6 +70,10 @@ def _not_sticky(t: Telling) -> str:
     return f"{t.a.cause} partitions were taken from members that stayed: {_names(t.a.members)}, {t.span}{_changed(t)}"
 
 
+def _changed(t: Telling) -> str:
+    return "; a member had changed what it subscribes to" if t.a.excuse else ""
+
+
 def _duplicate(t: Telling) -> str:
     first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
     return f"{t.records} had an effect in the store by {first}, and again by {again}"
@@ -78,10 +82,6 @@ def _duplicate(t: Telling) -> str:
 def _stale_write(t: Telling) -> str:
     wrote = f"{t.who} wrote the effect of {t.records} at {t.at(t.a.to_ns)}"
     return f"{wrote}, after {t.other}, who had the lease of {t.place} since, had written at {t.at(t.a.from_ns)}"
-
-
-def _changed(t: Telling) -> str:
-    return "; a member had changed what it subscribes to" if t.a.excuse else ""
 
 
 def _orphaned(t: Telling) -> str:

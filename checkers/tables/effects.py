@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from fencepost.checkers.tables.lives import Event, placed
 from fencepost.history import EventKind
@@ -24,17 +24,13 @@ def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> 
     """What the events tell of a store."""
     found = (
         Effect(
-            _whole(e, "seq"),
+            e["detail"].get("seq", 0),
             tp,
             -1 if e["offset"] is None else e["offset"],
             e["actor"],
-            _whole(e, "token"),
+            e["detail"].get("token", 0),
             e["begin_ns"],
         )
         for e, tp in placed(events, numbers, EventKind.EFFECT)
     )
     return tuple(sorted(found))
-
-
-def _whole(event: Mapping[str, Any], name: str) -> int:
-    return int(event["detail"].get(name) or 0)

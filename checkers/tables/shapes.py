@@ -101,6 +101,8 @@ class Detail(TypedDict, total=False):
     mode: str | None
     what: str | None
     writer: Int
+    seq: Int
+    token: Int
     config: dict[str, Any] | None
 
 

@@ -10,18 +10,18 @@ twice; and one that lost nothing but its lease loses no record.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Iterable, List, Set
+from typing import Any, Callable, List, Set
 
 from fencepost_member.adapters import Record
 from fencepost_member.commits import Policy, Work
-from fencepost_member.handling import NOTHING, Handler, Handling
+from fencepost_member.handling import NOTHING, Handler, Handling, InTurn
 from fencepost_member.ownership import Tp
 from fencepost_member.recorder import MemberLane
 from fencepost_member.store import Store
 
 
-class Critical:
-    """Satisfies ``handling.Way``."""
+class Critical(InTurn):
+    """In turn, too."""
 
     def __init__(
         self,
@@ -32,9 +32,9 @@ class Critical:
         handler: Callable[[], Handler],
         stop: Any,
     ) -> None:
-        """``stop``: when to drop the rest, at a clean end."""
-        self._store, self._handling, self._lane, self._policy = store, handling, lane, policy
-        self._handler, self._stop = handler, stop
+        """See ``InTurn``; a clean end drops the rest."""
+        super().__init__(handling, lane, policy, handler, stop, divided=True)
+        self._store, self._begin = store, lane.begin
 
     def process(self, work: Work, records: List[Record]) -> int:
         """See ``Way``. Raises TimeoutError, see ``Store``."""
@@ -57,22 +57,14 @@ class Critical:
         """Whether the record has its effect now; False: the member was asked to stop before."""
         while self._store.enter(tp):
             if self._store.applied(tp, next_offset - 1):
-                self._lane.begin(index)
+                self._begin(index)
             else:
                 self._handling(index, tp, next_offset, NOTHING, handle)
                 if not self._store.apply(tp, next_offset - 1):
                     continue
-            self._lane.done(index)
+            self._done(index)
             return True
         return False
-
-    def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
-        """See ``Way``: nothing is in hand."""
-        return 0
-
-    def finish(self) -> int:
-        """See ``Way``."""
-        return 0
 
     def close(self) -> None:
         """See ``Way``."""

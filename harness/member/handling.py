@@ -93,7 +93,7 @@ class InTurn:
         contents = {((r[0], r[1]), r[2] + 1): r[3:5] for r in records} if handling.own else {}
         count = 0
         for index, tp, next_offset in work:
-            handling(index, tp, next_offset, contents.get((tp, next_offset), NOTHING), handle)
+            handling(index, tp, next_offset, contents[tp, next_offset] if contents else NOTHING, handle)
             done(index)
             count += 1
             finished(tp, next_offset)

@@ -21,7 +21,7 @@ import threading
 import time
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Dict, Iterator, Set
+from typing import Callable, Dict, Iterator, Set, Tuple
 
 from fencepost_member.ownership import Tp
 
@@ -29,6 +29,7 @@ FILE = "store.sqlite"
 BUSY_S = 30.0  # somebody may be stopped in the middle of a transaction
 ENTER_S = 60.0
 LOOK_EVERY_S = 0.02
+NOT_HELD = (0, 0)
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS leases"
     " (topic TEXT, partition INTEGER, owner TEXT, token INTEGER, until_ns INTEGER, PRIMARY KEY (topic, partition))",
@@ -51,12 +52,11 @@ class Store:
         now: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """``fence`` is one of ``config.FENCES``; ``stop`` ends waiting; ``now`` must be one clock for all members."""
-        self._actor, self._fence, self._lease_ns, self._now = actor, fence, int(lease_s * 1e9), now
-        self._tokens: Dict[Tp, int] = {}
-        self._untils: Dict[Tp, int] = {}
-        self._stop = stop
         import sqlite3  # not every Python is built with it
 
+        self._actor, self._fence, self._lease_ns, self._now = actor, fence, int(lease_s * 1e9), now
+        self._stop = stop
+        self._held: Dict[Tp, Tuple[int, int]] = {}  # token and end of the leases that it believes to have
         self._db = sqlite3.connect(str(folder / FILE), timeout=BUSY_S, isolation_level=None)
         self._db.execute("PRAGMA journal_mode = WAL")
         self._db.execute("PRAGMA synchronous = OFF")  # it is to survive processes, not the machine
@@ -73,7 +73,7 @@ class Store:
         Raises:
             TimeoutError: another member did not let go for ``ENTER_S``.
         """
-        if self._fence == "none" or self._now() < self._untils.get(tp, 0) - self._lease_ns // 2:
+        if self._fence == "none" or self._now() < self._held.get(tp, NOT_HELD)[1] - self._lease_ns // 2:
             return True
         give_up_ns = self._now() + int(ENTER_S * 1e9)
         while not self._taken(tp):
@@ -92,9 +92,9 @@ class Store:
                 if until_ns > now_ns:
                     return False
                 token += 1
-            lease = (self._actor, token, now_ns + self._lease_ns)
-            self._db.execute("REPLACE INTO leases VALUES (?, ?, ?, ?, ?)", (*tp, *lease))
-        self._tokens[tp], self._untils[tp] = lease[1:]
+            lease = (token, now_ns + self._lease_ns)
+            self._db.execute("REPLACE INTO leases VALUES (?, ?, ?, ?, ?)", (*tp, self._actor, *lease))
+        self._held[tp] = lease
         return True
 
     def applied(self, tp: Tp, offset: int) -> bool:
@@ -104,12 +104,12 @@ class Store:
 
     def apply(self, tp: Tp, offset: int) -> bool:
         """The record's effect. False: the store refuses it, as another member took the lease since; it is lost."""
-        token = self._tokens.get(tp, 0)
+        token = self._held.get(tp, NOT_HELD)[0]
         with self._alone():
             if self._fence == "token":
                 query = "SELECT token FROM leases WHERE topic = ? AND partition = ?"
                 if self._db.execute(query, tp).fetchone()[0] != token:
-                    self._untils.pop(tp, None)
+                    self._held.pop(tp, None)
                     return False
             columns = "topic, partition, offset, actor, token, written_ns"
             row = (*tp, offset, self._actor, token, self._now())
@@ -118,8 +118,8 @@ class Store:
 
     def leave(self, partitions: Set[Tp]) -> None:
         """Let go of these partitions' leases, as far as they are still its own."""
-        for tp in partitions & set(self._untils):
-            del self._untils[tp]
+        for tp in partitions & set(self._held):
+            del self._held[tp]
             with self._alone():
                 mine = (*tp, self._actor)
                 self._db.execute("UPDATE leases SET until_ns = 0 WHERE topic = ? AND partition = ? AND owner = ?", mine)

@@ -7,7 +7,7 @@ from datetime import date
 
 import pytest
 
-from fencepost.checkers import Commits, Delivery, Effects, Order, Ownership, Progress, Rebalances
+from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
 from fencepost.faults import Bounce, Kill, Pause, ScaleOut, Stall
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
@@ -127,7 +127,7 @@ CRITICAL = replace(
     name="a member is slow in a critical section",
     workload=ExclusiveWrites(rate_hz=100, handler_ms=10, batch=20),
     schedule=[at(1, Stall(), member(SUSPECT), heal_after=16, expect="fenced")],
-    promises=(Delivery("at-least-once"), Ownership(of="assignment"), Progress(within_s=30), Commits(), Effects()),
+    promises=tuple(ExclusiveWrites().promises()),
     min_records=1_200,
 )
 

@@ -141,6 +141,8 @@ UNREAD = f"of its rows cannot be read, the first is seek of {A}"
         ([event(5, end_ns=5), event(5, end_ns=0), event(5, end_ns=6)], 3, ""),
         ([event(5, detail="[]"), event(6)], 1, f"1 {UNREAD}: Expected `object`, got `array`"),
         ([event(5), event(6, detail="7"), event(6, "b", detail="[]")], 1, f"2 {UNREAD}: Expected `object`, got `int`"),
+        ([event(5, detail='{"seq": "7"}'), event(6)], 1, f"1 {UNREAD}: Expected `int`, got `str` - at `$.seq`"),
+        ([event(5, detail='{"token": 0.5}')], 0, f"1 {UNREAD}: Expected `int`, got `float` - at `$.token`"),
         ([event(5, kind=None)], 0, "it cannot be read: its column kind is not always filled"),
         ([event(5, id=None), event(5)], 0, "it cannot be read: its column id is not always filled"),
         ([], 0, ""),

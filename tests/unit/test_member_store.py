@@ -1,17 +1,21 @@
-"""The store that members write to, and its leases, by a clock of the test's own."""
+"""The store that members write to, its leases, and critical sections, by a clock of the test's own."""
 
 from __future__ import annotations
 
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from fencepost.clock import NS
 from fencepost.evidence import effects
 from fencepost_member import store as stores
+from fencepost_member.critical import Critical
 from fencepost_member.events import EventLog, read
 from fencepost_member.store import FILE, Store
 
@@ -52,11 +56,16 @@ def opened(tmp_path: Path, clock: Clock) -> Iterator[Open]:
         store.close()
 
 
+def until_ns(folder: Path) -> int:
+    """The end of the only lease."""
+    with closing(sqlite3.connect(folder / FILE)) as db:
+        ((found,),) = db.execute("SELECT until_ns FROM leases").fetchall()
+    return int(found)
+
+
 def written(folder: Path) -> list[tuple[int, str, int]]:
-    with sqlite3.connect(folder / FILE) as db:
-        found = db.execute("SELECT offset, actor, token FROM effects ORDER BY seq").fetchall()
-    db.close()
-    return found
+    with closing(sqlite3.connect(folder / FILE)) as db:
+        return db.execute("SELECT offset, actor, token FROM effects ORDER BY seq").fetchall()
 
 
 def pauses_past_its_lease(opened: Open, clock: Clock, fence: str) -> tuple[Store, Store]:
@@ -139,9 +148,7 @@ def test_a_lease_is_renewed_when_half_of_it_is_over(opened: Open, clock: Clock, 
     for seconds in (0, 0.4, 0.7):
         clock.passes(seconds)
         first.enter(A)
-        with sqlite3.connect(tmp_path / FILE) as db:
-            untils += db.execute("SELECT until_ns - ? FROM leases", (1000 * NS,)).fetchone()
-        db.close()
+        untils.append(until_ns(tmp_path) - 1000 * NS)
     assert untils == [2 * NS, 2 * NS, int(3.1 * NS)]
 
 
@@ -157,9 +164,10 @@ def test_what_it_holds_is_told_in_its_own_order(opened: Open, clock: Clock, tmp_
     ]
 
 
-def test_who_waits_for_a_lease_and_is_asked_to_stop_stops(opened: Open) -> None:
+def test_who_waits_for_a_lease_and_is_asked_to_stop_stops(opened: Open, clock: Clock) -> None:
     first, second = opened("member-0.1"), opened("member-1.1")
     assert first.enter(A)
+    clock.step_ns = NS // 10
     second._stop.set()
     assert not second.enter(A)
 
@@ -173,3 +181,71 @@ def test_a_run_without_a_store_tells_nothing_and_of_one_that_is_none_it_tells_th
     told = read(tmp_path / "events" / "harness.jsonl").events
     text = "the store store.sqlite cannot be read: file is not a database"
     assert [(e["kind"], e["detail"]) for e in told] == [("unrecorded", {"text": text})]
+
+
+class Section:
+    """What a member does inside of critical sections; ``meanwhile`` is what happens while it works on an offset."""
+
+    def __init__(self, store: Store) -> None:
+        self.told: list[tuple[str, int]] = []
+        self.meanwhile: dict[int, Callable[[], object]] = {}
+        self.stop = store._stop
+        lane: Any = SimpleNamespace(
+            begin=lambda index: self.say("begun", index), done=lambda index: self.say("done", index)
+        )
+        policy: Any = SimpleNamespace(
+            finished=lambda tp, following: self.say("finished", following), between=lambda: None
+        )
+        handling: Any = self.work
+        self.way = Critical(store, handling, lane, policy, lambda: None, self.stop)
+
+    def say(self, what: str, number: int) -> None:
+        self.told.append((what, number))
+
+    def work(self, index: int, tp: Any, next_offset: int, content: Any, handle: None) -> None:
+        self.say("worked", index)
+        self.meanwhile.pop(index, lambda: None)()
+
+    def process(self, *offsets: int) -> int:
+        return self.way.process([(offset, A, offset + 1) for offset in offsets], [])
+
+
+def takes_over(other: Store, clock: Clock, *offsets: int) -> None:
+    clock.passes(LEASE_S + 1)
+    assert other.enter(A)
+    for offset in offsets:
+        assert other.apply(A, offset)
+    other.leave({A})
+
+
+def test_what_another_member_did_meanwhile_is_ended_and_not_done_again(
+    opened: Open, clock: Clock, tmp_path: Path
+) -> None:
+    section, other = Section(opened("member-0.1")), opened("member-1.1")
+    section.meanwhile[7] = lambda: takes_over(other, clock, 7, 8)
+    assert section.process(7, 8, 9) == 3
+    assert written(tmp_path) == [(7, "member-1.1", 2), (8, "member-1.1", 2), (9, "member-0.1", 3)]
+    assert [one for one in section.told if one[0] == "worked"] == [("worked", 7), ("worked", 9)]
+    assert [one for one in section.told if one[0] == "finished"] == [("finished", 8), ("finished", 9), ("finished", 10)]
+
+
+def test_who_lost_nothing_but_its_lease_loses_no_record(opened: Open, clock: Clock, tmp_path: Path) -> None:
+    section, other = Section(opened("member-0.1")), opened("member-1.1")
+    section.meanwhile[7] = lambda: takes_over(other, clock)
+    assert section.process(7) == 1
+    assert section.told == [("worked", 7), ("worked", 7), ("done", 7), ("finished", 8)]
+    assert written(tmp_path) == [(7, "member-0.1", 3)]
+    assert until_ns(tmp_path) == 0, "it let go when it was done"
+
+
+def test_who_is_asked_to_stop_finishes_the_record_in_hand_and_lets_go(
+    opened: Open, clock: Clock, tmp_path: Path
+) -> None:
+    section, other = Section(opened("member-0.1")), opened("member-1.1")
+    section.meanwhile[7] = section.stop.set
+    assert section.process(7, 8) == 1
+    assert written(tmp_path) == [(7, "member-0.1", 1)]
+    assert until_ns(tmp_path) == 0
+    assert other.enter(A)
+    clock.step_ns = NS // 10
+    assert section.process(8) == 0, "somebody else is inside, and it is not waited for"
