@@ -132,8 +132,12 @@ def packets_work(lacking_packets: str) -> None:
 
 @pytest.fixture
 def world(cluster: OwnCluster, world_of_module: World, monkeypatch: pytest.MonkeyPatch) -> World:
-    """What faults are tried on. What there is to see may come late on a busy machine."""
+    """What faults are tried on, whole again after other tests. What there is to see may come late on a busy machine."""
     bounded(monkeypatch, LONG_S)
+    if ended := [member for member in world_of_module.members[:2] if member.pid is None]:
+        for member in ended:  # as a client that gave up for good
+            member.start()
+        eventually(world_of_module.owning, LONG_S, "both members to own partitions again")
     return world_of_module
 
 

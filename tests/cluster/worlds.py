@@ -88,6 +88,10 @@ class World:
         )
         return View(members, tuple(self.cluster.brokers), {}, self.cluster.admin.coordinator(self.group))
 
+    def owning(self) -> bool:
+        """Whether both members that are no spare ones own partitions."""
+        return all(member.owned for member in self.view().members[:2])
+
 
 class Instead:
     """``real``, but for the named attributes."""
@@ -235,9 +239,7 @@ def shown(cell: Cell, world: World, inject: Inject) -> None:
     fault, target = cell.made(), AIMS.get(cell.target, Target())
 
     def ready() -> bool:
-        view = world.view()
-        owning = all(member.owned for member in view.members[:2])
-        return owning and not (isinstance(fault, Awaits) and fault.awaits(world, target))
+        return world.owning() and not (isinstance(fault, Awaits) and fault.awaits(world, target))
 
     eventually(ready, LONG_S, f"both members to own partitions, and what {cell.fault} waits for")
     try:
