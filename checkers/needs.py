@@ -57,9 +57,9 @@ _NEEDS = {
         lambda t: 1,
     ),
     "effects": Needs(
-        _ALL,
-        "effects in a store",
-        "no record had one: this promise goes with a workload that writes to a store, as exclusive_writes does",
+        _ALL | {"log", "offsets"},
+        "effects",
+        "no record had one: this promise goes with a workload that has some, as exclusive_writes and transform do",
         lambda t, f: len(t.effects),
         lambda t: 1,
     ),

@@ -30,6 +30,7 @@ class Extra(StrEnum):
     ANNOTATES = "Annotates"
     STARTS = "Starts"
     STORES = "Stores"
+    OUTPUTS = "Outputs"
     REPORTS = "Reports"  # it tells what its client commits by itself
     TRESPASSES = "Trespasses"  # it commits partitions, too, that it is not assigned
 
@@ -73,7 +74,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "kafka-python",
                 "Kafka's protocol in Python, blocking.",
                 {"eager": ("range", "roundrobin", "sticky"), "cooperative": ("cooperative-sticky",)},
-                frozenset(Extra) - {Extra.STORES},
+                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS},
                 {"cooperative": "3.0.0", STATIC: "2.3.0"},
                 oldest="2.0.2",
             ),
@@ -81,7 +82,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "aiokafka",
                 "Kafka's protocol in Python, for asyncio.",
                 {"eager": ("range", "roundrobin", "sticky")},
-                frozenset(Extra) - {Extra.STORES, Extra.REPORTS, Extra.TRESPASSES},
+                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS, Extra.REPORTS, Extra.TRESPASSES},
                 {STATIC: "0.10.0"},
                 oldest="0.9.0",
             ),

@@ -222,6 +222,8 @@ def make(
     for index, environment in enumerate(spec.environments):
         instance = f"{name}-member-{index}" if spec.static else None
         loop = workload.member_config(index)
+        if loop.get("into"):
+            loop["into"] = prefix + loop["into"]
         own = {
             "bootstrap": cluster.bootstrap(index),
             "client": environment.client.name,

@@ -77,7 +77,9 @@ class EventKind(StrEnum):
     ASSIGNED = "assigned"  # a callback: one row per partition, begin and end of the callback, interval number in detail
     REVOKED = "revoked"
     LOST = "lost"
-    COMMIT = "commit"  # offset = next to read; outcome, error; detail: mode (sync, auto, on-revoke, on-close)
+    COMMIT = (
+        "commit"  # offset: next to read; outcome, error; detail: mode (sync, auto, on-revoke, on-close, transaction)
+    )
     POLL_GAP = "poll-gap"  # from one call of poll to the next one, where these are more than 1 s apart
     STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
     SUBSCRIBED = "subscribed"  # it subscribed again, as a fault told it to: detail: topics

@@ -209,6 +209,19 @@ class Workload(Protocol):
 
 
 @runtime_checkable
+class Writes(Protocol):
+    """A workload whose members write into a topic of its own, which is made beside the scenario's.
+
+    Attributes:
+        into: the topic.
+        transaction_timeout_ms: after so long no transaction is open any more.
+    """
+
+    into: str
+    transaction_timeout_ms: float
+
+
+@runtime_checkable
 class Names(Protocol):
     """A fault, selector or workload whose options name members, brokers or partitions: asked before anything starts."""
 

@@ -11,17 +11,17 @@ import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from pathlib import Path
 
 from fencepost import group as groups
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
-from fencepost.evidence import audit, effects, host, recorded
+from fencepost.evidence import audit, effects, host, outputs, recorded
 from fencepost.evidence.seal import seal
 from fencepost.history import LACKING
 from fencepost.injector import Injector
-from fencepost.interfaces import Cluster
+from fencepost.interfaces import Cluster, Writes
 from fencepost.lives import check_command
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
@@ -29,10 +29,10 @@ from fencepost.plan import Plan, check_abilities, network, plan_to_json
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
 from fencepost.store import RunFolder
+from fencepost.topics import Topics
 from fencepost.turns import turn
 from fencepost.versions import versions
 from fencepost.world import World
-from fencepost_member.config import Numbers
 from fencepost_member.events import EventLog
 
 __all__ = ["Observer", "Progress", "run"]
@@ -116,12 +116,7 @@ class _Run:
         self._phases = Phases(self._events, observe)
         self._pairs = [clock_pair()]
         self._name = backend.prefix + scenario.group_name(plan.seed)
-        self._made = [replace(topic, name=backend.prefix + topic.name) for topic in scenario.topics]
-        every = [TopicPartition(t.name, p) for t in self._made for p in range(t.partitions)]
-        self._numbers = {tp: number for number, tp in enumerate(every)}
-        self._topics = {
-            t.name: {p: self._numbers[TopicPartition(t.name, p)] for p in range(t.partitions)} for t in self._made
-        }
+        self._topics = Topics(scenario, backend.prefix)
 
     def perform(self) -> None:
         """All phases; what is in effect when one fails is undone, and the history that is there stays."""
@@ -129,7 +124,7 @@ class _Run:
             with ExitStack() as stack:
                 self._all_phases(stack)
         finally:
-            seal(self._folder.path, self._numbers)
+            seal(self._folder.path, self._topics.numbers)
 
     def _all_phases(self, stack: ExitStack) -> None:
         with self._phases.phase("provision"):
@@ -138,7 +133,7 @@ class _Run:
             cluster = self._backend.start(self._scenario, self._plan, self._owner, self._phases.say)
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
-            cluster.admin.create_topics(self._made)
+            cluster.admin.create_topics([*self._topics.made, *filter(None, [self._topics.written])])
         group = self._phases.group = self._make_group(cluster)
         stack.callback(group.kill)
         with self._phases.told():
@@ -151,7 +146,7 @@ class _Run:
 
     def _under_chaos(self, group: groups.Group, cluster: Cluster) -> None:
         """The phases in which the group lives."""
-        world = World(cluster, group, self._topics, self._name, self._backend.prefix)
+        world = World(cluster, group, self._topics.by_name, self._name, self._backend.prefix)
         injector = Injector(self._plan, world, self._events, world.disturbed, world.signs)
         self._phases.states = injector.states
         with self._phases.phase("warm-up"):
@@ -175,7 +170,7 @@ class _Run:
             asked.group,
             asked.workload,
             name=self._name,
-            topics=self._topics,
+            topics=self._topics.by_name,
             seed=self._plan.seed,
             prefix=self._backend.prefix,
         )
@@ -187,12 +182,12 @@ class _Run:
             MemberError: a process ended, though nothing was done to it yet.
             WaitTimeout: the group never became that.
         """
-        busy = min(self._scenario.group.size, max(map(len, self._topics.values())))
+        busy = min(self._scenario.group.size, max(map(len, self._topics.by_name.values())))
 
         def warm() -> bool:
             group.must_live()
             owned = [len(m.owned) for m in group.members if m.owned]
-            return sum(owned) == len(self._numbers) and len(owned) >= busy and group.progress().processed > 0
+            return sum(owned) == len(self._topics.numbers) and len(owned) >= busy and group.progress().processed > 0
 
         self._phases.wait(warm, WARM_UP_S, "the group to be stable and to consume", group.describe, WARM_UP_HINT)
 
@@ -219,7 +214,7 @@ class _Run:
 
         def caught_up() -> bool:
             if not ends:
-                found = {topic: cluster.admin.end_offsets(topic) for topic in self._topics}
+                found = {topic: cluster.admin.end_offsets(topic) for topic in self._topics.by_name}
                 ends.update({TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()})
             committed = cluster.admin.committed(self._name)
             return all(committed.get(tp, 0) >= end for tp, end in ends.items())
@@ -227,22 +222,17 @@ class _Run:
         self._phases.came(caught_up, self._scenario.drain_s, "the group to commit everything that was written")
         group.stop_members(STOP_S)
 
-    def _number_what_was_added(self, cluster: Cluster) -> None:
-        """Partitions that came during the run have the numbers that the members gave them."""
-        numbers = Numbers({topic: {str(p): tp for p, tp in had.items()} for topic, had in self._topics.items()})
-        for topic in self._topics:
-            for partition in cluster.admin.leaders(topic):
-                self._numbers[TopicPartition(topic, partition)] = numbers[topic, partition]
-
     def _audit(self, cluster: Cluster) -> None:
         """What each partition really holds, and what the brokers recorded of the group, side by side."""
-        self._number_what_was_added(cluster)
-        history, pairs = self._folder.history, [*self._pairs, clock_pair()]
-        effects.tell(history, self._events)
+        self._topics.number_what_was_added(cluster.admin)
+        numbers, history, pairs = self._topics.numbers, self._folder.history, [*self._pairs, clock_pair()]
+        effects.of_store(history, self._events)
+        if isinstance(self._scenario.workload, Writes) and self._topics.written:
+            outputs.tell(self._topics.written.name, cluster, pairs, self._scenario.workload, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
         with ThreadPoolExecutor(max_workers=1) as beside:
             committed = cluster.admin.committed(self._name)
-            reading = beside.submit(audit.read, cluster.bootstrap(), self._numbers, history, committed, cluster.access)
-            if lacking := recorded.collect(cluster, pairs, self._name, self._topics, history):
+            reading = beside.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
+            if lacking := recorded.collect(cluster, pairs, self._name, self._topics.by_name, history):
                 self._folder.write_json(LACKING, {"parts": lacking})
             self._folder.write_json("history/partitions.json", {"partitions": reading.result()})

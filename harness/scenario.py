@@ -15,7 +15,7 @@ from fencepost import codec, settings
 from fencepost.consumers import Group
 from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
-from fencepost.interfaces import ClusterSpec, Names, Promise, Workload
+from fencepost.interfaces import ClusterSpec, Names, Promise, Workload, Writes
 from fencepost.model import Inventory
 from fencepost.plan import Plan, check_plan
 from fencepost.schedule import Entry, Quiet, make_plan
@@ -84,6 +84,15 @@ class Scenario:
                 )
         if isinstance(self.workload, Names) and (lacking := self.workload.lacking(self.inventory())):
             raise ScenarioError(f"the workload: {lacking}")
+
+    def output(self) -> Topic | None:
+        """The topic that the workload's members write, if they do: with the most partitions and replicas of those that
+        they read."""
+        if not isinstance(self.workload, Writes):
+            return None
+        partitions = max(topic.partitions for topic in self.topics)
+        replicas = max(topic.replication_factor for topic in self.topics)
+        return Topic(self.workload.into, partitions, replicas)
 
     def inventory(self) -> Inventory:
         """What steps of the schedule and the workload may name."""

@@ -30,7 +30,7 @@ EFFECTS = [
     "world",
     "watch",
 ]
-EFFECTS += ["aim"]
+EFFECTS += ["aim", "topics"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
 ENTRIES += ["arguments", "conforming", "choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]

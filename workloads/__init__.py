@@ -8,6 +8,7 @@ from __future__ import annotations
 from fencepost.workloads.exclusive_writes import ExclusiveWrites
 from fencepost.workloads.own_program import OwnProgram
 from fencepost.workloads.poll_loop import PollLoop
+from fencepost.workloads.transform import Transform
 from fencepost.workloads.worker_pool import WorkerPool
 
-__all__ = ["ExclusiveWrites", "OwnProgram", "PollLoop", "WorkerPool"]
+__all__ = ["ExclusiveWrites", "OwnProgram", "PollLoop", "Transform", "WorkerPool"]

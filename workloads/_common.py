@@ -13,7 +13,7 @@ from fencepost_member.config import LoopConfig
 
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEAST = {
-    **dict.fromkeys(("batch", "keys", "producers", "workers", "in_hand", "wait_ms"), 1),
+    **dict.fromkeys(("batch", "keys", "producers", "workers", "in_hand", "wait_ms", "transaction_timeout_ms"), 1),
     **dict.fromkeys(
         ("rate_hz", "handler_ms", "pause_ms", "slow_ms", "commit_every_ms", "skew", "burst_every_s", "lease_ms"), 0
     ),

@@ -33,6 +33,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost"),
     delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
+    delivery.missing_effect: ("missing-effect",),
     delivery.unconsumed: ("unconsumed",),
     repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
     repeats.stale_effect: ("stale-effect",),
@@ -87,7 +88,8 @@ def _parts(part: Part) -> Iterator[Part]:
     yield (stretch := replace(part, task=part.task.stretch(*first)))
     for span in others:
         try:
-            before = Before.of(stretch.rows, stretch.before)
+            returns = part.tables.returns_of.get((stretch.rows.names[0], part.tp), ())
+            before = Before.of(stretch.rows, stretch.before, returns)
         except DamagedFile:
             return  # as the rules have told
         yield (stretch := replace(part, task=part.task.stretch(*span), before=before))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.arrays import among, breaks
+from fencepost.checkers.kernel.before import heights
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, Stream
 from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.kernel.whole import Between
 from fencepost.checkers.tables.rows import FOREVER, Window
+from fencepost.checkers.tables.seeks import Seek
 
 Array = NDArray[Any]
 CAUSES = ("", "seek", "inside one poll")
@@ -24,14 +27,15 @@ def streams(part: Part) -> None:
     jumps = breaks(rows.offset)
     for stream in rows.streams:
         first, last = np.searchsorted(jumps, [stream.begin + 1, stream.end])
-        if stream.interval >= 0 and first < last:
-            _stream(part, rows, stream)
+        returns = part.tables.returns_of.get((rows.names[stream.who], part.tp), ())
+        if stream.interval >= 0 and (first < last or returns):
+            _stream(part, rows, stream, returns)
 
 
-def _stream(part: Part, rows: Rows, stream: Stream) -> None:
+def _stream(part: Part, rows: Rows, stream: Stream, returns: Sequence[Seek]) -> None:
     offset = rows.offset[stream.begin : stream.end]
     delivered_ns = rows.delivered_ns[stream.begin : stream.end]
-    highest = np.maximum.accumulate(offset)[:-1]  # before each row but the first
+    highest = heights(rows, stream, returns, part.before)[1:-1]  # before each row but the first
     back, ahead = 1 + np.flatnonzero(offset[1:] <= highest), 1 + np.flatnonzero(offset[1:] > highest + 1)
     back, ahead = (odd[odd >= part.fresh - stream.begin] for odd in (back, ahead))
     skipped = part.whole.between(highest[ahead - 1], offset[ahead])
@@ -93,7 +97,7 @@ def sought_ns(part: Part, stream: Stream) -> int:
     since = interval.assigned_begin_ns if interval else 0
     name = part.rows.names[stream.who]
     seeks = part.tables.seeks_of.meeting((name, part.tp), Window(since, FOREVER))
-    return next((seek.begin_ns for seek in seeks), FOREVER)
+    return next((seek.begin_ns for seek in seeks if not seek.aborted), FOREVER)
 
 
 def delivery_outside(part: Part) -> None:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.oracle.repeats import sought
+from fencepost.checkers.oracle.repeats import heights, sought
 from fencepost.checkers.sightings import Sighting, people
 
 if TYPE_CHECKING:
@@ -18,21 +18,20 @@ if TYPE_CHECKING:
 def poll_skip(history: History) -> Iterator[Sighting]:
     """``poll-skip``: inside one interval number of an (incarnation, tp), a row's offset jumps over visible records.
 
-    One sighting for each visible offset between the highest offset of the rows before it and its own. What comes before
-    the first row of an interval is no skip. offset: the one jumped over; times: delivered_ns of the row just before and
-    of the row; members: the incarnation. cause: ``inside one poll`` when a row of the same poll number came before it
-    in the interval; else, and the excuse, as for ``rewind``.
+    One sighting for each visible offset between the highest offset of the rows before it (as ``rewind`` has it) and its
+    own. What comes before the first row of an interval is no skip. offset: the one jumped over; times: delivered_ns of
+    the row just before and of the row; members: the incarnation. cause: ``inside one poll`` when a row of the same poll
+    number came before it in the interval; else, and the excuse, as for ``rewind``.
     """
     for (incarnation, tp, _), rows in sorted(history.streams.items()):
         visible = history.visible(tp)
-        highest, polls = rows[0].offset, set()
-        for before, row in pairwise(rows):
+        polls = set[int]()
+        for (before, _), (row, highest) in pairwise(heights(history, rows)):
             polls.add(before.poll)
             for offset in visible[bisect_right(visible, highest) : bisect_left(visible, row.offset)]:
                 excuse, times = history.declared(tp, row.delivered_ns), (before.delivered_ns, row.delivered_ns)
                 cause = "inside one poll" if row.poll in polls else sought(history, row)
                 yield Sighting("poll-skip", tp, (incarnation,), cause, excuse, offset, *times)
-            highest = max(highest, row.offset)
 
 
 def key_order(history: History) -> Iterator[Sighting]:

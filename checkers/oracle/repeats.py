@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -162,26 +162,44 @@ def _faulty(history: History, first_ns: int, last_ns: int) -> bool:
 def rewind(history: History) -> Iterator[Sighting]:
     """``rewind``: inside one interval number of an (incarnation, tp), a row's offset is not above all before it.
 
+    Where the program went back because its transaction was aborted (``Seek``), all before it are those since then, and
+    what is below where it went.
+
     cause ``inside one poll``: nor is it above all before it of the same poll number (nothing that a program does comes
     between these); else ``seek``: the program moved its position in that interval before this delivery (that excuses
     nothing); excuse: a declared act before the delivery; members: the incarnation; times: delivered_ns.
     """
     for (incarnation, tp, _), rows in sorted(history.streams.items()):
-        highest, of_poll = -1, defaultdict[int, int](lambda: -1)
-        for row in rows:
+        of_poll = defaultdict[int, int](lambda: -1)
+        for row, highest in heights(history, rows):
             if row.offset <= highest:
                 cause = "inside one poll" if row.offset <= of_poll[row.poll] else sought(history, row)
                 excuse = history.declared(tp, row.delivered_ns)
                 times = (row.delivered_ns, row.delivered_ns)
                 yield Sighting("rewind", tp, (incarnation,), cause, excuse, row.offset, *times)
-            highest, of_poll[row.poll] = max(highest, row.offset), max(of_poll[row.poll], row.offset)
+            of_poll[row.poll] = max(of_poll[row.poll], row.offset)
+
+
+def heights(history: History, rows: Iterable[Delivered]) -> Iterator[tuple[Delivered, int]]:
+    """Each row of a stream with the highest offset before it (-1: none).
+
+    A transaction that was aborted takes that back to before where the program went, at the first row delivered since.
+    """
+    highest, since_ns = -1, -1
+    for row in rows:
+        for seek in history.tables.returns_of.get((row.incarnation, row.tp), ()):
+            if since_ns < seek.begin_ns <= row.delivered_ns:
+                highest = min(highest, seek.offset - 1)
+        yield row, highest
+        highest, since_ns = max(highest, row.offset), max(since_ns, row.delivered_ns)
 
 
 def sought(history: History, row: Delivered) -> str:
-    """``seek`` when the program began to seek between the begin of the row's interval and its delivery, else empty."""
+    """``seek`` when the program began to seek between the begin of the row's interval and its delivery, not because its
+    transaction was aborted; else empty."""
     interval = history.interval(row)
     since = interval.assigned_begin_ns if interval else 0
-    seeks = (s for s in history.tables.seeks if (s.incarnation, s.tp) == (row.incarnation, row.tp))
+    seeks = (s for s in history.tables.seeks if (s.incarnation, s.tp, s.aborted) == (row.incarnation, row.tp, False))
     return "seek" if any(since <= s.begin_ns <= row.delivered_ns for s in seeks) else ""
 
 

@@ -1,4 +1,4 @@
-"""The promise of effects: what records do to a store outside of Kafka."""
+"""The promise of effects: what records do outside of the topics that they come from."""
 
 from __future__ import annotations
 
@@ -6,17 +6,35 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fencepost.errors import ScenarioError
+
+GUARANTEES = ("exactly-once", "at-least-once")
+
 
 @dataclass(frozen=True)
 class Effects:
-    """Each record has one effect in the store, and no member writes after another one took its partition's lease.
+    """Each record that is committed has one effect, and no member writes after another one took its partition's lease.
 
-    It is judged by the store's own order, so it goes with a workload that has one (``ExclusiveWrites``). Kafka alone
-    gives it to nobody: it asks for a fence of the program's own.
+    It is judged by the order of what the effects are in: a store (``ExclusiveWrites``) or a topic (``Transform``); it
+    goes with a workload that has one. Kafka alone gives it to nobody: it asks for a fence, or for transactions.
+
+    Attributes:
+        guarantee: ``at-least-once`` permits that a record has several.
     """
 
-    kinds: ClassVar[Mapping[str, str]] = {"duplicate-effect": "safety", "stale-write": "safety"}
+    guarantee: str = "exactly-once"
+    kinds: ClassVar[Mapping[str, str]] = {
+        "duplicate-effect": "safety",
+        "missing-effect": "safety",
+        "stale-write": "safety",
+    }
+
+    def __post_init__(self) -> None:
+        if self.guarantee not in GUARANTEES:
+            known = ", ".join(GUARANTEES)
+            raise ScenarioError(f"Effects guarantee {self.guarantee!r} is unknown; known are {known}")
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        return "permitted" if excuse else "violation"
+        many = kind == "duplicate-effect" and self.guarantee == "at-least-once"
+        return "permitted" if excuse or many else "violation"

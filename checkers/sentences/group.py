@@ -76,7 +76,12 @@ def _changed(t: Telling) -> str:
 
 def _duplicate(t: Telling) -> str:
     first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
-    return f"{t.records} had an effect in the store by {first}, and again by {again}"
+    return f"{t.records} had an effect by {first}, and again by {again}"
+
+
+def _missing(t: Telling) -> str:
+    by = f", by {t.who} at {t.at(t.a.from_ns)}" if t.a.members else ""
+    return f"{t.records} had no effect, and the group committed past {t.them}{by}"
 
 
 def _stale_write(t: Telling) -> str:
@@ -117,6 +122,7 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "needless-revocation": _needless,
     "lost-told-as-revoked": _revoked,
     "duplicate-effect": _duplicate,
+    "missing-effect": _missing,
     "stale-write": _stale_write,
     "unbalanced": _unbalanced,
     "not-sticky": _not_sticky,

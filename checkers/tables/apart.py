@@ -10,7 +10,7 @@ from typing import Any
 from fencepost.checkers.tables.tables import Tables
 
 Rows = dict[str, Any]
-BY_PARTITION = ("intervals", "commits", "accepted", "given", "seeks", "leaders", "asked_commits", "fetched")
+BY_PARTITION = ("intervals", "commits", "accepted", "given", "seeks", "leaders", "asked_commits", "fetched", "effects")
 OF_THE_DRIVER = ("doubled", "strays", "heartbeats", "damage")  # rules over records do not look at these
 
 

@@ -12,6 +12,7 @@ from operator import itemgetter
 from typing import Any
 
 from fencepost.checkers.tables.rows import Accepted, Commit, Doubled, Given, Gone, Led, Life, Round, Window
+from fencepost.checkers.tables.settled import settled
 from fencepost.checkers.tables.spans import Spans
 
 Line = Mapping[str, Any]
@@ -43,16 +44,17 @@ def accepted(lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers)
         if commit.outcome == "ok" and commit.end_ns:
             answers.setdefault((commit.tp, commit.offset), []).append(commit.end_ns)
     found = []
-    for line in lines:
+    for line, ended_ns in settled(lines):
         tp = numbers.get((line.get("topic") or "", int(line.get("partition", -1))))
-        if line.get("type") != "commit" or tp is None:
+        if tp is None:
             continue
         at, blur = int(line.get("at_ns") or 0), int(line.get("uncertainty_ns") or 0)
         offset = -1 if line.get("deleted") else int(line.get("committed", -1))
         ends = answers.get((tp, offset), [])
         after = bisect_left(ends, at - blur)
-        answered = ends[after] if after < len(ends) else 0
-        found.append(Accepted(tp, offset, int(line.get("order", 0)), at, blur, answered))
+        answered = max(ends[after], ended_ns + blur if ended_ns else 0) if after < len(ends) else 0
+        late = max(0, ended_ns - at) // 2  # it came into force between its record and the end of its transaction
+        found.append(Accepted(tp, offset, int(line.get("order", 0)), at + late, blur + late, answered))
     if lines:
         return tuple(sorted(found, key=lambda a: a.order))
     ok = sorted((c for c in commits if c.outcome == "ok" and c.end_ns), key=lambda c: (c.end_ns, c.tp))

@@ -19,9 +19,9 @@ from fencepost.checkers.tables.rows import (
     Interval,
     Life,
     Round,
-    Seek,
     Window,
 )
+from fencepost.checkers.tables.seeks import Seek
 from fencepost.checkers.tables.spans import Spans
 from fencepost.model import TopicPartition
 
@@ -100,6 +100,12 @@ class Indexed(Recorded):
     def seeks_of(self) -> Spans[tuple[str, int], Seek]:
         """When programs moved their positions, by (incarnation, tp)."""
         return Spans(self.seeks, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
+
+    @cached_property
+    def returns_of(self) -> Spans[tuple[str, int], Seek]:
+        """When they went back because their transactions were aborted, likewise."""
+        aborted = (seek for seek in self.seeks if seek.aborted)
+        return Spans(aborted, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
 
     @cached_property
     def rounds_of(self) -> Spans[str, tuple[str, Round]]:

@@ -8,7 +8,8 @@ from fencepost.checkers.tables import coordinator, lives, requests, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.reading import Reader
-from fencepost.checkers.tables.rows import Act, Partition, Seek, Window
+from fencepost.checkers.tables.rows import Act, Partition, Window
+from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
 from fencepost.history import EventKind
 from fencepost.model import TopicPartition
@@ -56,10 +57,7 @@ def load(run: Path) -> Tables:
         strays=lives.strays(events, intervals, numbers),
         rounds=coordinator.rounds(offsets, asked, who),
         steps=steps,
-        seeks=tuple(
-            Seek(tp, e["actor"], -1 if e["offset"] is None else e["offset"], e["begin_ns"])
-            for e, tp in lives.placed(events, numbers, EventKind.SEEK)
-        ),
+        seeks=tuple(seeks(events, commits, numbers)),
         acts=tuple(
             Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
             for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)

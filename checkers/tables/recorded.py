@@ -22,11 +22,11 @@ from fencepost.checkers.tables.rows import (
     Life,
     Partition,
     Round,
-    Seek,
     Step,
     Stray,
     Window,
 )
+from fencepost.checkers.tables.seeks import Seek
 
 HEARTBEAT_MS = "3000"  # Kafka's default heartbeat.interval.ms
 

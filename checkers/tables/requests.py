@@ -6,7 +6,7 @@ partition, offset and time, and a record that two members may have written is no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from fencepost.checkers.tables.rows import NS, Accepted, Window
@@ -19,6 +19,7 @@ LATE_NS = (
     NS  # how much later than its answer a line of the request log may be written; 1 ms was seen, on a busy machine
 )
 REJOIN = "REBALANCE_IN_PROGRESS"
+COMMITS = ("OFFSET_COMMIT", "TXN_OFFSET_COMMIT")
 HEARTBEATS = ("HEARTBEAT", "CONSUMER_GROUP_HEARTBEAT")
 
 
@@ -89,21 +90,26 @@ def heartbeats(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Heartbeat
 
 def commits(lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers) -> tuple[Request, ...]:
     """Every request to commit an offset for the group, in the order in which brokers received them."""
-    return _requests(lines, "OFFSET_COMMIT", numbers, lambda line: who.get(line.get("member_id") or "", ""))
+    return _requests(lines, COMMITS, numbers, lambda line: who.get(line.get("member_id") or "", ""))
 
 
 def fetches(lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers) -> tuple[Request, ...]:
     """Every answer that told a member where to start. The classic request names no member, but its client does."""
     found = _requests(
-        lines, "OFFSET_FETCH", numbers, lambda line: who.get(line.get("member_id") or "") or line.get("client_id") or ""
+        lines,
+        ("OFFSET_FETCH",),
+        numbers,
+        lambda line: who.get(line.get("member_id") or "") or line.get("client_id") or "",
     )
     return tuple(f for f in found if not f.error)
 
 
-def _requests(lines: Iterable[Line], api: str, numbers: Numbers, who: Callable[[Line], str]) -> tuple[Request, ...]:
+def _requests(
+    lines: Iterable[Line], apis: Collection[str], numbers: Numbers, who: Callable[[Line], str]
+) -> tuple[Request, ...]:
     found = []
     for line in lines:
-        for topic, partition, offset, error in line.get("offsets") or () if line.get("api") == api else ():
+        for topic, partition, offset, error in line.get("offsets") or () if line.get("api") in apis else ():
             tp = numbers.get((topic, int(partition)))
             if tp is not None:
                 begin_ns, end_ns, blur_ns = (int(line.get(n) or 0) for n in ("start_ns", "end_ns", "uncertainty_ns"))

@@ -221,15 +221,6 @@ class Step:
         return f"step {self.step} ({self.fault})"
 
 
-class Seek(NamedTuple):
-    """The program itself moved its position, to ``offset``."""
-
-    tp: int
-    incarnation: str
-    offset: int
-    begin_ns: int
-
-
 class Act(NamedTuple):
     """A declared act (rule 12 of the checks); ``tp`` -1 concerns every partition."""
 

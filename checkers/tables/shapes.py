@@ -42,6 +42,7 @@ class Offset(_Told, total=False):
     pending_revocation: Owned | None
     generation: Int | None
     epoch: Int | None
+    producer: Int
 
 
 class Metadata(_Told, total=False):

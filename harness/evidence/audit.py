@@ -30,13 +30,12 @@ MOVED = (ck.KafkaError.NOT_LEADER_FOR_PARTITION, ck.KafkaError.LEADER_NOT_AVAILA
 _BATCH = 10_000
 _LAYOUT = np.dtype([("magic", "S4"), ("writer", "<u4"), ("seq", "<u8"), ("key", "<u8")])
 # Large fetches, and no answer held back for more: the log is already there.
-_CONFIG = {
+READING = {
     "group.id": "fencepost-audit",  # the client wants one; it is never joined
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
     "auto.offset.reset": "error",
-    "isolation.level": "read_uncommitted",
     "fetch.wait.max.ms": 20,
     "fetch.max.bytes": 8 << 20,
     "max.partition.fetch.bytes": 2 << 20,
@@ -67,7 +66,8 @@ def read(
         ClusterError: a partition cannot be read.
         WaitTimeout: the brokers fell silent before the end.
     """
-    consumer = ck.Consumer({**_CONFIG, **(access or {}), "bootstrap.servers": bootstrap})
+    everything = {"isolation.level": "read_uncommitted", "bootstrap.servers": bootstrap}
+    consumer = ck.Consumer({**READING, **(access or {}), **everything})
     try:
         bounds = {tp: _bounds(consumer, tp) for tp in partitions}
         columns.write(into / FILE, LOG_COLUMNS, _read_all(consumer, partitions, bounds))

@@ -1,29 +1,53 @@
-"""What a store outside of Kafka holds in the end, told as events of those who wrote it: the store's order decides."""
+"""The effects that records had outside of the group's topics, told as events of those who made them.
+
+They are in a store's file, or in a topic that members wrote. Its own order decides, whatever members believe.
+"""
 
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
+from typing import NamedTuple
 
 from fencepost.history import EventKind
 from fencepost_member.events import EventLog
 from fencepost_member.store import FILE
 
 
-def tell(history: Path, events: EventLog) -> None:
-    """Note every effect in the store of this run, if it has one, or that it cannot be read. All members have ended."""
-    path = history / FILE
-    if not path.exists():
+class Effect(NamedTuple):
+    """An effect of the record at ``offset``. ``token``: of the lease under which it was made; 0: there was none."""
+
+    topic: str
+    partition: int
+    offset: int
+    actor: str
+    begin_ns: int
+    end_ns: int
+    token: int = 0
+
+
+def tell(effects: Iterable[Effect], events: EventLog) -> None:
+    """Note each effect; they come in their order."""
+    for seq, effect in enumerate(effects, 1):
+        where, detail = [[*effect[:3]]], {"seq": seq, "token": effect.token}
+        times = {"begin_ns": effect.begin_ns, "end_ns": effect.end_ns}
+        events.note(EventKind.EFFECT, actor=effect.actor, partitions=where, detail=detail, **times)
+
+
+def cannot_tell(events: EventLog, why: str) -> None:
+    """Note that not every effect is known."""
+    events.note(EventKind.UNRECORDED, detail={"text": why})
+
+
+def of_store(history: Path, events: EventLog) -> None:
+    """Tell every effect in the store of this run, if it has one, or that it cannot be read. All members have ended."""
+    if not (history / FILE).exists():
         return
-    query = "SELECT seq, topic, partition, offset, actor, token, written_ns FROM effects ORDER BY seq"
-    rows = []
+    query = "SELECT topic, partition, offset, actor, written_ns, written_ns, token FROM effects ORDER BY seq"
     try:
-        with closing(sqlite3.connect(path)) as store:
-            rows = store.execute(query).fetchall()
+        with closing(sqlite3.connect(history / FILE)) as store:
+            tell([Effect(*row) for row in store.execute(query).fetchall()], events)
     except sqlite3.Error as error:
-        events.note(EventKind.UNRECORDED, detail={"text": f"the store {FILE} cannot be read: {error}"})
-    for seq, topic, partition, offset, actor, token, written_ns in rows:
-        where, detail = [[topic, partition, offset]], {"seq": seq, "token": token}
-        times = {"begin_ns": written_ns, "end_ns": written_ns}
-        events.note(EventKind.EFFECT, actor=actor, partitions=where, detail=detail, **times)
+        cannot_tell(events, f"the store {FILE} cannot be read: {error}")

@@ -39,20 +39,25 @@ Work = List[Tuple[int, Tp, int]]  # the recorder's index, the partition, the nex
 
 
 class Commits:
-    """Performs commits and records each as an event."""
+    """Performs commits and records each as an event.
+
+    Attributes:
+        events: where.
+    """
 
     def __init__(
         self, adapter: Any, events: EventLog, what: Callable[[Offsets, str], Offsets] = lambda offsets, _: offsets
     ) -> None:
-        """``adapter`` satisfies ``Adapter``; ``what`` is committed for what is asked for (members wrong on purpose)."""
-        self._adapter, self._events, self._what = adapter, events, what
+        """``adapter`` is an ``Adapter`` or an ``Output``; ``what`` is committed for what is asked for (members wrong on
+        purpose)."""
+        self._adapter, self.events, self._what = adapter, events, what
 
     def commit(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, str]:
         """Commit and wait for the answer; an error name for each partition, empty where it was accepted."""
         offsets = self._what(offsets, mode)
         if not offsets:
             return {}
-        answered = begun(self._events, self._adapter.identity, offsets, mode)
+        answered = begun(self.events, self._adapter.identity, offsets, mode)
         errors: Dict[Tp, str] = self._adapter.commit(offsets)
         answered(offsets, errors)
         return errors

@@ -11,6 +11,7 @@ T = TypeVar("T")
 Tp = Tuple[str, int]
 
 COMMIT_POLICIES = ("after-processing", "after-batch", "before-processing", "auto", "auto-delivered")
+TRANSACTION = "transaction"  # where a member has an output
 AUTOMATIC = COMMIT_POLICIES[3:]  # the client commits by itself
 PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit", "told")
@@ -28,7 +29,7 @@ class LoopConfig:
     """How a member treats records.
 
     Attributes:
-        commit: one of ``COMMIT_POLICIES``.
+        commit: one of ``COMMIT_POLICIES``, or with an output ``TRANSACTION``.
         commit_every_ms: how often ``after-processing`` and the automatic ones commit; 0: after each record.
         handler_ms: how long the handler takes for one record; it waits, it does not compute.
         handler: what handles records instead, ``module:function``; see ``functions.handler_of``.
@@ -43,6 +44,8 @@ class LoopConfig:
         wait_ms: how long the revoked callback, or a clean end, waits for workers at most.
         fence: one of ``FENCES``, where records have effects in a ``store``; empty: they have none.
         lease_ms: how long a member has a partition's lease there.
+        into: the topic that what is made of records is written to, an output; empty: there is none.
+        transaction_timeout_ms: after so long the brokers abort a transaction that nobody ends.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
             rest means nothing; see ``instrument.in_hand``.
@@ -63,6 +66,8 @@ class LoopConfig:
     wait_ms: float = 10_000
     fence: str = ""
     lease_ms: float = 2000
+    into: str = ""
+    transaction_timeout_ms: float = 30_000
     planted_bug: str = ""
     processed: str = ""
 
@@ -146,7 +151,7 @@ def read_member(path: str) -> MemberConfig:
     data = _read(path)
     loop = _build(LoopConfig, data.get("loop", {}), path + ", loop")
     config = _build(MemberConfig, {**data, "loop": loop}, path)
-    _one_of(path, "commit", loop.commit, COMMIT_POLICIES)
+    _one_of(path, "commit", loop.commit, (*COMMIT_POLICIES, *((TRANSACTION,) if loop.into else ())))
     _one_of(path, "protocol", config.protocol, PROTOCOLS)
     _one_of(path, "backpressure", loop.backpressure, ("", *BACKPRESSURE))
     _one_of(path, "lanes", loop.lanes, LANES)

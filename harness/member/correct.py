@@ -8,7 +8,8 @@ from typing import Any, Callable, Dict, Iterable, Optional
 
 from fencepost_member.commits import Commits, Work
 from fencepost_member.events import EventLog
-from fencepost_member.ownership import Ownership, Tp, rows
+from fencepost_member.ownership import Ownership, Tp
+from fencepost_member.seeking import seek
 
 
 class Correct:
@@ -42,6 +43,4 @@ class Correct:
 
     def seek(self, tp: Tp, offset: int) -> None:
         """Move the position inside of an assignment, and say so; no member that is right ever does."""
-        event = self._events.begin("seek", partitions=rows({tp: offset}))
-        self._adapter.seek(tp, offset)
-        self._events.end(event)
+        seek(self._adapter, self._events, tp, offset)

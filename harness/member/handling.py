@@ -5,11 +5,11 @@ from __future__ import annotations
 import threading
 from typing import Any, Callable, Iterable, List, Optional, Protocol, Tuple
 
-from fencepost_member.adapters import Record
+from fencepost_member.adapters import Output, Record
 from fencepost_member.commits import Policy, Work
 from fencepost_member.config import LoopConfig
 from fencepost_member.events import EventLog
-from fencepost_member.functions import handler_of
+from fencepost_member.functions import encoded, handler_of
 from fencepost_member.ownership import Tp, rows
 from fencepost_member.process import Stall
 from fencepost_member.recorder import MemberLane
@@ -23,12 +23,18 @@ class Handling:
 
     Attributes:
         own: the user's handler, if there is one.
+        output: where what it gives is written (without a handler the record's own value), if there is one.
+        reads: whether the contents of records matter.
     """
 
-    def __init__(self, loop: LoopConfig, lane: MemberLane, events: EventLog, stall: Stall) -> None:
+    def __init__(
+        self, loop: LoopConfig, lane: MemberLane, events: EventLog, stall: Stall, output: Optional[Output] = None
+    ) -> None:
         """Raises ConfigError when there is no such handler."""
+        self.output = output
         self._begin, self._events, self._stall = lane.begin, events, stall
         self.own = handler_of(loop.handler) if loop.handler else None
+        self.reads = bool(self.own or output)
         self._slow, self._slow_s = loop.slow_partition, loop.slow_ms / 1000
         self._never = threading.Event()  # slow handlers wait on it
 
@@ -41,8 +47,10 @@ class Handling:
             handle()
         if tp[1] == self._slow:
             self._never.wait(self._slow_s)
-        if self.own:
-            self.own(*content)
+        if self.reads:
+            made = self.own(*content) if self.own else content[1]
+            if self.output:
+                self.output.write(tp, next_offset - 1, content[0], made if made is None else encoded(made))
 
     def _wait_in_hand(self, tp: Tp, offset: int) -> None:
         """A slow handler, while a fault asks for it; the client's own threads go on."""
@@ -90,7 +98,7 @@ class InTurn:
         """See ``Way``."""
         handling, done, finished = self._handling, self._done, self._policy.finished
         handle = self._handler()
-        contents = {((r[0], r[1]), r[2] + 1): r[3:5] for r in records} if handling.own else {}
+        contents = {((r[0], r[1]), r[2] + 1): r[3:5] for r in records} if handling.reads else {}
         count = 0
         for index, tp, next_offset in work:
             handling(index, tp, next_offset, contents[tp, next_offset] if contents else NOTHING, handle)

@@ -18,20 +18,21 @@ from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
 
 from fencepost_member import adapters
-from fencepost_member.account import Account
+from fencepost_member.account import Account, redacted
 from fencepost_member.backpressure import Backpressure
-from fencepost_member.commits import POLICIES, Commits
+from fencepost_member.commits import Commits
 from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.correct import Correct
 from fencepost_member.critical import Critical
 from fencepost_member.events import EventLog
 from fencepost_member.handling import Handling, InTurn, Way
 from fencepost_member.ownership import Tp
-from fencepost_member.planted import BUGS, CLIENTS, NAMES, POOLS
+from fencepost_member.planted import BUGS, CLIENTS, NAMES, OUTPUTS, POOLS
 from fencepost_member.pool import Pool
 from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
 from fencepost_member.store import Store
+from fencepost_member.transactional import POLICIES
 
 POLL_S = 0.1
 
@@ -53,14 +54,15 @@ class Member:
         self._config, self._events, self._stop = config, events, stop
         self._lane, self._reload = lane, reload or Reload(lambda: config)
         self._account = Account(config, events, lambda: lane, lambda: self._adapter.identity())
-        handling = Handling(config.loop, lane, events, stall or Stall())
         bug = config.loop.planted_bug
-        known = POOLS if config.loop.workers else NAMES
+        known = POOLS if config.loop.workers else OUTPUTS if config.loop.into else NAMES
         if bug and bug not in known:
             raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(known)))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
+        self._output: Any = OUTPUTS.get(bug, adapters.written)(config, self._adapter, self)
+        handling = Handling(config.loop, lane, events, stall or Stall(), self._output)
         self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)
-        commits = Commits(self._adapter, events, self._bug.offsets)
+        commits = Commits(self._output or self._adapter, events, self._bug.offsets)
         self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._account.ownership)
         pressed = config.loop.backpressure
         self._pressure = (
@@ -94,8 +96,11 @@ class Member:
         return InTurn(handling, self._lane, self._policy, handler, self._stop, divided)
 
     def _run(self) -> None:
+        if self._output:
+            self._output.start()
         self._adapter.subscribe(self._config.subscription)
-        self._account.introduce(self._adapter.version, self._adapter.settings)
+        output = {"output": redacted(self._output.settings)} if self._output else {}
+        self._account.introduce(self._adapter.version, self._adapter.settings, **output)
         batch = self._config.loop.batch
         while not self._stop.is_set():
             self._subscribe_again()
@@ -112,6 +117,8 @@ class Member:
         if not self._fatal:
             self._records += self._way.finish()
             self._policy.leave()
+        if self._output:
+            self._output.close()
         self._adapter.close()
         if not self._fatal:
             self._events.note("closed", detail={"polls": self._account.polls, "records": self._records})

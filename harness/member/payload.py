@@ -4,16 +4,20 @@ The value is ``"<4sIQQ"``: magic ``FP01``, writer, sequence number, key number, 
 The record's key is the key number in decimal. Where the value is one that a user's program reads, the same is in the
 header ``fencepost``, without padding. Where a member tells of records in text, both are written in hexadecimal. Records
 of anybody else are recorded under a hash of their key bytes.
+
+What a member makes of a record carries in the header ``fencepost-source`` who made it, and of which record.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import struct
 from typing import Optional, Sequence, Tuple
 
 MAGIC = b"FP01"
 HEADER = "fencepost"
+SOURCE = "fencepost-source"
 _LAYOUT = struct.Struct("<4sIQQ")
 SIZE = _LAYOUT.size
 TEXT_MAGIC = MAGIC.hex().encode()
@@ -54,3 +58,17 @@ def key_hash(key: Optional[bytes]) -> int:
     if key is None:
         return -1
     return int.from_bytes(hashlib.blake2b(key, digest_size=8).digest(), "little", signed=True)
+
+
+def source(actor: str, tp: Tuple[str, int], offset: int) -> bytes:
+    """The content of the header ``SOURCE``."""
+    return json.dumps([actor, *tp, offset]).encode()
+
+
+def source_of(header: Optional[bytes]) -> Tuple[str, str, int, int]:
+    """(actor, topic, partition, offset). Raises ValueError when it is no such header."""
+    try:
+        actor, topic, partition, offset = json.loads(header or b"")
+        return str(actor), str(topic), int(partition), int(offset)
+    except (TypeError, ValueError) as error:
+        raise ValueError("%r names no source: %s" % (header, error)) from error

@@ -13,7 +13,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import idle, member
-from fencepost.workloads import ExclusiveWrites, PollLoop, WorkerPool
+from fencepost.workloads import ExclusiveWrites, PollLoop, Transform, WorkerPool
 
 SUSPECT = 1
 EVERYBODY = ("member-0", "member-1", "member-2")
@@ -155,6 +155,28 @@ RETURNS = replace(
     ],
     promises=(*PROMISES[:2], Ownership(of="assignment"), *PROMISES[3:]),
     min_records=26_000,
+)
+
+
+# Two members die, each of them nearly always with something written that is not committed yet.
+WRITTEN = replace(
+    DEATH,
+    name="members die that write to another topic",
+    group=Group(members=3, config={**SESSION, "session.timeout.ms": 3000}),  # the group is at work again soon
+    workload=Transform(rate_hz=100, handler_ms=1, batch=50),
+    schedule=[at(2, Kill(), member(SUSPECT), heal_after=1), at(10, Kill(), member(2), heal_after=1)],
+    promises=tuple(Transform().promises()),
+    min_records=1_500,
+)
+
+PEACEFUL_WRITES = replace(WRITTEN, name="nothing happens to members that write", schedule=[])
+
+# A member is put out of the group in the middle of a transaction, and ends it as it wakes, before it hears.
+LATE_WRITES = replace(
+    ZOMBIE,
+    name="a member wakes late in a transaction",
+    workload=Transform(rate_hz=42, handler_ms=60, batch=20),
+    promises=tuple(Transform().promises()),
 )
 
 

@@ -22,15 +22,18 @@ from cluster.plans import (
     GIVES_UP_S,
     GROWS,
     HANDED_OVER,
+    LATE_WRITES,
     MOVES,
     NARROW,
     NOBODY,
+    PEACEFUL_WRITES,
     PROMISES,
     RECOVERS,
     RETURNS,
     SIDE_BY_SIDE,
     STRICT,
     SUSPECT,
+    WRITTEN,
     ZOMBIE,
     under,
 )
@@ -196,6 +199,26 @@ BUGS: Mapping[str, Bug] = {
         planted_in=ALL,
     ),
     # No code of ours: locks that keep nobody out who stood still, and no lock at all.
+    "offsets-first": Bug(
+        WRITTEN,
+        {"missing-effect"},
+        of_member("offsets-first"),
+        planted_in=ALL,
+        may_follow={"duplicate-effect"},  # where the offsets are refused, and the transaction is not
+    ),
+    "offsets-later": Bug(WRITTEN, {"duplicate-effect"}, of_member("offsets-later"), planted_in=ALL),
+    # Who came second did no wrong; nor can anybody tell who committed, as a member of no generation.
+    "unfenced-offsets": Bug(
+        LATE_WRITES,
+        {"duplicate-effect"},
+        of_member("unfenced-offsets"),
+        blamed=(*EVERYBODY, *NOBODY),
+        may_follow={"commit-regression"},
+    ),
+    # The broker fences whoever had the id before.
+    "shared-transactional-id": Bug(
+        PEACEFUL_WRITES, {"dead-member"}, of_member("shared-transactional-id"), blamed=("member-0",)
+    ),
     "lock-without-token": Bug(CRITICAL, {"duplicate-effect", "stale-write"}, {"fence": "lease"}),
     "no-lock": Bug(CRITICAL, {"duplicate-effect"}, {"fence": "none"}),
     "highest-finished": Bug(SIDE_BY_SIDE, {"commit-ahead", "unseen"}, of_member("highest-finished")),

@@ -170,7 +170,10 @@ class MemberTeller:
         fields = {**fields, "detail": {"mode": mode}}
         self._event("commit", begin, end, tp=tp, offset=offset, generation=generation, **fields)
         taken = outcome == "ok" if accepted is None else accepted
-        if taken:
+        if taken and mode == "transaction":
+            self.history.accepts(offset, at + 0.001, tp, producer=7)
+            self.history.ends_transaction(7, at + 0.001)
+        elif taken:
             self.history.accepts(offset, at + 0.001, tp)
         if logged is not False:
             why = logged if isinstance(logged, str) else "" if taken else error or "REQUEST_TIMED_OUT"
@@ -366,11 +369,15 @@ class HistoryBuilder:
         detail = {"exit_code": exit_code, "how": how, **({} if polled is None else {"polled_ns": ns(polled)})}
         self.harness.note("ended", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
 
-    def accepts(self, offset: int | None, at: float, tp: int = 0) -> None:
-        """The coordinator writes a commit (None: it deletes it)."""
+    def ends_transaction(self, producer: int, at: float, *, committed: bool = True) -> None:
+        """The end of a producer's transaction arrives where the coordinator writes its commits."""
+        self._line(at, type="transaction-end", producer=producer, committed=committed)
+
+    def accepts(self, offset: int | None, at: float, tp: int = 0, **more: Any) -> None:
+        """The coordinator writes a commit (None: it deletes it); ``producer``: of a transaction of that one."""
         name = self.partitions[tp]
         where = {"topic": name.topic, "partition": name.partition, "deleted": offset is None}
-        self._line(at, type="commit", **where, **({} if offset is None else {"committed": offset}))
+        self._line(at, type="commit", **where, **({} if offset is None else {"committed": offset}), **more)
 
     def gives(self, member: MemberTeller, tp: int, at: float) -> None:
         """The coordinator gives a partition to a member, and to nobody else."""

@@ -22,7 +22,7 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     config = {"auto.offset.reset": "latest"} if rng.random() < 0.2 else {}
     config |= {"heartbeat.interval.ms": 250} if rng.random() < 0.5 else {}
     h = HistoryBuilder(folder, partitions, keys=rng.choice([1, 2, 5]), classic=rng.random() < 0.3, config=config)
-    h.promises = [{"type": "rebalances"}]  # what is looked for only where it is promised
+    h.promises = [{"type": "rebalances"}, {"type": "effects"}]  # what is looked for only where it is promised
     h.protocol = rng.choice(["", "eager", "cooperative", "cooperative"])
     if rng.random() < 0.3:
         h.phases = {**h.phases, "drain": (20.1, rng.choice([21.0, 60.0, 120.0]))}
@@ -78,6 +78,11 @@ def _story(h: HistoryBuilder, rng: random.Random, tp: int, members: list[MemberT
         position = max(0, position - rng.choice([0, 0, 0, 2, 5]))
         for _ in range(rng.randrange(0, 6)):
             if rng.random() < 0.1:
+                if rng.random() < 0.5:  # because a transaction was aborted, or for no reason
+                    ends = rng.choice(["fail", "info", "ok"])
+                    member.commit(
+                        offsets[min(position, len(offsets) - 1)], at - 0.01, tp, outcome=ends, mode="transaction"
+                    )
                 member.seek(offsets[max(0, min(position, len(offsets)) - 3)], at, tp)
             if rng.random() < 0.1:
                 position = max(0, position + rng.choice([-3, -1, 1, 2]))

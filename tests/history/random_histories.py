@@ -376,6 +376,17 @@ def _go_back(g: _Group) -> None:
             g.owner[tp].seek(g.position[tp], g.t, tp)
 
 
+def _abort(g: _Group) -> None:
+    """A transaction is not committed, and what it had read is read again, or from somewhere else on."""
+    tp = g.some()
+    if tp is not None:
+        outcome = g.rng.choice(("fail", "info"))
+        g.owner[tp].commit(g.position[tp], g.t, tp, outcome=outcome, error="UNKNOWN", mode="transaction")
+        g.position[tp] = max(0, g.position[tp] - g.rng.randint(0, 6))
+        g.owner[tp].seek(g.position[tp] + g.rng.choice((0, 0, 0, 1)), g.t + 0.003, tp)
+        g.t += 0.01
+
+
 def _skip(g: _Group) -> None:
     tp = g.some()
     if tp is not None:
@@ -593,6 +604,7 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
         _lose,
         _alien,
         _go_back,
+        _abort,
         _skip,
         _backwards,
         _commit_ahead,

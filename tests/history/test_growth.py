@@ -21,7 +21,8 @@ from fencepost.checkers import judge
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.spark import finder
 from fencepost.checkers.tables import Tables, load
-from fencepost.checkers.tables.rows import NS, Act, Led, Seek, Window
+from fencepost.checkers.tables.rows import NS, Act, Led, Window
+from fencepost.checkers.tables.seeks import Seek
 
 TIMES = 4
 RATIO_MAX = 6  # n log n is below 5, and n² is 16

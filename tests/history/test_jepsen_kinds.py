@@ -40,13 +40,13 @@ SHOWN = [
     ("unseen", stories.a_record_skipped),
     ("unseen", stories.records_left_after_the_drain),
 ]
-TRANSACTIONS = "several operations in one transaction, which no workload has yet"
+TRANSACTIONS = "several operations of one transaction in an order; what a transaction of ours holds is one poll"
 CYCLES = "orders between transactions, which no workload has yet; the writes of others may always come between"
 NOT_SHOWN = {
     "duplicate-nonzero": "a duplicate, told apart because of one defect of Bufstream at offset 0",
     "int-nonmonotonic-send": TRANSACTIONS,
     "int-send-skip": f"{TRANSACTIONS}; Jepsen always allows it",
-    "G1a": "a record of an aborted transaction, and there are no transactions yet",
+    "G1a": "a record of an aborted transaction, and producers write without any",
     "precommitted-read": TRANSACTIONS,
     **dict.fromkeys((name for name in JEPSENS if name[:2] in ("G0", "PL") or name.startswith("strong")), CYCLES),
     **dict.fromkeys(("G1c", "G1c-process", "G1c-realtime"), CYCLES),

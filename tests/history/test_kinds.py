@@ -432,6 +432,76 @@ def a_rewind_by_an_undeclared_seek(h: HistoryBuilder, wrong: bool) -> Iterable[T
 
 
 @case
+def a_rewind_without_an_aborted_transaction(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """What a transaction that was not committed had read is read again. Wrong: that one was committed."""
+    a, _ = two(h)
+    a.commit(6, 3.5, mode="transaction", **({} if wrong else {"outcome": "fail", "error": "UNKNOWN"}))
+    a.seek(4, 4)
+    a.process([4, 5], 5)
+    rest(a, 6)
+    return [("rewind", "seek", "", (A,), 4, 5, 2)] if wrong else []
+
+
+@case
+def a_rewind_to_before_an_aborted_transaction(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    a.commit(4, 3.2, mode="transaction")
+    a.commit(6, 3.5, mode="transaction", outcome="info", error="UNKNOWN")
+    a.seek(3 if wrong else 4, 4)
+    a.process([3, 4, 5] if wrong else [4, 5], 5)
+    rest(a, 6)
+    return [("rewind", "seek", "", (A,), 3, 5, 3)] if wrong else []
+
+
+@case
+def a_rewind_some_time_after_an_aborted_transaction(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """It went back once; nobody went back twice."""
+    a, _ = two(h)
+    a.commit(6, 3.5, mode="transaction", outcome="fail", error="UNKNOWN")
+    a.seek(4, 4)
+    a.process([4, 5, 6], 5)
+    if wrong:
+        a.process([5, 6], 6)
+    rest(a, 7)
+    return [("rewind", "", "", (A,), 5, 6, 2)] if wrong else []
+
+
+@case
+def a_skip_after_an_aborted_transaction(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """It goes on from further up than where it went. (Two records of that were done before.)"""
+    a, _ = two(h)
+    a.commit(6, 3.5, mode="transaction", outcome="fail", error="UNKNOWN")
+    a.seek(4, 4)
+    a.process([5] if wrong else [4, 5], 5)
+    rest(a, 6)
+    return [("poll-skip", "", "", (A,), 4, 4, 1)] if wrong else []
+
+
+@case
+def a_record_without_an_effect(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Not so one that nobody committed past."""
+    h.promises.append({"type": "effects"})
+    a, _ = two(h)
+    for offset in range(9):
+        if not (wrong and offset in (4, 5, 7)):
+            a.effect(offset, 16, seq=offset)
+    a.process(range(6, 10), 15)
+    a.commit(9, 16)
+    a.revoked(38)
+    a.close(39)
+    return [("missing-effect", "", "", (A,), 4, 7, 3)] if wrong else []
+
+
+@case
+def a_missing_effect_is_one_where_effects_are_promised(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.promises.extend([{"type": "effects"}] if wrong else [{"type": "delivery"}])
+    a, _ = two(h)
+    a.effect(4, 16, seq=1)
+    rest(a, 6)
+    return [("missing-effect", "", "", (A,), 0, 9, 9)] if wrong else []
+
+
+@case
 def a_poll_that_goes_back(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     """No seek explains that: it would come between two polls."""
     a, _ = two(h)

@@ -399,9 +399,17 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "At rest, from 3.000 s to 3.500 s, member-0.1 had 4 partitions and member-1.1 had 0.",
         ),
         (
+            of("missing-effect", A, count=3),
+            "3 records of orders-0 (offsets 4 to 9) had no effect, and the group committed past them, by member-0.1 at "
+            "3.000 s.",
+        ),
+        (
+            of("missing-effect"),
+            "Offset 4 of orders-0 had no effect, and the group committed past it.",
+        ),
+        (
             of("duplicate-effect", B, A),
-            "Offset 4 of orders-0 had an effect in the store by member-0.1 at 3.000 s, and again by "
-            "member-1.1 at 3.500 s.",
+            "Offset 4 of orders-0 had an effect by member-0.1 at 3.000 s, and again by member-1.1 at 3.500 s.",
         ),
         (
             of("stale-write", A, B),

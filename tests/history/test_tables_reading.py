@@ -14,7 +14,8 @@ import pytest
 from fencepost.checkers.tables import load, shapes, wholeness
 from fencepost.checkers.tables.reading import Reader, first_line, misfit
 from fencepost.checkers.tables.records import Delivered, Logged, Produced, load_records
-from fencepost.checkers.tables.rows import Act, Damage, Life, Partition, Seek, Window
+from fencepost.checkers.tables.rows import Act, Damage, Life, Partition, Window
+from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS
 from fencepost.model import TopicPartition
 from fencepost.store import digest, fingerprint

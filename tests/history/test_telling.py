@@ -13,7 +13,8 @@ from fencepost.checkers.sentences import example
 from fencepost.checkers.sentences.telling import WITNESSES_MAX, Telling
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.requests import Request
-from fencepost.checkers.tables.rows import Accepted, Commit, Given, Gone, Life, Seek, Step
+from fencepost.checkers.tables.rows import Accepted, Commit, Given, Gone, Life, Step
+from fencepost.checkers.tables.seeks import Seek
 from fencepost.model import Anomaly
 from history.builder import ns
 from history.test_callback_moments import PARTITIONS, had

@@ -11,6 +11,7 @@ from fencepost_member.events import EventLog, read
 from fencepost_member.ownership import Ownership
 from fencepost_member.planted import commits as wrong_commits
 from fencepost_member.planted import records, turns
+from fencepost_member.transactional import POLICIES, InTransaction
 
 A, B = ("orders", 0), ("orders", 1)
 
@@ -243,3 +244,50 @@ def test_a_wrong_start_is_a_little_below_the_committed_offset_and_recorded(log):
     wrong_commits.WrongStart(adapter, log, Ownership()).assigned([A, B])
     assert begun == [{A: 15}]
     assert [(e["kind"], e["partitions"]) for e in log.found()] == [("seek", [["orders", 0, 15]])]
+
+
+class Seeking(Answers):
+    """Positions can be moved, too."""
+
+    def __init__(self, *answers):
+        super().__init__(*answers)
+        self.sought = []
+
+    def seek(self, tp, offset):
+        self.sought.append((tp, offset))
+
+
+def transaction_of(policy, *work):
+    assert policy.undivided
+    assert policy.admit([(0, tp, offset + 1) for tp, offset in work])
+    for tp, offset in work:
+        policy.finished(tp, offset + 1)
+    policy.between()
+
+
+def test_a_transaction_holds_what_a_poll_returned(log):
+    adapter = Seeking()
+    within = policy(InTransaction, adapter, log, A, B)
+    transaction_of(within, (A, 4), (B, 8), (A, 5))
+    transaction_of(within)
+    transaction_of(within, (A, 6))
+    assert adapter.asked == [{A: 6, B: 9}, {A: 7}]
+    assert adapter.sought == []
+    assert {e["detail"]["mode"] for e in log.found()} == {"transaction"}
+    within.giving_up([A], lost=False)
+    within.leave()
+    assert len(adapter.asked) == 2, "nothing is in hand"
+
+
+def test_what_was_aborted_is_read_again_where_it_is_still_owned(log):
+    adapter = Seeking("ILLEGAL_GENERATION")
+    within = policy(InTransaction, adapter, log, A)
+    transaction_of(within, (A, 4), (B, 8), (A, 5))
+    assert adapter.sought == [(A, 4)]
+    assert [(e["kind"], e["partitions"]) for e in log.found()][1:] == [("seek", [["orders", 0, 4]])]
+    transaction_of(within, (A, 4))
+    assert adapter.asked[1:] == [{A: 5}], "a transaction of its own"
+
+
+def test_transactions_are_one_policy_more():
+    assert set(POLICIES) - set(commits.POLICIES) == {"transaction"}

@@ -48,6 +48,7 @@ KNOWN = {
 # Only these modules import a library.
 LIBRARIES = {
     "confluent_kafka": {"confluent_kafka"},
+    "confluent_outputs": {"confluent_kafka"},
     "confluent_tape": {"confluent_kafka"},
     "producer": {"confluent_kafka"},
     "kafka_python": {"kafka"},

@@ -155,7 +155,7 @@ def test_a_lease_is_renewed_when_half_of_it_is_over(opened: Open, clock: Clock, 
 def test_what_it_holds_is_told_in_its_own_order(opened: Open, clock: Clock, tmp_path: Path) -> None:
     pauses_past_its_lease(opened, clock, "lease")[0].apply(A, 7)
     log = EventLog(tmp_path / "events" / "harness.jsonl", "harness")
-    effects.tell(tmp_path, log)
+    effects.of_store(tmp_path, log)
     log.close()
     told = read(tmp_path / "events" / "harness.jsonl").events
     assert [(e["kind"], e["actor"], e["partitions"], e["detail"], e["begin_ns"] > 1000 * NS) for e in told] == [
@@ -174,9 +174,9 @@ def test_who_waits_for_a_lease_and_is_asked_to_stop_stops(opened: Open, clock: C
 
 def test_a_run_without_a_store_tells_nothing_and_of_one_that_is_none_it_tells_that(tmp_path: Path) -> None:
     log = EventLog(tmp_path / "events" / "harness.jsonl", "harness")
-    effects.tell(tmp_path, log)
+    effects.of_store(tmp_path, log)
     (tmp_path / FILE).write_bytes(b"no database at all, but longer than a header" * 100)
-    effects.tell(tmp_path, log)
+    effects.of_store(tmp_path, log)
     log.close()
     told = read(tmp_path / "events" / "harness.jsonl").events
     text = "the store store.sqlite cannot be read: file is not a database"

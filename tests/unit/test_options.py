@@ -74,7 +74,10 @@ def scenario(**parts: Any) -> Scenario:
         ("workload.planted_in=1", "workload poll_loop: planted_in wants a list, but 1 came"),
         ('workload.planted_in=["a"]', r"planted_in\[0\] wants a whole number, but 'a' came"),
         ("workload=5", "a workload wants a table, but 5 came"),
-        ("workload={}", "a workload needs its type; known are exclusive_writes, own_program, poll_loop, worker_pool"),
+        (
+            "workload={}",
+            "a workload needs its type; known are exclusive_writes, own_program, poll_loop, transform, worker_pool",
+        ),
         ("schedule.0=1", "a step of the schedule wants a table, but 1 came"),
         (
             "schedule.0.heal_after=soon",

@@ -8,7 +8,7 @@ import pytest
 
 from fencepost.errors import ScenarioError
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.workloads import ExclusiveWrites, PollLoop, WorkerPool
+from fencepost.workloads import ExclusiveWrites, PollLoop, Transform, WorkerPool
 from fencepost_member import config
 
 
@@ -16,10 +16,12 @@ def test_members_and_producers_are_told_what_they_know():
     known = {f.name for f in fields(config.LoopConfig)} - {"processed"}
     of_pool, of_loop = {"workers", "lanes", "in_hand", "wait_ms"}, {"commit", "backpressure", "pause_ms"}
     of_both, of_store = {"slow_partition", "slow_ms", "handler", "planted_bug"}, {"fence", "lease_ms"}
+    of_output = {"into", "transaction_timeout_ms"}
     for kind, others in (
-        (PollLoop, of_pool | of_store),
-        (WorkerPool, of_loop | of_store),
-        (ExclusiveWrites, of_pool | of_loop | of_both),
+        (PollLoop, of_pool | of_store | of_output),
+        (WorkerPool, of_loop | of_store | of_output),
+        (ExclusiveWrites, of_pool | of_loop | of_both | of_output),
+        (Transform, of_pool | of_store | {"backpressure", "pause_ms", "slow_partition", "slow_ms"}),
     ):
         workload = kind(rate_hz=90, producers=3)
         assert set(workload.member_config(0)) == known - others

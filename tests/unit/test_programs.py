@@ -21,7 +21,7 @@ from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import one_member
-from fencepost.workloads import ExclusiveWrites, OwnProgram, PollLoop
+from fencepost.workloads import ExclusiveWrites, OwnProgram, PollLoop, Transform
 from fencepost_member.events import EventLog, read
 
 WITHIN_S = 20.0
@@ -190,6 +190,7 @@ def test_a_group_that_cannot_be_is_refused(options: dict[str, Any], sentence: st
         (PollLoop(handler_ms=1), 1, "no handler"),
         (PollLoop(slow_partition=0, slow_ms=1), 1, "no handler"),
         (ExclusiveWrites(), 1, "has a loop of its own, which writes to no store"),
+        (Transform(), 1, "writing into a topic needs Outputs, and verifiable-consumer lacks that"),
         (PollLoop(), 2, "verifiable-consumer reads one topic, and the scenario has 2"),
         (OwnProgram("told"), 1, "only a program with the client json-lines can tell when it is done"),
         (OwnProgram(), 1, "own_program goes with a group that has a command"),

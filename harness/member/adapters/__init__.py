@@ -99,11 +99,45 @@ class Stores(Protocol):
         """Let the client commit these next offsets when it thinks fit."""
 
 
+class Output(Protocol):
+    """Where a member writes what it makes of records: another topic. A fatal error is told to the listener."""
+
+    settings: Mapping[str, Any]
+
+    def start(self) -> None:
+        """Before the first poll."""
+
+    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes]) -> None:
+        """Write what was made of the record at ``offset``; it need not be there before ``commit``."""
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """All that was written, and the next offsets to read, see ``Adapter``; where there are transactions, together.
+        Else with an error what was written since the last time is not there, and may be written again."""
+
+    def identity(self) -> Tuple[str, int]:
+        """See ``Adapter``."""
+
+    def close(self) -> None:
+        """Drop what is not committed."""
+
+
+class Outputs(Protocol):
+    """An adapter whose library writes, too, and commits offsets in transactions."""
+
+    def output(self, config: MemberConfig, listener: Listener) -> Output:
+        """The output for ``config.loop``, connected. Raises ConfigError when the library refuses its settings."""
+
+
 class Described(Protocol):
     """What an adapter tells about itself for the record."""
 
     version: str
     settings: Mapping[str, Any]  # what the client was configured with, callbacks left out
+
+
+def written(config: MemberConfig, adapter: Outputs, listener: Listener) -> Optional[Output]:
+    """The output of a member, if it has one. Raises ConfigError when the library refuses its settings."""
+    return adapter.output(config, listener) if config.loop.into else None
 
 
 def connect(config: MemberConfig, listener: Listener) -> Any:

@@ -141,7 +141,7 @@ class ConfluentKafka:
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
         """See ``Adapter`` and ``Annotates``."""
         try:
-            answers = self._consumer.commit(offsets=_partitions(offsets, metadata), asynchronous=False)
+            answers = self._consumer.commit(offsets=partitions_of(offsets, metadata), asynchronous=False)
         except client.KafkaException as error:
             return dict.fromkeys(offsets, error_name(error.args[0]))
         return answered(answers)[1]
@@ -186,7 +186,17 @@ class ConfluentKafka:
 
     def store(self, offsets: Mapping[Tp, int]) -> None:
         """See ``Stores``."""
-        self._guarded(lambda: self._consumer.store_offsets(offsets=_partitions(offsets)))()
+        self._guarded(lambda: self._consumer.store_offsets(offsets=partitions_of(offsets)))()
+
+    def output(self, config: MemberConfig, listener: Listener) -> Any:
+        """See ``Outputs``."""
+        from fencepost_member.adapters import confluent_outputs
+
+        return confluent_outputs.output(config, self, listener)
+
+    def group(self) -> Any:
+        """The group, with who the member is in it now, as a producer of this library wants it."""
+        return self._consumer.consumer_group_metadata()
 
     def _assigned(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
         assign = consumer.incremental_assign if self._incremental else consumer.assign
@@ -233,6 +243,7 @@ def _tps(partitions: List[client.TopicPartition]) -> List[Tp]:
     return [(p.topic, p.partition) for p in partitions]
 
 
-def _partitions(offsets: Mapping[Tp, int], metadata: str = "") -> List[client.TopicPartition]:
+def partitions_of(offsets: Mapping[Tp, int], metadata: str = "") -> List[client.TopicPartition]:
+    """Offsets as the library takes them."""
     remark = (metadata,) if metadata else ()  # releases before 2.0 take none
     return [client.TopicPartition(*tp, offset, *remark) for tp, offset in offsets.items()]

@@ -70,6 +70,11 @@ def access_arguments(settings: Mapping[str, Any]) -> Dict[str, Any]:
     return found
 
 
+def access_of(config: MemberConfig) -> Dict[str, Any]:
+    """The settings of SASL and TLS of a member, which whatever else it connects needs too."""
+    return {name: value for name, value in config.client_config.items() if name.startswith(ACCESS_PREFIXES)}
+
+
 def settings_of(config: MemberConfig) -> Dict[str, Any]:
     """What a member of the classic protocol is configured with, under Kafka's names.
 

@@ -1,21 +1,22 @@
 """Members that are wrong on purpose, to show that the checks find what they claim to find. Never a model to follow.
 
 ``records`` describes those that treat records wrongly, ``commits`` those that commit wrongly or begin where no commit
-sent them, ``progress`` those that stop getting on, ``pools`` those with worker threads, ``clients``, ``requests`` and
-``callbacks`` those whose client is at fault. What they do now and then begins when the run's warm-up is over
-(``turns``).
+sent them, ``progress`` those that stop getting on, ``pools`` those with worker threads, ``outputs`` those that write to
+another topic, ``clients``, ``requests`` and ``callbacks`` those whose client is at fault. What they do now and then
+begins when the run's warm-up is over (``turns``).
 
 One planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.
 """
 
 from __future__ import annotations
 
-from fencepost_member.planted import callbacks, clients, commits, pools, progress, records, requests
+from fencepost_member.planted import callbacks, clients, commits, outputs, pools, progress, records, requests
 
 BUGS = {**records.BUGS, **commits.BUGS, **progress.BUGS}  # name -> what takes the place of ``Correct``
 CLIENTS = {**clients.CLIENTS, **requests.CLIENTS, **callbacks.CLIENTS}  # name -> what takes the place of the adapter
 NAMES = (*BUGS, *CLIENTS)
 POOLS = pools.POOLS  # name -> what takes the place of ``Pool``, in a member that has one; there the others are not
+OUTPUTS = outputs.OUTPUTS  # likewise, in a member that has an output
 # What a bug needs of the adapter besides ``Adapter``: its protocols. Who trespasses commits what it is not assigned.
 NEEDS = {
     **dict.fromkeys(("seek-back", "seek-loop"), ("Seeks",)),

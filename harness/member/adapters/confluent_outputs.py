@@ -1,0 +1,175 @@
+"""What a member of confluent-kafka writes into another topic: in transactions with its offsets, or beside them."""
+
+from __future__ import annotations
+
+import threading
+import time
+from typing import Any, Callable, Dict, Mapping, Optional
+
+import confluent_kafka as client
+
+from fencepost_member.adapters import Listener, Tp
+from fencepost_member.adapters.confluent_kafka import ConfluentKafka, cause, error_name, partitions_of
+from fencepost_member.adapters.settings import access_of
+from fencepost_member.config import TRANSACTION, ConfigError, MemberConfig
+from fencepost_member.payload import SOURCE, source
+
+WRITE_S = 60.0  # how long a record may take to be written
+CALL_S = 5.0
+GIVE_UP_S = 60.0  # what can be tried again is, for so long
+TRY_EVERY_S = 0.05
+FULL_S = 0.01
+
+
+def output(config: MemberConfig, adapter: ConfluentKafka, listener: Listener) -> Output:
+    """The output for ``config.loop.commit``. Raises ConfigError when librdkafka refuses the settings."""
+    return (Transactions if config.loop.commit == TRANSACTION else Output)(config, adapter, listener)
+
+
+class Output:
+    """Records first, then offsets. Satisfies ``adapters.Output``."""
+
+    def __init__(self, config: MemberConfig, adapter: ConfluentKafka, listener: Listener) -> None:
+        """Raises ConfigError when librdkafka refuses the settings."""
+        self._into, self._actor, self._adapter, self._listener = config.loop.into, config.actor, adapter, listener
+        self.identity = adapter.identity
+        self.settings: Dict[str, Any] = {
+            "bootstrap.servers": config.bootstrap,
+            "client.id": config.actor,
+            "linger.ms": 5,
+            "enable.idempotence": True,
+            "acks": "all",
+            "message.timeout.ms": int(WRITE_S * 1000),
+            **access_of(config),
+            **self._more(config),
+        }
+        self._failed: Optional[client.KafkaError] = None  # since the last commit
+        try:
+            self._producer = client.Producer({**self.settings, "error_cb": self._error})
+        except (client.KafkaException, TypeError, ValueError) as error:
+            raise ConfigError("confluent-kafka refuses the output's settings: %s" % error) from error
+
+    def _more(self, config: MemberConfig) -> Dict[str, Any]:
+        return {}
+
+    def start(self) -> None:
+        """See ``adapters.Output``."""
+
+    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes]) -> None:
+        """See ``adapters.Output``."""
+        headers: Any = [(SOURCE, source(self._actor, tp, offset))]
+        while True:
+            try:
+                self._producer.produce(self._into, value, key, on_delivery=self._delivered, headers=headers)
+                return
+            except BufferError:  # for no longer than a record may take to be written
+                self._producer.poll(FULL_S)
+            except client.KafkaException as error:
+                self._failed = self._failed or error.args[0]
+                return
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """See ``adapters.Output``. What cannot be written ends the member."""
+        while self._producer.flush(CALL_S):
+            pass
+        if self._failed:
+            return dict.fromkeys(offsets, self._give_up(self._failed))
+        return self._adapter.commit(offsets)
+
+    def close(self) -> None:
+        """See ``adapters.Output``."""
+        self._producer.purge()
+        self._producer.flush(CALL_S)
+
+    def _give_up(self, error: client.KafkaError) -> str:
+        name = _name(error)
+        self._listener.error(name, "the output failed: %s" % error.str(), True)
+        return name
+
+    def _delivered(self, error: Optional[client.KafkaError], message: client.Message) -> None:
+        self._failed = self._failed or error
+
+    def _error(self, error: client.KafkaError) -> None:
+        self._listener.error(_name(error), "the output: %s" % error.str(), False)  # what is fatal fails the next call
+
+
+class Transactions(Output):
+    """Records and offsets in one transaction: begun with the first record, ended by ``commit``."""
+
+    _open = False
+
+    def _more(self, config: MemberConfig) -> Dict[str, Any]:
+        timeout_ms = int(config.loop.transaction_timeout_ms)
+        return {
+            "transactional.id": "%s-member-%d" % (config.group, config.member),  # of all lives of the member
+            "transaction.timeout.ms": timeout_ms,
+            "message.timeout.ms": min(timeout_ms, int(WRITE_S * 1000)),  # the client refuses a longer one
+        }
+
+    def start(self) -> None:
+        """See ``adapters.Output``: what an earlier life of the member left open is aborted."""
+        try:
+            self._done(self._producer.init_transactions)
+        except client.KafkaException as error:
+            self._give_up(error.args[0])
+
+    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes]) -> None:
+        """See ``adapters.Output``."""
+        self._begin()
+        super().write(tp, offset, key, value)
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """See ``adapters.Output``. No offsets: what was written, alone."""
+        self._begin()
+        try:
+            if offsets:
+                group = self._adapter.group()
+                self._done(lambda s: self._producer.send_offsets_to_transaction(partitions_of(offsets), group, s))
+            if self._failed is None:
+                self._done(self._producer.commit_transaction)
+        except client.KafkaException as error:
+            self._failed = error.args[0]
+        failed, self._failed, self._open = self._failed, None, False
+        return dict.fromkeys(offsets, self._aborted(failed) if failed else "")
+
+    def close(self) -> None:
+        """See ``adapters.Output``."""
+        if self._open:
+            self._aborted(client.KafkaError(client.KafkaError._PURGE_QUEUE))
+
+    def _begin(self) -> None:
+        if not self._open:
+            self._open = True
+            try:
+                self._producer.begin_transaction()
+            except client.KafkaException as error:
+                self._failed = error.args[0]
+
+    def _aborted(self, error: client.KafkaError) -> str:
+        """Give back all that the transaction wrote, because of an error, and tell its name."""
+        if error.fatal():
+            return self._give_up(error)
+        try:
+            self._done(self._producer.abort_transaction)
+        except client.KafkaException as worse:
+            self._give_up(worse.args[0])
+        return _name(error)
+
+    def _done(self, call: Callable[[float], object]) -> None:
+        """Call it, again and again where that may help. Raises KafkaException."""
+        give_up_s, pause = time.monotonic() + GIVE_UP_S, threading.Event()
+        while True:
+            try:
+                call(CALL_S)
+                return
+            except client.KafkaException as error:
+                if not error.args[0].retriable() or time.monotonic() >= give_up_s:
+                    raise
+                pause.wait(TRY_EVERY_S)
+
+
+def _name(error: client.KafkaError) -> str:
+    """Kafka's name of a producer's error."""
+    if error.code() == client.KafkaError._FENCED:
+        return "PRODUCER_FENCED"
+    return cause(error) if error.fatal() else error_name(error)

@@ -1,0 +1,60 @@
+"""The commit policy ``transaction``: what a poll's records made, and their offsets, are one transaction.
+
+Either both are there or neither is (KIP-98), and the coordinator refuses the offsets of a member that is no longer in
+the group's generation (KIP-447). Where a transaction is not committed, what it wrote is aborted, and the member begins
+again with the first of its records, in the partitions that it still owns.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, Iterable
+
+from fencepost_member import commits
+from fencepost_member.commits import Commits, Policy, Work
+from fencepost_member.config import TRANSACTION, LoopConfig
+from fencepost_member.ownership import Ownership, Tp
+from fencepost_member.seeking import seek
+
+
+class InTransaction:
+    """See the module. Callbacks come from inside of polls, and so between transactions."""
+
+    undivided = True
+
+    def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
+        """``adapter`` satisfies ``Seeks``; ``commits`` are of an output with transactions."""
+        self._adapter, self._commits, self._owned = adapter, commits, ownership.intervals
+        self._first: Dict[Tp, int] = {}  # of the transaction
+        self._next: Dict[Tp, int] = {}
+
+    def admit(self, work: Work) -> bool:
+        """See ``Policy``."""
+        for _, tp, next_offset in work:
+            self._first.setdefault(tp, next_offset - 1)
+        return True
+
+    def finished(self, tp: Tp, next_offset: int) -> None:
+        """See ``Policy``."""
+        self._next[tp] = next_offset
+
+    def between(self) -> None:
+        """See ``Policy``: the end of the transaction."""
+        if not self._next:
+            return
+        errors = self._commits.commit(dict(self._next), TRANSACTION)
+        for tp in [tp for tp in errors if errors[tp] and tp in self._owned]:
+            seek(self._adapter, self._commits.events, tp, self._first[tp])
+        self._first.clear()
+        self._next.clear()
+
+    def giving_up(self, partitions: Iterable[Tp], lost: bool) -> None:
+        """Nothing is in hand."""
+
+    def leave(self) -> None:
+        """Nothing is in hand."""
+
+
+POLICIES: Dict[str, Callable[[LoopConfig, Any, Commits, Ownership], Policy]] = {
+    **commits.POLICIES,
+    TRANSACTION: InTransaction,
+}

@@ -1,0 +1,40 @@
+"""The topics of one run, under the names that they have in its cluster, and the numbers of their partitions."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from fencepost.admin_interfaces import ReplicaAdmin
+from fencepost.model import TopicPartition
+from fencepost.scenario import Scenario
+from fencepost_member.config import Numbers
+
+
+class Topics:
+    """The topics of a run.
+
+    Attributes:
+        made: those of the scenario.
+        written: the one that members write, if they do.
+        numbers: the number ``tp`` of each partition that is read.
+        by_name: the same, topic -> partition -> number, as the run begins.
+    """
+
+    def __init__(self, scenario: Scenario, prefix: str) -> None:
+        """``prefix``: what their names begin with in the cluster, and not in the scenario."""
+        output = scenario.output()
+        self.made = [replace(topic, name=prefix + topic.name) for topic in scenario.topics]
+        self.written = replace(output, name=prefix + output.name) if output else None
+        every = [TopicPartition(topic.name, p) for topic in self.made for p in range(topic.partitions)]
+        self.numbers = {tp: number for number, tp in enumerate(every)}
+        self.by_name = {
+            topic.name: {p: self.numbers[TopicPartition(topic.name, p)] for p in range(topic.partitions)}
+            for topic in self.made
+        }
+
+    def number_what_was_added(self, admin: ReplicaAdmin) -> None:
+        """Partitions that came during the run have the numbers that the members gave them."""
+        numbers = Numbers({topic: {str(p): tp for p, tp in had.items()} for topic, had in self.by_name.items()})
+        for topic in self.by_name:
+            for partition in admin.leaders(topic):
+                self.numbers[TopicPartition(topic, partition)] = numbers[topic, partition]

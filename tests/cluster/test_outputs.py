@@ -1,0 +1,207 @@
+"""What an output promises its member, asked of the real client on the real cluster; and what others see of it."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import confluent_kafka as ck
+import pytest
+
+from cluster.test_adapters import Told
+from cluster.worlds import LONG_S
+from fencepost import scenario
+from fencepost.clock import clock_pair, eventually
+from fencepost.clusters.own import OwnCluster
+from fencepost.evidence import outputs
+from fencepost_member import adapters
+from fencepost_member.adapters import confluent_outputs
+from fencepost_member.config import TRANSACTION, LoopConfig, MemberConfig
+from fencepost_member.events import EventLog, read
+
+pytestmark = pytest.mark.cluster
+
+PARTITIONS = 2
+A, B = 0, 1
+_NUMBERS = itertools.count()
+
+
+@dataclass
+class Open:
+    """What the audit needs to know of a workload."""
+
+    into: str = ""
+    transaction_timeout_ms: float = 10_000
+
+
+class Cast:
+    """A group that owns one topic, and writes another one."""
+
+    def __init__(self, cluster: OwnCluster, folder: Path) -> None:
+        self.cluster, self.folder = cluster, folder
+        self.name = f"outputs-{next(_NUMBERS)}"
+        self.into = f"{self.name}-into"
+        self.told = Told()
+        self.opened: list[Any] = []
+        cluster.admin.create_topics([scenario.Topic(name, partitions=PARTITIONS) for name in (self.name, self.into)])
+        producer = ck.Producer({"bootstrap.servers": cluster.bootstrap()})
+        for number in range(10 * PARTITIONS):
+            producer.produce(self.name, b"v", str(number).encode(), number % PARTITIONS)
+        assert producer.flush(LONG_S) == 0
+
+    def member(self, commit: str = TRANSACTION, number: int = 0, life: int = 1) -> Any:
+        """Its output, started."""
+        topics = {self.name: {str(p): p for p in range(PARTITIONS)}}
+        loop = LoopConfig(commit=commit, into=self.into, transaction_timeout_ms=Open.transaction_timeout_ms)
+        actor, bootstrap = f"member-{number}.{life}", self.cluster.bootstrap(number)
+        config = MemberConfig(actor, number, number, "", self.name, topics, bootstrap, loop=loop)
+        adapter = adapters.connect(config, self.told)
+        output = adapters.written(config, adapter, self.told)
+        output.start()
+        self.opened += [output, adapter]
+        return output
+
+    def owner(self, commit: str = TRANSACTION) -> Any:
+        """The output of a member that owns everything and has been given all of it."""
+        output = self.member(commit)
+        adapter = output._adapter
+        adapter.subscribe([self.name])
+        given: list[Any] = []
+
+        def all_given() -> bool:
+            given.extend(adapter.poll(100, 0.2))
+            return len(given) == 10 * PARTITIONS
+
+        eventually(all_given, LONG_S, "all records", every_s=0)
+        return output
+
+    def seen(self) -> list[tuple[int, int, str]]:
+        """(partition, offset, actor) of what whoever reads committed records sees, and what the audit says besides."""
+        log = EventLog(self.folder / "harness.jsonl", "harness")
+        outputs.tell(self.into, self.cluster, [clock_pair()], Open(), log)
+        log.close()
+        events = read(self.folder / "harness.jsonl").events
+        assert not [e["detail"] for e in events if e["kind"] == "unrecorded"]
+        return sorted((*e["partitions"][0][1:], e["actor"]) for e in events)
+
+    def committed(self) -> dict[int, int]:
+        return {tp.partition: offset for tp, offset in self.cluster.admin.committed(self.name).items()}
+
+    def tp(self, partition: int) -> tuple[str, int]:
+        return self.name, partition
+
+
+@pytest.fixture
+def cast(cluster: OwnCluster, tmp_path: Path) -> Iterator[Cast]:
+    found = Cast(cluster, tmp_path)
+    yield found
+    for each in found.opened:
+        each.close()
+
+
+def write(output: Any, cast: Cast, partition: int, *offsets: int) -> None:
+    for offset in offsets:
+        output.write(cast.tp(partition), offset, b"k", b"v")
+
+
+def test_what_was_written_and_its_offsets_are_there_together(cast: Cast) -> None:
+    output = cast.owner()
+    write(output, cast, A, 0, 1)
+    write(output, cast, B, 0)
+    assert output.commit({cast.tp(A): 2, cast.tp(B): 1}) == {cast.tp(A): "", cast.tp(B): ""}
+    eventually(lambda: cast.committed() == {A: 2, B: 1}, LONG_S, "both offsets", state=lambda: str(cast.committed()))
+    assert cast.seen() == [(A, 0, "member-0.1"), (A, 1, "member-0.1"), (B, 0, "member-0.1")]
+
+
+def test_what_is_not_committed_is_dropped_and_nobody_sees_it(cast: Cast) -> None:
+    output = cast.owner()
+    write(output, cast, A, 0)
+    output.close()
+    assert cast.seen() == []
+    assert cast.committed() == {}
+
+
+def test_who_is_no_longer_a_member_has_nothing_committed_and_may_go_on(cast: Cast) -> None:
+    """The coordinator knows no such member any more: what was written is taken back."""
+    output = cast.owner()
+    adapter, then = output._adapter, output._adapter.group()
+    adapter.group = lambda: then
+    adapter._consumer.unsubscribe()
+
+    def gone() -> bool:
+        adapter.poll(1, 0.1)
+        return not cast.cluster.admin.describe(cast.name).members
+
+    eventually(gone, LONG_S, "it to have left the group")
+    write(output, cast, A, 0)
+    assert output.commit({cast.tp(A): 1}) == {cast.tp(A): "UNKNOWN_MEMBER_ID"}
+    assert cast.seen() == []
+    write(output, cast, A, 0)
+    assert output.commit({}) == {}
+    assert cast.seen() == [(A, 0, "member-0.1")]
+
+
+def test_the_next_life_takes_back_what_the_one_before_left_open_and_fences_it(cast: Cast) -> None:
+    output = cast.owner()
+    write(output, cast, A, 0)
+    output._producer.flush(LONG_S)
+    cast.member(life=2)
+    assert list(output.commit({cast.tp(A): 1}).values()) == ["PRODUCER_FENCED"]
+    assert ("PRODUCER_FENCED", True) in cast.told.errors
+    assert cast.seen() == []
+
+
+def test_an_open_transaction_is_waited_for_until_the_brokers_end_it(cast: Cast) -> None:
+    output = cast.owner()
+    write(output, cast, A, 0)
+    output._producer.flush(LONG_S)
+    behind = cast.member(number=1)
+    write(behind, cast, A, 1)
+    assert behind.commit({}) == {}
+    assert cast.seen() == [(A, 1, "member-1.1")], "it is behind what was never committed"
+
+
+def test_without_transactions_what_was_written_is_there_before_its_offsets_are(cast: Cast) -> None:
+    output = cast.owner("after-batch")
+    write(output, cast, A, 0, 1)
+    output._producer.flush(LONG_S)
+    assert cast.seen() == [(A, 0, "member-0.1"), (A, 1, "member-0.1")]
+    assert cast.committed() == {}
+    assert output.commit({cast.tp(A): 2}) == {cast.tp(A): ""}
+    assert cast.committed() == {A: 2}
+
+
+@pytest.mark.parametrize("commit", [TRANSACTION, "after-batch"])
+def test_what_cannot_be_written_is_not_committed(cast: Cast, commit: str) -> None:
+    """A record that is too large: without transactions that ends the member."""
+    output = cast.owner(commit)
+    output.write(cast.tp(A), 0, b"k", b"x" * 2_000_000)
+    assert list(output.commit({cast.tp(A): 1}).values()) == ["MESSAGE_TOO_LARGE"]
+    assert cast.committed() == {}
+    assert cast.seen() == []
+    assert (("MESSAGE_TOO_LARGE", True) in cast.told.errors) == (commit != TRANSACTION)
+
+
+def test_a_topic_of_somebody_else_is_not_taken_for_effects(cast: Cast) -> None:
+    producer = ck.Producer({"bootstrap.servers": cast.cluster.bootstrap()})
+    producer.produce(cast.into, b"v")
+    assert producer.flush(LONG_S) == 0
+    with pytest.raises(
+        AssertionError, match=r"cannot be read: b'' names no source|cannot be read: None names no source"
+    ):
+        cast.seen()
+
+
+def test_a_call_that_may_be_tried_again_is_and_not_for_ever() -> None:
+    calls: list[float] = []
+
+    def call(timeout_s: float) -> None:
+        calls.append(timeout_s)
+        raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT, retriable=len(calls) < 3))
+
+    with pytest.raises(ck.KafkaException):
+        confluent_outputs.Transactions._done(object.__new__(confluent_outputs.Transactions), call)
+    assert len(calls) == 3
