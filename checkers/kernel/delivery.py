@@ -156,7 +156,7 @@ def missing_effect(part: Part) -> None:
         return
     low, high = part.places.below(part.start), part.places.below(part.stop)
     visible = part.places.offsets(low + np.flatnonzero(part.visible[low:high]))
-    made = np.array([effect.offset for effect in part.tables.effects if effect.tp == part.tp], np.int64)
+    made = np.fromiter(part.tables.affected.get(part.tp, ()), np.int64)
     missing = visible[~np.isin(visible, made)]
     if not len(missing):
         return

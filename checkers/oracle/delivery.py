@@ -124,12 +124,11 @@ def missing_effect(history: History) -> Iterator[Sighting]:
     """
     if not history.tables.promised("effects"):
         return
-    made = {(effect.tp, effect.offset) for effect in history.tables.effects}
     for tp, log in history.log.items():
         domain, excuse = history.domain(tp), history.declared(tp, FOREVER)
-        passes = _passes(history, tp)
+        passes, made = _passes(history, tp), history.tables.affected.get(tp, frozenset())
         for offset in log:
-            if offset in domain and (tp, offset) not in made:
+            if offset in domain and offset not in made:
                 passer = next((c for c in passes if c.offset > offset), None)
                 at_ns = passer.begin_ns if passer else 0
                 members = people(passer.incarnation if passer else "")

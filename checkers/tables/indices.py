@@ -183,6 +183,14 @@ class Indexed(Recorded):
         return Spans(self.fetched, lambda f: f.tp, lambda f: f.served)
 
     @cached_property
+    def affected(self) -> Mapping[int, frozenset[int]]:
+        """By partition the offsets of the records that have an effect."""
+        found: dict[int, set[int]] = {}
+        for effect in self.effects:
+            found.setdefault(effect.tp, set()).add(effect.offset)
+        return {tp: frozenset(offsets) for tp, offsets in found.items()}
+
+    @cached_property
     def first_acts(self) -> Mapping[int, Act]:
         """By partition the first act that concerns it (-1: all that have none of their own)."""
         found: dict[int, Act] = {}

@@ -61,7 +61,7 @@ from fencepost.judging import judge
 from fencepost.live import last_poll_ns
 from fencepost.model import Validity
 from fencepost.processes import Owner
-from fencepost.scenario import Group
+from fencepost.scenario import Group, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at
 from fencepost.targets import brokers, member
@@ -222,6 +222,8 @@ def networks(engine: Any, name: str) -> str:
 SMALL = replace(
     MOVES,
     name="in containers",
+    topics=[Topic("orders", partitions=6)],
+    brokers=3,
     group=Group(members=2, config=dict(MOVES.group.config)),
     schedule=[at(1, Bounce(), member(0), heal_after=1), at(3, Pause(), brokers([2]), heal_after=4)],
     min_records=5_000,

@@ -36,7 +36,8 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import coordinator, idle, one_member
-from fencepost.workloads import PollLoop
+from fencepost.workloads import PollLoop, Transform
+from fencepost_member.config import TRANSACTION
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
@@ -46,7 +47,8 @@ class Variant:
     """What correct groups differ in.
 
     Attributes:
-        commit: the policy; the promises are those that it may be expected to keep.
+        commit: the policy; the promises are those that it may be expected to keep. In transactions they write to
+            another topic.
         static: members have names of their own.
         coordinator: it may move or stand still. There this library's client is not correct when it commits by itself
             (it tries a refused commit again after a later one, and the group goes back if it dies then), nor as a
@@ -70,6 +72,7 @@ VARIANTS = (  # the seeds take turns
     Variant("auto", coordinator=False),
     Variant("before-processing"),
     Variant(static=True, coordinator=False, defect="its client had given up (FENCED_INSTANCE_ID)"),
+    Variant(TRANSACTION),
 )
 SEEDS = range(20_261_121, 20_261_221)
 STEPS = 3  # of a run, within so short a time that they meet each other
@@ -117,11 +120,12 @@ def scenario(protocol, variant, packets):
     parts = [at(0, fault, target, heal_after=heal_after, required=False) for fault, target, heal_after in kinds]
     half_s = (LAST_S - FIRST_S) / 2  # a mix moves its moments by up to a quarter period
     any_time = mix(4 * half_s, *parts, at_s=half_s, until_s=half_s)
+    writes = variant.commit == TRANSACTION
     return Scenario(
         name=f"no false alarm, {protocol}, {variant}",
         topics=[Topic("orders", partitions=8), Topic("refunds", partitions=3)],
         group=Group(members=4, spare=1, protocol=protocol, static=variant.static, config=TIMES),
-        workload=PollLoop(commit=variant.commit, rate_hz=2000, batch=200),
+        workload=Transform(rate_hz=1000) if writes else PollLoop(commit=variant.commit, rate_hz=2000, batch=200),
         schedule=[together(FIRST_S, *[any_time] * STEPS)],
         chaos_s=60,
     )

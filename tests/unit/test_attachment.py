@@ -30,7 +30,7 @@ from fencepost.plan import check_abilities
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import brokers, member
-from fencepost.workloads import PollLoop
+from fencepost.workloads import PollLoop, Transform
 
 SECRET = "correct-horse-battery"
 SCENARIO = Scenario(
@@ -80,6 +80,12 @@ def test_a_cluster_elsewhere_wants_yes_and_is_told_what_would_be_done() -> None:
 def test_a_group_that_stays_where_it_is_moves_nobody_elses_leader() -> None:
     calm = replace(SCENARIO, schedule=())
     assert "move the leader" not in " ".join(Attachment.of("attach:h:1").intent(calm, calm.plan(1)))
+
+
+def test_the_topic_that_members_write_is_told_too() -> None:
+    writing = replace(SCENARIO, workload=Transform(into="done"))
+    cluster = Attachment.of("attach:h:1")
+    assert f"{cluster.prefix}done (4 partitions, 3 replicas)" in " ".join(cluster.intent(writing, PLAN))
 
 
 def test_the_brokers_settings_are_not_ours() -> None:
