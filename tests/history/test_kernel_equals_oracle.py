@@ -9,8 +9,9 @@ The nightly run adds 10,000 histories that nobody has seen before. One that tell
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from fencepost.checkers.tables.rows import NS
 from fencepost.evidence import columns
 from fencepost.model import Anomaly
 from history import odd_histories, random_histories
-from history.builder import HistoryBuilder
+from history.builder import HistoryBuilder, MemberTeller, ns
 from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 
 STRICT = Bounds(stuck_ns=5 * NS, recovers_ns=2 * NS, loop_deliveries=3, loop_ns=2 * NS)
@@ -112,3 +113,47 @@ def test_a_member_goes_on_where_it_had_got_to_two_stretches_before(tmp_path: Pat
         a.process(offsets, begin + 1)
         a.revoked(begin + 2)
     assert "wrong-start" not in {anomaly.kind for anomaly in agreed(h.seal())[0]}
+
+
+ABORTED: dict[str, Any] = {"outcome": "fail", "error": "UNKNOWN", "mode": "transaction"}
+
+
+def going_back(h: HistoryBuilder, offset: int, at: float, then: Iterable[int]) -> MemberTeller:
+    """A member is given five records, has a transaction aborted, goes back to ``offset``, and is given others."""
+    h.write(40)
+    a = h.member(0)
+    a.assigned(1)
+    a.process(range(5), 2)
+    a.commit(5, at - 0.01, **ABORTED)
+    a.seek(offset, at)
+    a.process(then, 5)
+    return a
+
+
+@pytest.mark.parametrize(
+    ("offset", "then", "told"),
+    [
+        (2, [2, 3, 4, 5], []),
+        (2, [3, 4, 5], [("poll-skip", 2, 2, 1)]),
+        (2, [1, 2, 3], [("rewind", 1, 1, 1)]),
+        (4, [3, 4, 9], [("poll-skip", 5, 8, 4), ("rewind", 3, 3, 1)]),
+        (9, [3, 9], [("poll-skip", 5, 8, 4), ("rewind", 3, 3, 1)]),  # it went forwards: that takes nothing back
+        (2, [5, 6], [("poll-skip", 2, 4, 3)]),  # and its client went on as if nothing were
+    ],
+)
+def test_an_aborted_transaction_takes_back_what_was_given_in_the_stretch_before(
+    tmp_path: Path, offset: int, then: list[int], told: list[tuple[str, int, int, int]]
+) -> None:
+    h = HistoryBuilder(tmp_path)
+    going_back(h, offset, 4, then)
+    found = [a for a in agreed(h.seal())[0] if a.kind in ("rewind", "poll-skip")]
+    assert [(a.kind, a.first_offset, a.last_offset, a.count) for a in found] == told
+
+
+@pytest.mark.parametrize("late", [2, 4], ids=["in the first stretch", "the last of it"])
+def test_what_was_taken_back_once_is_not_taken_back_again(tmp_path: Path, late: int) -> None:
+    """By one clock some record came after those that came after it; the program went back in between."""
+    h = HistoryBuilder(tmp_path)
+    a = going_back(h, 2, 4, range(5, 14))
+    a.rows[late].delivered_ns = ns(4.5)
+    agreed(h.seal())

@@ -433,9 +433,21 @@ def a_rewind_by_an_undeclared_seek(h: HistoryBuilder, wrong: bool) -> Iterable[T
 
 @case
 def a_rewind_without_an_aborted_transaction(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
-    """What a transaction that was not committed had read is read again. Wrong: that one was committed."""
+    """What a transaction that was not committed had read is read again. Wrong: it was committed, and what came after it
+    is read again."""
     a, _ = two(h)
-    a.commit(6, 3.5, mode="transaction", **({} if wrong else {"outcome": "fail", "error": "UNKNOWN"}))
+    a.commit(4, 3.5, mode="transaction", **({} if wrong else {"outcome": "fail", "error": "UNKNOWN"}))
+    a.seek(4, 4)
+    a.process([4, 5], 5)
+    rest(a, 6)
+    return [("rewind", "seek", "", (A,), 4, 5, 2)] if wrong else []
+
+
+@case
+def a_rewind_after_a_commit_that_was_refused(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """It was of no transaction."""
+    a, _ = two(h)
+    a.commit(6, 3.5, outcome="fail", error="UNKNOWN", mode="sync" if wrong else "transaction")
     a.seek(4, 4)
     a.process([4, 5], 5)
     rest(a, 6)

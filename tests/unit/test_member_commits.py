@@ -289,5 +289,13 @@ def test_what_was_aborted_is_read_again_where_it_is_still_owned(log):
     assert adapter.asked[1:] == [{A: 5}], "a transaction of its own"
 
 
+def test_only_what_was_aborted_is_read_again(log):
+    adapter = Seeking("", "ILLEGAL_GENERATION")
+    within = policy(InTransaction, adapter, log, A)
+    transaction_of(within, (A, 4))
+    transaction_of(within, (A, 5), (A, 6))
+    assert adapter.sought == [(A, 5)]
+
+
 def test_transactions_are_one_policy_more():
     assert set(POLICIES) - set(commits.POLICIES) == {"transaction"}
