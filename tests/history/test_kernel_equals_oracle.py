@@ -157,3 +157,12 @@ def test_what_was_taken_back_once_is_not_taken_back_again(tmp_path: Path, late: 
     a = going_back(h, 2, 4, range(5, 14))
     a.rows[late].delivered_ns = ns(4.5)
     agreed(h.seal())
+
+
+def test_nor_two_stretches_later(tmp_path: Path) -> None:
+    """The record that came last by the clock is the second one of the first stretch."""
+    h = HistoryBuilder(tmp_path)
+    a = going_back(h, 2, 10, range(5, 13))
+    a.process(range(13, 18), 12)
+    a.rows[1].delivered_ns = ns(20)
+    agreed(h.seal())
