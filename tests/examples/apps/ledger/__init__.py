@@ -1,0 +1,1 @@
+"""Books orders in batches, each in one transaction. It knows nothing of Fencepost."""

@@ -1,0 +1,100 @@
+"""Chaos tests of three services as they are in production, in ``apps``: none of them knows of Fencepost."""
+
+import sqlite3
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from fencepost import Group, Scenario, Topic, at, past_session
+from fencepost.checkers import Commits, Delivery, Ownership, Progress
+from fencepost.errors import BrokenPromises
+from fencepost.faults import Bounce, Kill, Pause
+from fencepost.targets import one_member
+from fencepost.workloads import OwnProgram
+
+APPS = Path(__file__).parent / "apps"
+SESSION = {"session.timeout.ms": 6000}
+PROMISES = [Delivery("at-least-once"), Ownership(of="assignment"), Commits(), Progress(within_s=30)]
+INVOICES = Scenario(
+    name="invoices by FastStream, while a member is a zombie, and while one is deployed",
+    topics=[Topic("orders", partitions=4)],
+    group=Group(
+        command=[sys.executable, "-m", "invoices.service"],
+        client="aiokafka",
+        members=2,
+        protocol="eager",
+        config=SESSION,
+    ),
+    workload=OwnProgram(payload="shop.fakes:order", rate_hz=60),  # it handles one after the other
+    schedule=[
+        at(1, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+        at(13, Bounce(), one_member(), heal_after=1),
+    ],
+    promises=PROMISES,
+    min_records=500,
+)
+PARCELS = Scenario(
+    name="labels by a pool of threads, while a member is a zombie, one is deployed, and one is killed",
+    topics=[Topic("orders", partitions=4)],
+    group=Group(command=[sys.executable, "-m", "parcels.printer"], members=2, protocol="eager", config=SESSION),
+    workload=OwnProgram(processed="commit", payload="shop.fakes:order", rate_hz=100),
+    schedule=[
+        at(1, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+        at(13, Bounce(), one_member(), heal_after=1),
+        at(17, Kill(), one_member(), heal_after=1),
+    ],
+    promises=PROMISES,
+    min_records=500,
+)
+LEDGER = Scenario(
+    name="batches and a database, while a member is a zombie, and while one is killed",
+    topics=[Topic("orders", partitions=4)],
+    group=Group(
+        command=[sys.executable, "-m", "ledger.batches"],
+        client="kafka-python",
+        members=2,
+        protocol="eager",
+        config=SESSION,
+    ),
+    workload=OwnProgram(processed="commit", payload="shop.fakes:order", rate_hz=200),
+    schedule=[
+        at(1, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+        at(13, Kill(), one_member(), heal_after=1),
+    ],
+    promises=PROMISES,
+    min_records=500,
+)
+
+
+@pytest.fixture(autouse=True)
+def database(tmp_path, monkeypatch):
+    """Where services are started, and the database that they write."""
+    path = tmp_path / "orders.db"
+    monkeypatch.chdir(APPS)
+    monkeypatch.setenv("SHOP_DATABASE", str(path))
+    return path
+
+
+@pytest.mark.chaos
+@pytest.mark.parametrize(
+    ("scenario", "table"),
+    [(INVOICES, "invoices"), (PARCELS, "labels"), (LEDGER, "bookings")],
+    ids=["faststream", "threads", "batches"],
+)
+def test_a_service_keeps_its_promises(chaos, database, scenario, table):
+    chaos.run(scenario).must_keep_its_promises()
+    with sqlite3.connect(database) as written:
+        (count,) = written.execute(f"SELECT count(*) FROM {table}").fetchone()
+    assert count >= scenario.min_records
+
+
+@pytest.mark.chaos
+def test_threads_that_commit_what_they_finish_are_named(chaos):
+    command = [*PARCELS.group.command, "--as-finished"]
+    run = chaos.run(replace(PARCELS, group=replace(PARCELS.group, command=command), drain_s=10))
+    with pytest.raises(BrokenPromises):
+        run.must_keep_its_promises()
+    kinds = {f.kind for check in run.verdict.checks for f in check.findings if f.severity == "violation"}
+    assert kinds & {"commit-regression", "zombie-commit"}
