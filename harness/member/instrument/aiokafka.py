@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from types import SimpleNamespace
-from typing import Any, Iterator, Mapping, Set
+from typing import Any, Iterable, Iterator, Mapping, Set
 
 import aiokafka
 
@@ -17,6 +17,7 @@ from fencepost_member.adapters.aiokafka import ASSIGNORS, identity, with_context
 from fencepost_member.adapters.settings import arguments
 from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.python_tape import PythonTape, reaching, replace, wanted
+from fencepost_member.payload import HEADER
 
 NAME = "aiokafka"
 PROGRAM = Program.of_environment()
@@ -91,6 +92,7 @@ class Consumer:
         with tape.polling_for_records(), _waiting(tape):
             record = await OWN.getone(self, *partitions)
         tape.came((record,))
+        _without_ours((record,))
         return record
 
     async def getmany(self, *partitions: Any, **options: Any) -> Any:
@@ -100,7 +102,9 @@ class Consumer:
             return await OWN.getmany(self, *partitions, **options)
         with tape.polling_for_records(), _waiting(tape):
             found = await OWN.getmany(self, *partitions, **options)
-        tape.came([record for part in found.values() for record in part])
+        records = [record for part in found.values() for record in part]
+        tape.came(records)
+        _without_ours(records)
         return found
 
     async def commit(self, offsets: Any = None) -> None:
@@ -162,6 +166,13 @@ def _waiting(tape: AioTape) -> Iterator[None]:
         yield
     finally:
         tape.waiting -= 1
+
+
+def _without_ours(records: Iterable[Any]) -> None:
+    """Headers as the program's own producers send them: ours is no text, which frameworks take all of them for."""
+    for record in records:
+        if any(name == HEADER for name, _ in record.headers):
+            record.headers = tuple(header for header in record.headers if header[0] != HEADER)
 
 
 def _consumed(consumer: Any) -> Mapping[Any, Any]:
