@@ -93,7 +93,8 @@ def test_a_service_keeps_its_promises(chaos, database, scenario, table):
 @pytest.mark.chaos
 def test_threads_that_commit_what_they_finish_are_named(chaos):
     command = [*PARCELS.group.command, "--as-finished"]
-    run = chaos.run(replace(PARCELS, group=replace(PARCELS.group, command=command), drain_s=10))
+    group = replace(PARCELS.group, command=command)
+    run = chaos.run(replace(PARCELS, group=group, schedule=PARCELS.schedule[:2], chaos_s=20, drain_s=5))
     with pytest.raises(BrokenPromises):
         run.must_keep_its_promises()
     kinds = {f.kind for check in run.verdict.checks for f in check.findings if f.severity == "violation"}

@@ -3,8 +3,8 @@
 Labels are finished in any order. Of each partition only what is finished without a gap is committed. Whoever gives
 partitions up waits for their labels first; who has lost them forgets them, for another one prints them now.
 
-``--as-finished`` is how the service was written at first: each thread commits the order that it finished, whatever is
-still in hand below it, and nobody waits for anything.
+``--as-finished`` is how the service was written at first: what is finished is committed, whatever is in hand below it,
+and nobody looks at who owns its partition by then.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 import threading
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from itertools import takewhile
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
@@ -54,6 +55,11 @@ class Labels:
         self.database().execute("INSERT OR REPLACE INTO labels VALUES (:id, :customer)", order)
 
 
+def finished_prefix(queue: deque[tuple[int, Future[None]]]) -> list[tuple[int, Future[None]]]:
+    """What is finished without a gap."""
+    return list(takewhile(lambda each: each[1].done(), queue))
+
+
 class Parcels:
     """What is in hand, by partition, in the order of its offsets."""
 
@@ -65,24 +71,18 @@ class Parcels:
 
     def take(self, message: Message) -> None:
         """Hand one more to the threads; when there are too many, wait for one of them."""
-        if self.as_finished:
-            self.pool.submit(self.labels.print, message).add_done_callback(lambda _: self.commit_one(message))
-            return
         future = self.pool.submit(self.labels.print, message)
         self.in_hand.setdefault((message.topic(), message.partition()), deque()).append((message.offset(), future))
         begun = [future for queue in self.in_hand.values() for _, future in queue if not future.done()]
         if len(begun) >= IN_HAND:
             wait(begun, WAIT_S, FIRST_COMPLETED)
 
-    def commit_one(self, message: Message) -> None:
-        """As the service did at first."""
-        self.consumer.commit(message=message, asynchronous=True)
-
     def commit(self) -> None:
-        """Tell Kafka what is finished without a gap. A label that failed ends the service, uncommitted."""
+        """Tell Kafka what is finished. A label that failed ends the service, uncommitted."""
         for place, queue in self.in_hand.items():
-            while queue and queue[0][1].done():
-                offset, future = queue.popleft()
+            done = [each for each in queue if each[1].done()] if self.as_finished else finished_prefix(queue)
+            for offset, future in done:
+                queue.remove((offset, future))
                 future.result()
                 self.unsaid[place] = offset + 1
         offsets = [TopicPartition(*place, offset) for place, offset in self.unsaid.items()]
