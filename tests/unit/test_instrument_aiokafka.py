@@ -58,6 +58,19 @@ def test_every_way_to_a_consumer_is_recorded(started: Started, made: tuple[str, 
     assert len(started.events("started")) == len(started.events("closed")) == 1
 
 
+def test_records_have_the_headers_of_the_program_alone(started: Started) -> None:  # noqa: F811
+    text = program(
+        "from fencepost_member.instrument.aiokafka import _without_ours",
+        "from types import SimpleNamespace",
+        "record = SimpleNamespace(headers=(('shop', b'1'), ('fencepost', bytes([160]))))",
+        "_without_ours([record])",
+        "print(record.headers)",
+    )
+    life = started.life(text, **CLIENT)
+    assert life.wait_ended(WITHIN_S) == 0
+    assert "(('shop', b'1'),)" in life.log.read_text()
+
+
 def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started: Started) -> None:  # noqa: F811
     text = program(
         "from aiokafka.admin import AIOKafkaAdminClient",
