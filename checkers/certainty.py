@@ -76,7 +76,7 @@ GROUNDS: Mapping[str, Ground] = {
     "early-assignment": _ground("offsets", "host", own=["events"]),
     "needless-revocation": _ground("events", "offsets", "metadata"),
     "duplicate-effect": _ground(own=["events"]),
-    "missing-effect": _ground("log", "events", "offsets"),
+    "missing-effect": _ground("log", "events", "offsets", "effects"),
     "stale-write": _ground(own=["events"]),
     "unbalanced": _ground("events", "offsets", "requests"),
     "not-sticky": _ground("events", "offsets", "requests"),

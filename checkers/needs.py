@@ -57,7 +57,7 @@ _NEEDS = {
         lambda t: 1,
     ),
     "effects": Needs(
-        _ALL | {"log", "offsets"},
+        _ALL | {"log", "offsets", "effects"},
         "effects",
         "no record had one: this promise goes with a workload that has some, as exclusive_writes and transform do",
         lambda t, f: len(t.effects),

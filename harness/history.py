@@ -86,7 +86,7 @@ class EventKind(StrEnum):
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned
-    UNRECORDED = "unrecorded"  # a user's program did what is not in its history; detail: text
+    UNRECORDED = "unrecorded"  # of a user's program, or of effects: what is not in the history; detail: text
 
     # Written by the harness (actor = "harness", unless another is named).
     PHASE = "phase"  # detail: name

@@ -15,5 +15,5 @@ __all__ = ["PARTS", "Records", "Tables", "load", "load_records"]
 # The parts of a history, by which checks say what they need and damage says what it hurts.
 PARTS = (
     *("run", "phase", "scenario", "promises", "plan", "clock", "partitions", "events", "delivered", "produced", "log"),
-    *("offsets", "requests", "metadata", "host"),
+    *("offsets", "requests", "metadata", "host", "effects"),
 )

@@ -85,10 +85,10 @@ def _step_with(step: Step, event: Event, detail: Mapping[str, Any]) -> Step:
 
 
 def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Life]:
-    """Every incarnation that was launched or that wrote an event; producers have no place in the group."""
+    """Every incarnation that was launched or that wrote an event; producers, and the harness, have no place here."""
     found: dict[str, Life] = {}
     last_ns: defaultdict[str, int] = defaultdict(int)
-    writers = {event["actor"] for event in events if "writer" in event["detail"]}
+    writers = {"harness", *(event["actor"] for event in events if "writer" in event["detail"])}
     for event in events:
         kind, actor = event["kind"], event["actor"]
         own = kind in MEMBER_EVENTS
