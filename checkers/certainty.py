@@ -21,9 +21,8 @@ from pathlib import PurePosixPath
 
 from fencepost.checkers.tables import PARTS
 from fencepost.checkers.tables.rows import Damage
+from fencepost.history import HARNESS
 from fencepost.model import Anomaly
-
-HARNESS = "harness"
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from fencepost.checkers.expectations import reached
 from fencepost.checkers.sentences import EXAMPLES_MAX
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Damage, Step
+from fencepost.history import HARNESS
 from fencepost.model import Check, Finding, Severity, Validity
 
 PROMISE = "every fault happened and was undone"
@@ -48,7 +49,7 @@ def check(tables: Tables) -> Check:
 def _lack(tables: Tables) -> Damage | None:
     """Why steps, or what the harness told of them, may be missing in the history; None when they are all there."""
     for damage in tables.damage:
-        mine = damage.part == "events" and certainty.whose(damage.file) in ("", certainty.HARNESS)
+        mine = damage.part == "events" and certainty.whose(damage.file) in ("", HARNESS)
         if mine or damage.part in ("run", "plan"):
             return damage
     return None

@@ -32,6 +32,7 @@ from enum import IntEnum, StrEnum
 
 FORMAT_VERSION = 1
 LACKING = "history/lacking.json"
+HARNESS = "harness"  # the actor
 NAME_TAKEN = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")  # told to one of two under one group.instance.id
 
 # The files that are judged, and of which part of the history each tells.
@@ -77,9 +78,7 @@ class EventKind(StrEnum):
     ASSIGNED = "assigned"  # a callback: one row per partition, begin and end of the callback, interval number in detail
     REVOKED = "revoked"
     LOST = "lost"
-    COMMIT = (
-        "commit"  # offset: next to read; outcome, error; detail: mode (sync, auto, on-revoke, on-close, transaction)
-    )
+    COMMIT = "commit"  # offset: next to read; outcome, error; detail: mode (sync, auto, on-revoke, transaction ...)
     POLL_GAP = "poll-gap"  # from one call of poll to the next one, where these are more than 1 s apart
     STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
     SUBSCRIBED = "subscribed"  # it subscribed again, as a fault told it to: detail: topics

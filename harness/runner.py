@@ -19,7 +19,7 @@ from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
 from fencepost.evidence import audit, effects, host, outputs, recorded
 from fencepost.evidence.seal import seal
-from fencepost.history import LACKING
+from fencepost.history import HARNESS, LACKING
 from fencepost.injector import Injector
 from fencepost.interfaces import Cluster, Writes
 from fencepost.lives import check_command
@@ -112,7 +112,7 @@ class _Run:
         backend: Backend,
     ) -> None:
         self._scenario, self._plan, self._folder, self._owner, self._backend = scenario, plan, folder, owner, backend
-        self._events = EventLog(folder.history / "events" / "harness.jsonl", "harness")
+        self._events = EventLog(folder.history / "events" / f"{HARNESS}.jsonl", HARNESS)
         self._phases = Phases(self._events, observe)
         self._pairs = [clock_pair()]
         self._name = backend.prefix + scenario.group_name(plan.seed)

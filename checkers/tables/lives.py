@@ -9,7 +9,7 @@ from signal import Signals
 from typing import Any
 
 from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Stray, Window
-from fencepost.history import EventKind
+from fencepost.history import HARNESS, EventKind
 
 Event = Mapping[str, Any]
 MEMBER_EVENTS = frozenset(
@@ -88,7 +88,7 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
     """Every incarnation that was launched or that wrote an event; producers, and the harness, have no place here."""
     found: dict[str, Life] = {}
     last_ns: defaultdict[str, int] = defaultdict(int)
-    writers = {"harness", *(event["actor"] for event in events if "writer" in event["detail"])}
+    writers = {HARNESS, *(event["actor"] for event in events if "writer" in event["detail"])}
     for event in events:
         kind, actor = event["kind"], event["actor"]
         own = kind in MEMBER_EVENTS

@@ -11,7 +11,7 @@ from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Act, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
-from fencepost.history import EventKind
+from fencepost.history import HARNESS, EventKind
 from fencepost.model import TopicPartition
 
 
@@ -27,7 +27,7 @@ def load(run: Path) -> Tables:
     partitions = _partitions(reader)
     numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values()}
     events = reader.events()
-    of_harness = events or reader.unsealed_events("harness")
+    of_harness = events or reader.unsealed_events(HARNESS)
     phases = lives.phases(of_harness)
     offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl", shapes.Offset)
     asked = reader.lines("requests", "history/coordinator/requests.jsonl", shapes.Request)

@@ -10,11 +10,10 @@ from typing import Any
 
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Damage, Life
-from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
+from fencepost.history import DELIVERED_COLUMNS, HARNESS, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
 from fencepost.store import digest, fingerprint, judged_files, part_of
 
 SEAL = "history/seal.json"
-HARNESS = "harness"  # of which only what records did elsewhere is not known
 
 
 def check(
@@ -102,7 +101,7 @@ def _check_actors(reader: Reader, events: Iterable[Mapping[str, Any]], known: Ma
             _expect(reader, "delivered", life.incarnation, "this member ran")
     for event in (e for e in events if e["kind"] == EventKind.UNRECORDED):
         said = f"it does not tell everything: {event['detail'].get('text')}"
-        if event["actor"] == HARNESS:
+        if event["actor"] == HARNESS:  # it tells what records did elsewhere
             reader.note("effects", f"history/events/{HARNESS}.jsonl", said)
             continue
         for part, suffix in (("events", "jsonl"), ("delivered", "parquet")):

@@ -6,7 +6,7 @@ is read, aborted transactions too (``read_uncommitted``).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from operator import itemgetter
 from pathlib import Path
@@ -121,21 +121,33 @@ def _read_all(
     read = _Unwritten()
     unread = {tp for tp, (start, end) in bounds.items() if start < end}
     consumer.assign([ck.TopicPartition(tp.topic, tp.partition, bounds[tp][0]) for tp in unread])
-    heard_ns = now_ns()
-    while unread:
-        messages = consumer.consume(_BATCH, timeout=0.5)
-        if messages:
-            heard_ns = now_ns()
-        elif now_ns() - heard_ns > SILENCE_S * NS:
-            left = ", ".join(map(str, sorted(unread)))
-            raise WaitTimeout(f"the audit waited {SILENCE_S:g} s for records of {left}, which did not come.")
+    for messages in batches(consumer, unread, SILENCE_S):
         for records in _runs(messages):
             tp = TopicPartition(str(records[0].topic()), int(records[0].partition() or 0))
             if any(map(ck.Message.error, records)):
-                _end(records, tp, unread)
+                if [*ends(records, tp)]:
+                    unread.discard(tp)
                 records = [m for m in records if not m.error()]
             yield from read.add(partitions[tp], bounds[tp][1], records)
     yield from read.rest()
+
+
+def batches(
+    consumer: ck.Consumer, unread: Collection[TopicPartition], silence_s: float, hint: str = ""
+) -> Iterator[list[ck.Message]]:
+    """What comes of assigned partitions, until the caller has taken each of them out of ``unread``.
+
+    Raises:
+        WaitTimeout: nothing came for ``silence_s``.
+    """
+    heard_ns = now_ns()
+    while unread:
+        if messages := consumer.consume(_BATCH, timeout=0.5):
+            heard_ns = now_ns()
+            yield messages
+        elif now_ns() - heard_ns > silence_s * NS:
+            left = ", ".join(map(str, sorted(unread)))
+            raise WaitTimeout(f"the audit waited {silence_s:g} s for records of {left}, which did not come.{hint}")
 
 
 def _runs(messages: list[ck.Message]) -> Iterator[list[ck.Message]]:
@@ -151,12 +163,14 @@ def _runs(messages: list[ck.Message]) -> Iterator[list[ck.Message]]:
         yield messages[begin:end]
 
 
-def _end(records: Iterable[ck.Message], tp: TopicPartition, unread: set[TopicPartition]) -> None:
-    """Take the end of ``tp`` from what is no record; anything else that is none is an error."""
-    for error in (e for m in records if (e := m.error())):
+def ends(records: Iterable[ck.Message], tp: TopicPartition) -> Iterator[int]:
+    """The offsets at which it ended, for now, of what is no record. Raises ClusterError: it is no end either."""
+    for message in records:
+        if (error := message.error()) is None:
+            continue
         if error.code() != ck.KafkaError._PARTITION_EOF:
             raise ClusterError(f"the audit cannot read {tp}: {error.str()}")
-        unread.discard(tp)
+        yield message.offset() or 0
 
 
 class _Unwritten:

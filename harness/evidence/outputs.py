@@ -7,12 +7,12 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from fencepost.clock import NS, now_ns
-from fencepost.errors import FencepostError, WaitTimeout
+from fencepost.errors import FencepostError
 from fencepost.evidence import effects
-from fencepost.evidence.audit import READING, SILENCE_S
+from fencepost.evidence.audit import READING, SILENCE_S, batches, ends
 from fencepost.evidence.times import MS, Timeline
 from fencepost.interfaces import Cluster, Writes
+from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
 from fencepost_member.payload import SOURCE, source_of
 
@@ -37,31 +37,26 @@ def tell(topic: str, cluster: Cluster, pairs: Sequence[Sequence[int]], workload:
         consumer.close()
 
 
-def _records(consumer: ck.Consumer, topic: str, ends: Mapping[int, int], open_s: float) -> Iterator[ck.Message]:
-    """All that is committed below the ends, of whichever partition.
+def _records(consumer: ck.Consumer, topic: str, until: Mapping[int, int], open_s: float) -> Iterator[ck.Message]:
+    """All that is committed below some offsets, of whichever partition.
 
     Args:
         open_s: how long a transaction may be open: nobody sees what is behind one.
 
     Raises:
+        ClusterError: a partition cannot be read.
         WaitTimeout: the brokers fell silent before the end.
     """
-    unread = {partition for partition, end in ends.items() if end}
-    consumer.assign([ck.TopicPartition(topic, partition, 0) for partition in unread])
+    unread = {TopicPartition(topic, partition) for partition, end in until.items() if end}
+    consumer.assign([ck.TopicPartition(*tp, 0) for tp in unread])
     patience_s = max(SILENCE_S, open_s + ABORTED_WITHIN_S)
-    heard_ns = now_ns()
-    while unread:
-        for message in consumer.consume(10_000, timeout=0.2):
-            heard_ns, error, partition = now_ns(), message.error(), message.partition()
-            if error is None:
+    for messages in batches(consumer, unread, patience_s, " Is a transaction open there?"):
+        for message in messages:
+            tp = TopicPartition(topic, message.partition() or 0)
+            if message.error() is None:
                 yield message
-            elif error.code() != ck.KafkaError._PARTITION_EOF:
-                raise ck.KafkaException(error)
-            elif (message.offset() or 0) >= ends[partition or 0]:  # else a transaction is open there
-                unread.discard(partition or 0)
-        if now_ns() - heard_ns > patience_s * NS:
-            left = ", ".join(f"{topic}-{partition}" for partition in sorted(unread))
-            raise WaitTimeout(f"the audit waited {patience_s:g} s for the end of {left}: is a transaction open there?")
+            elif any(end >= until[tp.partition] for end in ends([message], tp)):  # else a transaction is open there
+                unread.discard(tp)
 
 
 def _place(message: ck.Message) -> tuple[int, int]:

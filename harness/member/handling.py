@@ -23,15 +23,18 @@ class Handling:
 
     Attributes:
         own: the user's handler, if there is one.
-        output: where what it gives is written (without a handler the record's own value), if there is one.
         reads: whether the contents of records matter.
     """
 
     def __init__(
         self, loop: LoopConfig, lane: MemberLane, events: EventLog, stall: Stall, output: Optional[Output] = None
     ) -> None:
-        """Raises ConfigError when there is no such handler."""
-        self.output = output
+        """``output`` is where what the handler gives is written; without one, the record's own value.
+
+        Raises:
+            ConfigError: there is no such handler.
+        """
+        self._output = output
         self._begin, self._events, self._stall = lane.begin, events, stall
         self.own = handler_of(loop.handler) if loop.handler else None
         self.reads = bool(self.own or output)
@@ -49,8 +52,8 @@ class Handling:
             self._never.wait(self._slow_s)
         if self.reads:
             made = self.own(*content) if self.own else content[1]
-            if self.output:
-                self.output.write(tp, next_offset - 1, content[0], made if made is None else encoded(made))
+            if self._output:
+                self._output.write(tp, next_offset - 1, content[0], made if made is None else encoded(made))
 
     def _wait_in_hand(self, tp: Tp, offset: int) -> None:
         """A slow handler, while a fault asks for it; the client's own threads go on."""
