@@ -55,15 +55,20 @@ class Reader:
 
         return self._try(part, name, read) or {}
 
-    def lines(self, part: str, name: str, shape: Any) -> list[dict[str, Any]]:
-        """The objects of a JSON-lines file; lines that are none are counted as damage, the others returned."""
+    def lines(self, part: str, name: str, shape: Any, **of_type: Any) -> list[dict[str, Any]]:
+        """The objects of a JSON-lines file; lines that are none are counted as damage, the others returned.
+
+        A line whose ``type`` is in ``of_type`` has the shape that is there.
+        """
         found: list[dict[str, Any]] = []
         bad: list[tuple[int, str]] = []
 
         def read(path: Path) -> None:
             for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
                 try:
-                    found.append(_shaped(_decoded(line), shape))
+                    value = _decoded(line)
+                    named = str(value.get("type")) if isinstance(value, dict) else ""
+                    found.append(_shaped(value, of_type.get(named, shape)))
                 except UNREADABLE as error:
                     if line.strip():
                         bad.append((number, first_line(error)))

@@ -45,6 +45,12 @@ class Offset(_Told, total=False):
     producer: Int
 
 
+class OfMember(Offset, total=False):
+    """Such a line about one member of the consumer protocol."""
+
+    member_id: Required[str]
+
+
 class Metadata(_Told, total=False):
     """A line of ``metadata.jsonl``."""
 

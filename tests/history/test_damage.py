@@ -115,6 +115,16 @@ def test_a_clock_that_went_back_is_told(whole: Path, tmp_path: Path, check: Chec
     assert told in (run / "verdict.json").read_text()
 
 
+@pytest.mark.parametrize("of", ["member", "current"])
+def test_a_line_of_a_member_without_its_id_is_damage(whole: Path, tmp_path: Path, check: Check, of: str) -> None:
+    run, name = copied(whole, tmp_path / "run"), "history/coordinator/offsets.jsonl"
+    line = {"order": 10**9, "at_ns": 1, "type": of, "deleted": False}
+    retelling.rewrite(run / name, lambda rows: [*rows, line])
+    code, _ = check(retelling.sealed_again(run))
+    assert code == UNKNOWN
+    assert f"{name}: 1 of its lines cannot be read" in (run / "verdict.json").read_text()
+
+
 class Page(HTMLParser):
     """What a browser would make of a page."""
 
