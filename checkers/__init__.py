@@ -6,6 +6,6 @@ is needed.
 
 from __future__ import annotations
 
-from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Ownership, Progress, Rebalances
+from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Rebalances
 
-__all__ = ["Commits", "Delivery", "Effects", "Order", "Ownership", "Progress", "Rebalances"]
+__all__ = ["Commits", "Delivery", "Effects", "Order", "Ownership", "Parked", "Progress", "Rebalances"]

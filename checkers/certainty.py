@@ -76,6 +76,8 @@ GROUNDS: Mapping[str, Ground] = {
     "needless-revocation": _ground("events", "offsets", "metadata"),
     "duplicate-effect": _ground(own=["events"]),
     "missing-effect": _ground("log", "events", "offsets", "effects"),
+    "dead-letter-twice": _ground(own=["events"]),
+    "dead-letter-missing": _ground("log", "events", "delivered", "offsets", "effects"),
     "stale-write": _ground(own=["events"]),
     "unbalanced": _ground("events", "offsets", "requests"),
     "not-sticky": _ground("events", "offsets", "requests"),

@@ -63,6 +63,13 @@ _NEEDS = {
         lambda t, f: len(t.effects),
         lambda t: 1,
     ),
+    "parked": Needs(
+        _ALL | {"log", "offsets", "effects"},
+        "dead letters",
+        "nothing was parked: this promise goes with the workload dead_letters, and records that cannot be processed",
+        lambda t, f: len(t.dead_letters),
+        lambda t: 1,
+    ),
     "rebalances": Needs(
         _ALL | {"offsets", "requests"},
         "rebalances that were followed by rest",

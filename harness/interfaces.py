@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from fencepost.admin_interfaces import ClusterAdmin
+from fencepost.history import EventKind
 from fencepost.model import Inventory, View
 from fencepost.network_interfaces import Links, Packets
 from fencepost.process_interfaces import Environment, Interpreter, Member, Node
@@ -215,10 +216,12 @@ class Writes(Protocol):
     Attributes:
         into: the topic.
         transaction_timeout_ms: after so long no transaction is open any more.
+        holds: what a record of that topic is told as: ``EFFECT`` or ``DEAD_LETTER``.
     """
 
     into: str
     transaction_timeout_ms: float
+    holds: ClassVar[EventKind]
 
 
 @runtime_checkable

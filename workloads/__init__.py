@@ -5,10 +5,11 @@ One file each; the class is exported here under its own name. The loop itself ru
 
 from __future__ import annotations
 
+from fencepost.workloads.dead_letters import DeadLetters
 from fencepost.workloads.exclusive_writes import ExclusiveWrites
 from fencepost.workloads.own_program import OwnProgram
 from fencepost.workloads.poll_loop import PollLoop
 from fencepost.workloads.transform import Transform
 from fencepost.workloads.worker_pool import WorkerPool
 
-__all__ = ["ExclusiveWrites", "OwnProgram", "PollLoop", "Transform", "WorkerPool"]
+__all__ = ["DeadLetters", "ExclusiveWrites", "OwnProgram", "PollLoop", "Transform", "WorkerPool"]

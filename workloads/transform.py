@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from fencepost import codec
 from fencepost.errors import ScenarioError
+from fencepost.history import EventKind
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost.settings import check_topic
-from fencepost.workloads._common import Load, alien_loop, check_known, check_options, loop_options, overload, unable
+from fencepost.workloads._common import Load, check_known, check_options, lacking_output, loop_options, overload
 from fencepost_member.config import TRANSACTION
 from fencepost_member.planted import OUTPUTS
 
 COMMITS = (TRANSACTION, "after-batch", "after-processing")
-NEEDS = ("Outputs", "Seeks")  # of the adapter: what is aborted is read again
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,7 @@ class Transform(Load):
     planted_bug: str = ""
     planted_in: tuple[int, ...] = ()
     rate_hz: float = field(default=500, kw_only=True)
+    holds: ClassVar[EventKind] = EventKind.EFFECT
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -66,13 +67,7 @@ class Transform(Load):
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too."""
         able = min(inventory.members, sum(inventory.topics.values()))
-        return (
-            alien_loop(inventory)
-            or next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
-            or unable(inventory, range(len(inventory.clients)), NEEDS, "writing into a topic")
-            or (f"the topic {self.into!r} is one that the group reads" if self.into in inventory.topics else "")
-            or overload(self.rate_hz, self.handler_ms, able, f"{able} members")
-        )
+        return lacking_output(self, inventory) or overload(self.rate_hz, self.handler_ms, able, f"{able} members")
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""

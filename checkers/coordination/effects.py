@@ -1,11 +1,11 @@
-"""Rules about effects in a store outside of Kafka, in the order that the store itself gave them.
+"""Rules about effects outside of the group's topics, in the order that a store, or another topic, gave them.
 
 Not by the members' done stamps: one that is stopped between its write and its stamp did nothing wrong.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting
@@ -22,12 +22,31 @@ def duplicate_effect(tables: Tables) -> Iterator[Sighting]:
     One sighting for each effect after the first one. members: who wrote it, and who wrote the first one; times: the
     first one's, and its.
     """
+    for before, effect in _again(tables.effects):
+        members = (effect.incarnation, before.incarnation)
+        yield Sighting("duplicate-effect", effect.tp, members, "", "", effect.offset, before.at_ns, effect.at_ns)
+
+
+def dead_letter_twice(tables: Tables) -> Iterator[Sighting]:
+    """``dead-letter-twice``: a record has more than one dead letter.
+
+    One sighting for each after the first one. members and times: as of ``duplicate-effect``. cause ``one owner``: both
+    are of one incarnation, which was assigned the partition once, so neither a death nor a rebalance came between.
+    """
+    for before, effect in _again(tables.dead_letters):
+        members = (effect.incarnation, before.incarnation)
+        had = [i for i in tables.intervals_by_tp.get(effect.tp, ()) if i.incarnation == effect.incarnation]
+        cause = "one owner" if len({*members}) == len(had) == 1 else ""
+        yield Sighting("dead-letter-twice", effect.tp, members, cause, "", effect.offset, before.at_ns, effect.at_ns)
+
+
+def _again(effects: Iterable[Effect]) -> Iterator[tuple[Effect, Effect]]:
+    """Of each record its first effect, with each other one."""
     first: dict[tuple[int, int], Effect] = {}
-    for effect in tables.effects:
+    for effect in effects:
         before = first.setdefault((effect.tp, effect.offset), effect)
         if before is not effect:
-            members = (effect.incarnation, before.incarnation)
-            yield Sighting("duplicate-effect", effect.tp, members, "", "", effect.offset, before.at_ns, effect.at_ns)
+            yield before, effect
 
 
 def stale_write(tables: Tables) -> Iterator[Sighting]:
@@ -45,4 +64,8 @@ def stale_write(tables: Tables) -> Iterator[Sighting]:
             yield Sighting("stale-write", effect.tp, members, "", "", effect.offset, latest.at_ns, effect.at_ns)
 
 
-RULES: dict[Rule, tuple[str, ...]] = {duplicate_effect: ("duplicate-effect",), stale_write: ("stale-write",)}
+RULES: dict[Rule, tuple[str, ...]] = {
+    duplicate_effect: ("duplicate-effect",),
+    dead_letter_twice: ("dead-letter-twice",),
+    stale_write: ("stale-write",),
+}

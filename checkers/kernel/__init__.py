@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from fencepost.checkers.kernel import commits, delivery, keys, members, repeats, streams, stuck, times, writes
+from fencepost.checkers.kernel import commits, delivery, effects, keys, members, repeats, streams, stuck, times, writes
 from fencepost.checkers.kernel.before import Before
 from fencepost.checkers.kernel.columns import DamagedFile, Files
 from fencepost.checkers.kernel.judged import Judged
@@ -33,7 +33,8 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost"),
     delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
-    delivery.missing_effect: ("missing-effect",),
+    effects.missing_effect: ("missing-effect",),
+    effects.dead_letter_missing: ("dead-letter-missing",),
     delivery.unconsumed: ("unconsumed",),
     repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
     repeats.stale_effect: ("stale-effect",),

@@ -129,7 +129,7 @@ def unseen(part: Part) -> None:
     if not len(missed):
         return
     rows, offsets = part.rows, part.places.offsets(missed)
-    names, passer, at_ns = _passers(part, offsets)
+    names, passer, at_ns = passers(part, offsets)
     holder, doubtful = _holders(part, missed)
     held = holder >= 0
     who = np.where(held, rows.who[holder], -1) if len(rows) else holder
@@ -150,30 +150,7 @@ def unseen(part: Part) -> None:
     part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
 
 
-def missing_effect(part: Part) -> None:
-    """``missing-effect``: a visible record of the domain that has no effect, where effects are promised."""
-    if not part.tables.promised("effects"):
-        return
-    low, high = part.places.below(part.start), part.places.below(part.stop)
-    visible = part.places.offsets(low + np.flatnonzero(part.visible[low:high]))
-    made = np.fromiter(part.tables.affected.get(part.tp, ()), np.int64)
-    missing = visible[~np.isin(visible, made)]
-    if not len(missing):
-        return
-    names, passer, at_ns = _passers(part, missing)
-    excuse = part.tables.declared(part.tp, FOREVER)
-    part.tallies.put_many(
-        "missing-effect",
-        part.tp,
-        [passer],
-        lambda passer: Label(people(names[passer]), "", excuse),
-        first=missing,
-        from_ns=at_ns,
-        to_ns=at_ns,
-    )
-
-
-def _passers(part: Part, offsets: Array) -> tuple[list[str], Array, Array]:
+def passers(part: Part, offsets: Array) -> tuple[list[str], Array, Array]:
     """Who committed past each offset first: names, an index into them for each offset, and when it did.
 
     Only commits that go further than all before them come into question.

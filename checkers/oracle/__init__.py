@@ -2,8 +2,9 @@
 
 ``judge`` looks at each of ``rules`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
 become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members, offset,
-times and count. The rules are in seven modules: ``delivery`` (records against the log), ``repeats`` (a
-record again), ``order`` and ``ownership`` (who, when), ``commits``, ``writes`` (how sends landed), and ``progress``.
+times and count. The rules are in eight modules: ``delivery`` (records against the log), ``effects`` (what
+they leave behind), ``repeats`` (a record again), ``order`` and ``ownership`` (who, when), ``commits``, ``writes`` (how
+sends landed), and ``progress``.
 
 Words used in the rules:
 
@@ -121,10 +122,11 @@ Rule = Callable[[History], Iterable[Sighting]]
 
 def rules() -> dict[Rule, tuple[str, ...]]:
     """Every rule with the kinds that it can report."""
-    from fencepost.checkers.oracle import commits, delivery, order, ownership, progress, repeats, writes
+    from fencepost.checkers.oracle import commits, delivery, effects, order, ownership, progress, repeats, writes
 
     return {
         **delivery.RULES,
+        **effects.RULES,
         **repeats.RULES,
         **order.RULES,
         **ownership.RULES,

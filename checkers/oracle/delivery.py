@@ -78,11 +78,11 @@ def unseen(history: History) -> Iterator[Sighting]:
     last_poll = {stream: max(row.poll for row in rows) for stream, rows in history.streams.items()}
     for tp, log in history.log.items():
         domain = history.domain(tp)
-        passes = _passes(history, tp)
+        passing = passes(history, tp)
         for offset in log:
             if offset not in domain or history.finished(tp, offset):
                 continue
-            passer = next((c for c in passes if c.offset > offset), None)
+            passer = next((c for c in passing if c.offset > offset), None)
             yield _unseen(history, tp, offset, passer, last_poll)
 
 
@@ -116,26 +116,7 @@ def _in_hand(history: History, row: Delivered) -> str:
     return "in hand when its owner was evicted" if evicted else ""
 
 
-def missing_effect(history: History) -> Iterator[Sighting]:
-    """``missing-effect``: a visible record of the domain that has no effect, where effects are promised.
-
-    members: the passer's incarnation (see ``unseen``); times: its begin_ns (0: no member tells of it); excuse: a
-    declared act on the partition.
-    """
-    if not history.tables.promised("effects"):
-        return
-    for tp, log in history.log.items():
-        domain, excuse = history.domain(tp), history.declared(tp, FOREVER)
-        passes, made = _passes(history, tp), history.tables.affected.get(tp, frozenset())
-        for offset in log:
-            if offset in domain and offset not in made:
-                passer = next((c for c in passes if c.offset > offset), None)
-                at_ns = passer.begin_ns if passer else 0
-                members = people(passer.incarnation if passer else "")
-                yield Sighting("missing-effect", tp, members, "", excuse, offset, at_ns, at_ns)
-
-
-def _passes(history: History, tp: int) -> list[Commit]:
+def passes(history: History, tp: int) -> list[Commit]:
     """The commits of a partition that were not definitely refused, by begin_ns and incarnation."""
     commits = [c for c in history.tables.commits if c.tp == tp and c.outcome != "fail"]
     return sorted(commits, key=lambda c: (c.begin_ns, c.incarnation))
@@ -189,7 +170,6 @@ RULES: dict[Rule, tuple[str, ...]] = {
     vanished: ("phantom", "delivered-then-lost"),
     inconsistent_offsets: ("inconsistent-offsets",),
     unseen: ("unseen",),
-    missing_effect: ("missing-effect",),
     unconsumed: ("unconsumed",),
     history_incomplete: ("history-incomplete",),
 }

@@ -7,7 +7,8 @@ from fencepost.checkers.promises.delivery import Delivery
 from fencepost.checkers.promises.effects import Effects
 from fencepost.checkers.promises.order import Order
 from fencepost.checkers.promises.ownership import Ownership
+from fencepost.checkers.promises.parked import Parked
 from fencepost.checkers.promises.progress import Progress
 from fencepost.checkers.promises.rebalances import Rebalances
 
-__all__ = ["Commits", "Delivery", "Effects", "Order", "Ownership", "Progress", "Rebalances"]
+__all__ = ["Commits", "Delivery", "Effects", "Order", "Ownership", "Parked", "Progress", "Rebalances"]

@@ -4,11 +4,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Protocol
 
 from fencepost.errors import ScenarioError
 
 GUARANTEES = ("exactly-once", "at-least-once")
+
+
+class Guarantees(Protocol):
+    """A promise that has a ``guarantee``."""
+
+    @property
+    def guarantee(self) -> str:
+        """One of ``GUARANTEES``."""
+
+
+def check_guarantee(promise: Guarantees) -> None:
+    """Raises ScenarioError when nobody knows its guarantee."""
+    if promise.guarantee not in GUARANTEES:
+        known, name = ", ".join(GUARANTEES), type(promise).__name__
+        raise ScenarioError(f"{name} guarantee {promise.guarantee!r} is unknown; known are {known}")
 
 
 @dataclass(frozen=True)
@@ -30,9 +45,7 @@ class Effects:
     }
 
     def __post_init__(self) -> None:
-        if self.guarantee not in GUARANTEES:
-            known = ", ".join(GUARANTEES)
-            raise ScenarioError(f"Effects guarantee {self.guarantee!r} is unknown; known are {known}")
+        check_guarantee(self)
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""

@@ -84,6 +84,17 @@ def _missing(t: Telling) -> str:
     return f"{t.records} had no effect, and the group committed past {t.them}{by}"
 
 
+def _parked_twice(t: Telling) -> str:
+    first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
+    owner = ", which had owned the partition all the time" if t.a.cause else ""
+    return f"{t.records} had a dead letter by {first}, and another one by {again}{owner}"
+
+
+def _unparked(t: Telling) -> str:
+    by = f", by {t.who} at {t.at(t.a.from_ns)}" if t.a.members else ""
+    return f"{t.records} could not be processed and had no dead letter, and the group committed past {t.them}{by}"
+
+
 def _stale_write(t: Telling) -> str:
     wrote = f"{t.who} wrote the effect of {t.records} at {t.at(t.a.to_ns)}"
     return f"{wrote}, after {t.other}, who had the lease of {t.place} since, had written at {t.at(t.a.from_ns)}"
@@ -123,6 +134,8 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "lost-told-as-revoked": _revoked,
     "duplicate-effect": _duplicate,
     "missing-effect": _missing,
+    "dead-letter-twice": _parked_twice,
+    "dead-letter-missing": _unparked,
     "stale-write": _stale_write,
     "unbalanced": _unbalanced,
     "not-sticky": _not_sticky,

@@ -1,4 +1,7 @@
-"""The effects that records had in a store outside of Kafka, in the store's own order. Pure."""
+"""The effects that records had outside of the group's topics, dead letters too, in the order of where they are.
+
+Pure.
+"""
 
 from __future__ import annotations
 
@@ -20,8 +23,8 @@ class Effect(NamedTuple):
     at_ns: int
 
 
-def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> tuple[Effect, ...]:
-    """What the events tell of a store."""
+def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kind: EventKind) -> tuple[Effect, ...]:
+    """What the events of a kind tell."""
     found = (
         Effect(
             e["detail"].get("seq", 0),
@@ -31,6 +34,14 @@ def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> 
             e["detail"].get("token", 0),
             e["begin_ns"],
         )
-        for e, tp in placed(events, numbers, EventKind.EFFECT)
+        for e, tp in placed(events, numbers, kind)
     )
     return tuple(sorted(found))
+
+
+def offsets_of(effects: Iterable[Effect]) -> dict[int, frozenset[int]]:
+    """By partition the offsets of the records that have one."""
+    found: dict[int, set[int]] = {}
+    for effect in effects:
+        found.setdefault(effect.tp, set()).add(effect.offset)
+    return {tp: frozenset(offsets) for tp, offsets in found.items()}

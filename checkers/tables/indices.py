@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fencepost.checkers.tables.committed import Committed
+from fencepost.checkers.tables.effects import offsets_of
 from fencepost.checkers.tables.recorded import Recorded
 from fencepost.checkers.tables.requests import Heartbeat, Request, writers
 from fencepost.checkers.tables.rows import (
@@ -185,10 +186,12 @@ class Indexed(Recorded):
     @cached_property
     def affected(self) -> Mapping[int, frozenset[int]]:
         """By partition the offsets of the records that have an effect."""
-        found: dict[int, set[int]] = {}
-        for effect in self.effects:
-            found.setdefault(effect.tp, set()).add(effect.offset)
-        return {tp: frozenset(offsets) for tp, offsets in found.items()}
+        return offsets_of(self.effects)
+
+    @cached_property
+    def buried(self) -> Mapping[int, frozenset[int]]:
+        """By partition the offsets of the records that have a dead letter."""
+        return offsets_of(self.dead_letters)
 
     @cached_property
     def first_acts(self) -> Mapping[int, Act]:

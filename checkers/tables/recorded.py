@@ -72,6 +72,7 @@ class Recorded:
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
     effects: tuple[Effect, ...] = ()
+    dead_letters: tuple[Effect, ...] = ()
     damage: tuple[Damage, ...] = ()
 
     @property
@@ -93,6 +94,12 @@ class Recorded:
         """A setting of the group's clients."""
         config = (self.asked.get("group") or {}).get("config") or {}
         return str(config.get(name, default))
+
+    @property
+    def poison_every(self) -> int:
+        """Of each writer's records, so many apart are those that the workload made impossible to process; 0: none."""
+        every = (self.asked.get("workload") or {}).get("poison_every")
+        return max(0, every) if isinstance(every, int) else 0
 
     @property
     def protocol(self) -> str:

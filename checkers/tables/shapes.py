@@ -31,12 +31,9 @@ class _Member(TypedDict, total=False):
     assignment: Owned | None
 
 
-class Offset(_Told, total=False):
-    """A line of ``offsets.jsonl``."""
-
+class _Offset(_Told, total=False):
     deleted: bool
     committed: Int | bool
-    member_id: str
     members: list[_Member] | None
     assigned: Owned | None
     pending_revocation: Owned | None
@@ -45,7 +42,13 @@ class Offset(_Told, total=False):
     producer: Int
 
 
-class OfMember(Offset, total=False):
+class Offset(_Offset, total=False):
+    """A line of ``offsets.jsonl``."""
+
+    member_id: str
+
+
+class OfMember(_Offset, total=False):
     """Such a line about one member of the consumer protocol."""
 
     member_id: Required[str]

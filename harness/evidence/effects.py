@@ -1,6 +1,7 @@
 """The effects that records had outside of the group's topics, told as events of those who made them.
 
-They are in a store's file, or in a topic that members wrote. Its own order decides, whatever members believe.
+They are in a store's file, or in a topic that members wrote; dead letters are effects, too. The order of where they are
+decides, whatever members believe.
 """
 
 from __future__ import annotations
@@ -28,12 +29,12 @@ class Effect(NamedTuple):
     token: int = 0
 
 
-def tell(effects: Iterable[Effect], events: EventLog) -> None:
-    """Note each effect; they come in their order."""
+def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKind.EFFECT) -> None:
+    """Note each effect, as an event of this kind; they come in their order."""
     for seq, effect in enumerate(effects, 1):
         where, detail = [[*effect[:3]]], {"seq": seq, "token": effect.token}
         times = {"begin_ns": effect.begin_ns, "end_ns": effect.end_ns}
-        events.note(EventKind.EFFECT, actor=effect.actor, partitions=where, detail=detail, **times)
+        events.note(kind, actor=effect.actor, partitions=where, detail=detail, **times)
 
 
 def cannot_tell(events: EventLog, why: str) -> None:

@@ -30,7 +30,7 @@ def tell(topic: str, cluster: Cluster, pairs: Sequence[Sequence[int]], workload:
     timeline, open_s = Timeline.of(pairs), workload.transaction_timeout_ms / 1000
     try:
         found = sorted(_records(consumer, topic, cluster.admin.end_offsets(topic), open_s), key=_place)
-        effects.tell([_effect(message, timeline) for message in found], events)
+        effects.tell([_effect(message, timeline) for message in found], events, workload.holds)
     except (ck.KafkaException, FencepostError, ValueError) as error:
         effects.cannot_tell(events, f"the topic {topic} cannot be read: {error}")
     finally:

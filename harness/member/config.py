@@ -17,6 +17,8 @@ PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit", "told")
 BACKPRESSURE = ("pause", "resume")
 LANES = ("partition", "key")
+PARK = "park"
+ON_FAILURE = ("stop", PARK)
 FENCES = ("token", "lease", "none")
 
 
@@ -44,8 +46,12 @@ class LoopConfig:
         wait_ms: how long the revoked callback, or a clean end, waits for workers at most.
         fence: one of ``FENCES``, where records have effects in a ``store``; empty: they have none.
         lease_ms: how long a member has a partition's lease there.
-        into: the topic that what is made of records is written to, an output; empty: there is none.
+        into: the topic of an output: what is made of records is written there, or what cannot be processed; empty:
+            there is none.
         transaction_timeout_ms: after so long the brokers abort a transaction that nobody ends.
+        poison_every: without a ``handler``: of each writer's records, one of so many cannot be processed; 0: all can.
+        on_failure: one of ``ON_FAILURE``: what a handler raises ends the member, or the record is parked: it is
+            written to ``into`` after ``attempts``, between which there are ``retry_ms``.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
             rest means nothing; see ``instrument.in_hand``.
@@ -68,6 +74,10 @@ class LoopConfig:
     lease_ms: float = 2000
     into: str = ""
     transaction_timeout_ms: float = 30_000
+    poison_every: int = 0
+    on_failure: str = ON_FAILURE[0]
+    attempts: int = 1
+    retry_ms: float = 0
     planted_bug: str = ""
     processed: str = ""
 
@@ -156,6 +166,7 @@ def read_member(path: str) -> MemberConfig:
     _one_of(path, "backpressure", loop.backpressure, ("", *BACKPRESSURE))
     _one_of(path, "lanes", loop.lanes, LANES)
     _one_of(path, "fence", loop.fence, ("", *FENCES))
+    _one_of(path, "on_failure", loop.on_failure, ON_FAILURE)
     _one_of(path, "processed", loop.processed, ("", *PROCESSED))
     if loop.batch < 1:
         raise ConfigError("%s: batch is %r, it must be at least 1" % (path, loop.batch))

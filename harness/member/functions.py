@@ -7,6 +7,11 @@ import json
 from typing import Any, Callable, Optional
 
 from fencepost_member.config import ConfigError
+from fencepost_member.payload import unpack
+
+
+class PoisonError(ValueError):
+    """A record that was written to be impossible to process."""
 
 
 def handler_of(handler: str) -> Callable[[Optional[bytes], Optional[bytes]], Any]:
@@ -20,6 +25,17 @@ def handler_of(handler: str) -> Callable[[Optional[bytes], Optional[bytes]], Any
     except Exception as error:  # whatever the user's code raises
         raise ConfigError("the handler %s cannot be imported: %s" % (handler, _said(error))) from error
     return function
+
+
+def poisoned(every: int) -> Callable[[Optional[bytes], Optional[bytes]], None]:
+    """A handler that cannot process each ``every``-th record of a writer of ours; 0: it can process all."""
+
+    def handle(key: Optional[bytes], value: Optional[bytes]) -> None:
+        _, writer, seq = unpack(key, value)
+        if every and writer >= 0 and seq % every == 0:
+            raise PoisonError("nobody can process record %d of writer %d" % (seq, writer))
+
+    return handle
 
 
 def values_of(payload: str) -> Callable[[int, int], bytes]:

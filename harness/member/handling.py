@@ -3,46 +3,42 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Iterable, List, Optional, Protocol, Tuple
+from typing import Any, Callable, Iterable, List, Optional, Protocol
 
-from fencepost_member.adapters import Output, Record
+from fencepost_member.adapters import Record
 from fencepost_member.commits import Policy, Work
 from fencepost_member.config import LoopConfig
 from fencepost_member.events import EventLog
-from fencepost_member.functions import encoded, handler_of
 from fencepost_member.ownership import Tp, rows
 from fencepost_member.process import Stall
 from fencepost_member.recorder import MemberLane
+from fencepost_member.treatment import Content, Treatment
 
 Handler = Optional[Callable[[], object]]
-Content = Tuple[Optional[bytes], Optional[bytes]]  # key, value
 
 
 class Handling:
     """Handles single records; any thread may call it.
 
     Attributes:
-        own: the user's handler, if there is one.
         reads: whether the contents of records matter.
     """
 
     def __init__(
-        self, loop: LoopConfig, lane: MemberLane, events: EventLog, stall: Stall, output: Optional[Output] = None
+        self, loop: LoopConfig, lane: MemberLane, events: EventLog, stall: Stall, treat: Optional[Treatment] = None
     ) -> None:
-        """``output`` is where what the handler gives is written; without one, the record's own value.
-
-        Raises:
-            ConfigError: there is no such handler.
-        """
-        self._output = output
+        """``treat`` is what becomes of contents."""
+        self._treat = treat
         self._begin, self._events, self._stall = lane.begin, events, stall
-        self.own = handler_of(loop.handler) if loop.handler else None
-        self.reads = bool(self.own or output)
+        self.reads = treat is not None
         self._slow, self._slow_s = loop.slow_partition, loop.slow_ms / 1000
         self._never = threading.Event()  # slow handlers wait on it
 
-    def __call__(self, index: int, tp: Tp, next_offset: int, content: Content, handle: Handler) -> None:
-        """Begin the record and handle it; whoever calls ends it. Raises what the user's handler raises."""
+    def __call__(self, index: int, tp: Tp, next_offset: int, content: Content, handle: Handler) -> bool:
+        """Begin the record and handle it; whoever calls ends it: as done, or where this is False as parked.
+
+        Raises what the user's handler raises.
+        """
         self._begin(index)
         if self._stall.asked:
             self._wait_in_hand(tp, next_offset - 1)
@@ -50,10 +46,7 @@ class Handling:
             handle()
         if tp[1] == self._slow:
             self._never.wait(self._slow_s)
-        if self.reads:
-            made = self.own(*content) if self.own else content[1]
-            if self._output:
-                self._output.write(tp, next_offset - 1, content[0], made if made is None else encoded(made))
+        return self._treat is None or self._treat(tp, next_offset - 1, content)
 
     def _wait_in_hand(self, tp: Tp, offset: int) -> None:
         """A slow handler, while a fault asks for it; the client's own threads go on."""
@@ -94,18 +87,18 @@ class InTurn:
         divided: bool,
     ) -> None:
         """``handler`` gives what handles the records of the next poll; with ``divided`` a clean end drops the rest."""
-        self._handling, self._done, self._policy = handling, lane.done, policy
+        self._handling, self._done, self._parked, self._policy = handling, lane.done, lane.parked, policy
         self._handler, self._stop, self._divided = handler, stop, divided
 
     def process(self, work: Work, records: List[Record]) -> int:
         """See ``Way``."""
-        handling, done, finished = self._handling, self._done, self._policy.finished
+        handling, done, parked, finished = self._handling, self._done, self._parked, self._policy.finished
         handle = self._handler()
         contents = {((r[0], r[1]), r[2] + 1): r[3:5] for r in records} if handling.reads else {}
         count = 0
         for index, tp, next_offset in work:
-            handling(index, tp, next_offset, contents[tp, next_offset] if contents else NOTHING, handle)
-            done(index)
+            content = contents[tp, next_offset] if contents else NOTHING
+            (done if handling(index, tp, next_offset, content, handle) else parked)(index)
             count += 1
             finished(tp, next_offset)
             if self._divided:

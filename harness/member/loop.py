@@ -27,12 +27,13 @@ from fencepost_member.critical import Critical
 from fencepost_member.events import EventLog
 from fencepost_member.handling import Handling, InTurn, Way
 from fencepost_member.ownership import Tp
-from fencepost_member.planted import BUGS, CLIENTS, NAMES, OUTPUTS, POOLS
+from fencepost_member.planted import BUGS, CLIENTS, LETTERS, OUTPUTS, PARKINGS, POOLS, known
 from fencepost_member.pool import Pool
 from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
 from fencepost_member.store import Store
 from fencepost_member.transactional import POLICIES
+from fencepost_member.treatment import Parking, treatment
 
 POLL_S = 0.1
 
@@ -55,12 +56,12 @@ class Member:
         self._lane, self._reload = lane, reload or Reload(lambda: config)
         self._account = Account(config, events, lambda: lane, lambda: self._adapter.identity())
         bug = config.loop.planted_bug
-        known = POOLS if config.loop.workers else OUTPUTS if config.loop.into else NAMES
-        if bug and bug not in known:
-            raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(known)))
+        if bug and bug not in known(config.loop):
+            raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(known(config.loop))))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
-        self._output: Any = OUTPUTS.get(bug, adapters.written)(config, self._adapter, self)
-        handling = Handling(config.loop, lane, events, stall or Stall(), self._output)
+        self._output: Any = {**OUTPUTS, **LETTERS}.get(bug, adapters.written)(config, self._adapter, self)
+        treat = treatment(config.loop, self._output, PARKINGS.get(bug, Parking))
+        handling = Handling(config.loop, lane, events, stall or Stall(), treat)
         self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)
         commits = Commits(self._output or self._adapter, events, self._bug.offsets)
         self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._account.ownership)

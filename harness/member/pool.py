@@ -22,10 +22,11 @@ from fencepost_member.adapters import Record
 from fencepost_member.backpressure import Paused
 from fencepost_member.commits import Policy, Work
 from fencepost_member.config import LoopConfig
-from fencepost_member.handling import Content, Handler, Handling
+from fencepost_member.handling import Handler, Handling
 from fencepost_member.ledger import Ledger
 from fencepost_member.ownership import Tp
 from fencepost_member.recorder import MemberLane
+from fencepost_member.treatment import Content
 
 END_WITHIN_S = 1.0  # threads that are idle end at once
 

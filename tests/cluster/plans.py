@@ -13,7 +13,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import idle, member
-from fencepost.workloads import ExclusiveWrites, PollLoop, Transform, WorkerPool
+from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Transform, WorkerPool
 
 SUSPECT = 1
 EVERYBODY = ("member-0", "member-1", "member-2")
@@ -177,6 +177,23 @@ WRITTEN = replace(
 )
 
 PEACEFUL_WRITES = replace(WRITTEN, name="nothing happens to members that write", schedule=[])
+
+# The same where one of fifty records cannot be processed.
+HOPELESS = replace(
+    WRITTEN,
+    name="members die that write dead letters",
+    workload=DeadLetters(rate_hz=300, handler_ms=1, batch=50),
+    promises=tuple(DeadLetters().promises()),
+    min_records=4_000,
+)
+
+# Dead letters and offsets in one transaction: whoever dies, a record has one letter.
+HOPELESS_ONCE = replace(
+    HOPELESS,
+    name="members die that write dead letters in transactions",
+    workload=DeadLetters(rate_hz=300, handler_ms=1, batch=50, commit="transaction"),
+    promises=tuple(DeadLetters(commit="transaction").promises()),
+)
 
 # A member is put out of the group in the middle of a transaction, and ends it as it wakes, before it hears.
 LATE_WRITES = replace(

@@ -22,6 +22,8 @@ from cluster.plans import (
     GIVES_UP_S,
     GROWS,
     HANDED_OVER,
+    HOPELESS,
+    HOPELESS_ONCE,
     LATE_WRITES,
     MOVES,
     NARROW,
@@ -207,6 +209,27 @@ BUGS: Mapping[str, Bug] = {
         may_follow={"duplicate-effect"},  # where the offsets are refused, and the transaction is not
     ),
     "offsets-later": Bug(WRITTEN, {"duplicate-effect"}, of_member("offsets-later"), planted_in=ALL),
+    "swallowed-errors": Bug(HOPELESS, {"dead-letter-missing"}, of_member("swallowed-errors")),
+    "letter-per-attempt": Bug(HOPELESS, {"dead-letter-twice"}, of_member("letter-per-attempt")),
+    "unwritten-letters": Bug(HOPELESS, {"dead-letter-missing"}, of_member("unwritten-letters")),
+    # No code of ours: letters and offsets apart, where it is promised that nothing comes twice.
+    "letters-apart": Bug(
+        HOPELESS_ONCE,
+        {"dead-letter-twice"},
+        {"commit": "after-batch", "batch": 500, "handler_ms": 2},
+        blamed=EVERYBODY,
+    ),
+    # Nor here: what cannot be processed ends whoever gets it.
+    "stop-on-poison": Bug(
+        HOPELESS,
+        {"dead-member"},
+        {"on_failure": "stop"},
+        planted_in=ALL,
+        promises=PROMISES,
+        may_follow={"stuck-partition", "unconsumed", "orphaned-partition", "redelivery-loop", "never-stable"},
+        drain_s=GIVES_UP_S,
+        blamed=(*EVERYBODY, *NOBODY),
+    ),
     # Who came second did no wrong; nor can anybody tell who committed, as a member of no generation.
     "unfenced-offsets": Bug(
         LATE_WRITES,

@@ -220,10 +220,10 @@ class MemberTeller:
         """The program moves its position."""
         self._event("seek", at, at + STEP_S, tp=tp, offset=offset)
 
-    def effect(self, offset: int, at: float, *, seq: int, token: int = 0, tp: int = 0) -> None:
-        """A store outside of Kafka tells, in the end, what it wrote there."""
+    def effect(self, offset: int, at: float, *, seq: int, token: int = 0, tp: int = 0, kind: str = "effect") -> None:
+        """A store outside of Kafka tells, in the end, what it wrote there; or another topic (``dead-letter``)."""
         self.history.harness.note(
-            "effect",
+            kind,
             actor=self.name,
             partitions=[[*self.history.partitions[tp], offset]],
             detail={"seq": seq, "token": token},

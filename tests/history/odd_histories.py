@@ -22,7 +22,12 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     config = {"auto.offset.reset": "latest"} if rng.random() < 0.2 else {}
     config |= {"heartbeat.interval.ms": 250} if rng.random() < 0.5 else {}
     h = HistoryBuilder(folder, partitions, keys=rng.choice([1, 2, 5]), classic=rng.random() < 0.3, config=config)
-    h.promises = [{"type": "rebalances"}, {"type": "effects"}]  # what is looked for only where it is promised
+    h.promises = [
+        {"type": "rebalances"},
+        {"type": "effects"},
+        {"type": "parked"},
+    ]  # what is looked for only where it is promised
+    h.workload = rng.choice([{}, {"poison_every": 3}])
     h.protocol = rng.choice(["", "eager", "cooperative", "cooperative"])
     if rng.random() < 0.3:
         h.phases = {**h.phases, "drain": (20.1, rng.choice([21.0, 60.0, 120.0]))}
@@ -140,10 +145,11 @@ def _surroundings(h: HistoryBuilder, rng: random.Random, members: list[MemberTel
 
 
 def _effects(rng: random.Random, members: list[MemberTeller], partitions: int) -> None:
-    """A store that refuses little."""
-    for seq in range(rng.choice([0, 0, 4])):
-        token, tp = rng.choice([0, seq, seq - 1]), rng.randrange(partitions)
-        rng.choice(members).effect(rng.randrange(3), _time(rng), seq=seq, token=max(0, token), tp=min(tp, 1))
+    """A store that refuses little, and a topic of dead letters."""
+    for kind in ("effect", "dead-letter"):
+        for seq in range(rng.choice([0, 0, 4])):
+            token, tp = max(0, rng.choice([0, seq, seq - 1])), min(1, rng.randrange(partitions))
+            rng.choice(members).effect(rng.randrange(3), _time(rng), seq=seq, token=token, tp=tp, kind=kind)
 
 
 def _rounds(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller], partitions: int) -> None:

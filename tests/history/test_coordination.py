@@ -407,6 +407,37 @@ def a_record_has_two_effects(h: HistoryBuilder, way: str) -> None:
 
 
 @case(
+    ("dead-letter-twice", "one owner", "", (A, A)),
+    *("once", "another record", "an effect"),
+    partitions=5,
+)
+def a_record_has_two_dead_letters_of_one_owner(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.effect(3, 2, seq=1, tp=2, kind="dead-letter")
+    if way != "once":
+        kind = "effect" if way == "an effect" else "dead-letter"
+        a.effect(4 if way == "another record" else 3, 3, seq=2, tp=2, kind=kind)
+
+
+@case(("dead-letter-twice", "", "", (A, A)), "once", partitions=5)
+def a_record_has_two_dead_letters_of_one_who_had_the_partition_again(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.effect(3, 2, seq=1, tp=2, kind="dead-letter")
+    a.revoked(3, 2)
+    a.assigned(4, 2, told=False)
+    if way != "once":
+        a.effect(3, 5, seq=2, tp=2, kind="dead-letter")
+
+
+@case(("dead-letter-twice", "", "", (B, A)), "once", partitions=5)
+def a_record_has_dead_letters_of_two_owners(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    a.effect(3, 2, seq=1, tp=2, kind="dead-letter")
+    if way != "once":
+        b.effect(3, 3, seq=2, tp=2, kind="dead-letter")
+
+
+@case(
     ("stale-write", "", "", (A, B)),
     *("refused", "it came before", "its lease is the newest again", "another partition"),
     partitions=5,

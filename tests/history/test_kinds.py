@@ -505,6 +505,73 @@ def a_record_without_an_effect(h: HistoryBuilder, wrong: bool) -> Iterable[Told]
 
 
 @case
+def a_swallowed_error_without_a_dead_letter(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Members say that they are done with all: of each fourth record the workload knows better. Not so the last one,
+    which nobody committed past."""
+    h.promises.append({"type": "parked"})
+    h.workload["poison_every"] = 4
+    h.write(10)
+    a = h.member(0)
+    a.assigned(1)
+    a.process(range(10), 2)
+    a.effect(0, 3, seq=1, kind="dead-letter")
+    if not wrong:
+        a.effect(4, 3, seq=2, kind="dead-letter")
+    a.commit(8, 4)
+    a.revoked(38)
+    a.close(39)
+    return [("dead-letter-missing", "", "", (A,), 4, 4, 1)] if wrong else []
+
+
+@case
+def what_others_wrote_is_no_poison(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.promises.append({"type": "parked"})
+    h.workload["poison_every"] = 1
+    a, _ = two(h)
+    for offset in range(1, 10):
+        a.effect(offset, 17, seq=offset, kind="dead-letter")
+    rest(a, 6)
+    if not wrong:
+        h.log[0] = h.log[0]._replace(writer=-1, seq=-1)
+        a.rows[0].writer = a.rows[0].seq = -1
+        del h.produced[0]
+    return [("dead-letter-missing", "", "", (A,), 0, 0, 1)] if wrong else []
+
+
+@case
+def a_parked_record_without_a_dead_letter(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Unless somebody else was able to process it."""
+    h.promises.append({"type": "parked"})
+    h.write(10)
+    a, b = h.member(0), h.member(1)
+    a.assigned(1)
+    for offset, row in enumerate(a.poll(range(6), 2)):
+        row.begin(2 + offset / 100).end(2.005 + offset / 100, State.PARKED if offset > 3 else State.DONE)
+    a.commit(4, 3)
+    a.effect(4, 3, seq=1, kind="dead-letter")
+    a.die(3.4)
+    a.evicted(9)
+    b.assigned(10)
+    rest(b, 6 if wrong else 4)
+    if wrong:
+        return [("dead-letter-missing", "", "", (B,), 5, 5, 1), ("wrong-start", "", "", (B,), 6, 6, 1)]
+    return [("redelivery", "", "former owner died", (A, B), 4, 5, 2)]
+
+
+@case
+def a_missing_dead_letter_is_one_where_they_are_promised(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.promises.extend([{"type": "parked"}] if wrong else [{"type": "effects"}])
+    h.workload["poison_every"] = 4
+    a, _ = two(h)
+    for offset in range(1, 10):
+        a.effect(offset, 17, seq=offset, kind="dead-letter" if wrong else "effect")
+    if not wrong:
+        a.effect(0, 17, seq=0)
+    rest(a, 6)
+    return [("dead-letter-missing", "", "", (A,), 0, 0, 1)] if wrong else []
+
+
+@case
 def a_missing_effect_is_one_where_effects_are_promised(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     h.promises.extend([{"type": "effects"}] if wrong else [{"type": "delivery"}])
     a, _ = two(h)

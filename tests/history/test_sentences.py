@@ -412,6 +412,25 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "Offset 4 of orders-0 had an effect by member-0.1 at 3.000 s, and again by member-1.1 at 3.500 s.",
         ),
         (
+            of("dead-letter-missing", A, count=3),
+            "3 records of orders-0 (offsets 4 to 9) could not be processed and had no dead letter, and the group "
+            "committed past them, by member-0.1 at 3.000 s.",
+        ),
+        (
+            of("dead-letter-missing"),
+            "Offset 4 of orders-0 could not be processed and had no dead letter, and the group committed past it.",
+        ),
+        (
+            of("dead-letter-twice", B, A),
+            "Offset 4 of orders-0 had a dead letter by member-0.1 at 3.000 s, and another one by member-1.1 at "
+            "3.500 s.",
+        ),
+        (
+            of("dead-letter-twice", A, A, cause="one owner"),
+            "Offset 4 of orders-0 had a dead letter by member-0.1 at 3.000 s, and another one by member-0.1 at "
+            "3.500 s, which had owned the partition all the time.",
+        ),
+        (
             of("stale-write", A, B),
             "member-0.1 wrote the effect of offset 4 of orders-0 at 3.500 s, after member-1.1, who had the lease of "
             "orders-0 since, had written at 3.000 s.",

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from fencepost.checkers.kernel.arrays import among
-from fencepost.checkers.kernel.delivery import _passers
+from fencepost.checkers.kernel.delivery import passers
 from fencepost.checkers.kernel.keys import _first
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import inside, of_streams
@@ -131,7 +131,7 @@ def commit(offset: int, begin_ns: int, incarnation: str, outcome: str = "ok") ->
 
 
 @pytest.mark.parametrize(
-    ("commits", "passers"),
+    ("commits", "expected"),
     [
         ([], [("", 0)] * 4),
         ([commit(0, 5, "a")], [("", 0)] * 4),
@@ -142,10 +142,10 @@ def commit(offset: int, begin_ns: int, incarnation: str, outcome: str = "ok") ->
     ],
 )
 def test_who_passed_an_offset_is_the_first_whose_commit_lies_above_it(
-    commits: Sequence[Any], passers: Sequence[tuple[str, int]]
+    commits: Sequence[Any], expected: Sequence[tuple[str, int]]
 ) -> None:
-    names, who, at_ns = _passers(cast("Part", SimpleNamespace(commits=commits)), np.arange(4))
-    assert [(names[n], at) for n, at in zip(who.tolist(), at_ns.tolist(), strict=True)] == passers
+    names, who, at_ns = passers(cast("Part", SimpleNamespace(commits=commits)), np.arange(4))
+    assert [(names[n], at) for n, at in zip(who.tolist(), at_ns.tolist(), strict=True)] == expected
 
 
 @pytest.mark.parametrize(

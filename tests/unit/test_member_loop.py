@@ -16,6 +16,7 @@ from fencepost_member.events import EventLog, read
 from fencepost_member.loop import Member
 from fencepost_member.process import Reload
 from fencepost_member.recorder import Recorder
+from fencepost_member.segments import PARKED
 
 
 class Silent:
@@ -112,6 +113,59 @@ def test_the_users_handler_gets_key_and_value_of_each_record_and_ends_the_member
     assert [(r["key"], r["writer"], r["seq"]) for r in rows] == [(5, 7, 0), (5, 7, 1), (5, 7, 2)]
     assert [bool(r["done_ns"]) for r in rows] == [True, True, False]
     assert all(r["begin_ns"] for r in rows)
+
+
+def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_commit(tmp_path, monkeypatch):
+    stop, story = threading.Event(), []
+    silent = Silent(stop, 4)
+    polls = iter([[("orders", 0, n, b"5", payload.pack(7, n, 5), None) for n in range(4)], []])
+
+    def poll(most, within_s):
+        records = next(polls)
+        if not records:
+            stop.set()
+        return records
+
+    monkeypatch.setattr(silent, "poll", poll)
+    monkeypatch.setattr(silent, "identity", lambda: ("m", 1), raising=False)
+    monkeypatch.setattr(adapters, "connect", lambda config, member: silent)
+
+    class Output:
+        settings, identity = {}, staticmethod(lambda: ("m", 1))
+        start = close = staticmethod(lambda: None)
+        write = staticmethod(lambda tp, offset, key, value: story.append(offset))
+
+        @staticmethod
+        def commit(offsets):
+            story.append(offsets)
+            return dict.fromkeys(offsets, "")
+
+    monkeypatch.setattr(adapters, "written", lambda *of_loop: Output)
+    loop = LoopConfig(into="dead", on_failure="park", poison_every=2, commit_every_ms=0)
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
+    recorder, events = Recorder(tmp_path / "segments", "member-0.1"), EventLog(tmp_path / "events.jsonl", "member-0.1")
+    member = Member(config, recorder.lane(), events, stop)
+    member.assigned([("orders", 0)], lambda: None)
+    assert member.run() == ""
+    (segment,), _ = read_segments(tmp_path / "segments")
+    assert segment.records["outcome"].tolist() == [PARKED, 0, PARKED, 0]
+    assert [bool(done_ns) for done_ns in segment.records["done_ns"]] == [True] * 4
+    assert story[:6] == [0, {("orders", 0): 1}, {("orders", 0): 2}, 2, {("orders", 0): 3}, {("orders", 0): 4}]
+
+
+@pytest.mark.parametrize(
+    ("loop", "known"),
+    [
+        (LoopConfig(planted_bug="sleepy", on_failure="park", into="dead"), "swallowed-errors, "),
+        (LoopConfig(planted_bug="sleepy", into="done"), "offsets-first, "),
+        (LoopConfig(planted_bug="sleepy", workers=2), "unawaited-workers, "),
+    ],
+)
+def test_each_loop_has_bugs_of_its_own(tmp_path, loop, known):
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
+    lane, events = Recorder(tmp_path, "member-0.1").lane(), EventLog(tmp_path / "events.jsonl", "member-0.1")
+    with pytest.raises(ConfigError, match=f"planted_bug is 'sleepy', it must be one of {known}"):
+        Member(config, lane, events, threading.Event())
 
 
 def test_a_bug_that_nobody_knows_is_refused(tmp_path):

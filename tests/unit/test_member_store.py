@@ -191,7 +191,7 @@ class Section:
         self.meanwhile: dict[int, Callable[[], object]] = {}
         self.stop = store._stop
         lane: Any = SimpleNamespace(
-            begin=lambda index: self.say("begun", index), done=lambda index: self.say("done", index)
+            begin=lambda index: self.say("begun", index), done=lambda index: self.say("done", index), parked=None
         )
         policy: Any = SimpleNamespace(
             finished=lambda tp, following: self.say("finished", following), between=lambda: None

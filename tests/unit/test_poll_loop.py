@@ -1,4 +1,4 @@
-"""The workloads poll_loop and worker_pool: their options, and what a member and a producer are told of them."""
+"""The workloads of loops of ours: their options, and what a member and a producer are told of them."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from dataclasses import fields
 
 import pytest
 
+from fencepost.checkers import Parked
 from fencepost.errors import ScenarioError
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.workloads import ExclusiveWrites, PollLoop, Transform, WorkerPool
+from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Transform, WorkerPool
 from fencepost_member import config
 
 
@@ -16,12 +17,14 @@ def test_members_and_producers_are_told_what_they_know():
     known = {f.name for f in fields(config.LoopConfig)} - {"processed"}
     of_pool, of_loop = {"workers", "lanes", "in_hand", "wait_ms"}, {"commit", "backpressure", "pause_ms"}
     of_both, of_store = {"slow_partition", "slow_ms", "handler", "planted_bug"}, {"fence", "lease_ms"}
-    of_output = {"into", "transaction_timeout_ms"}
+    of_output, of_letters = {"into", "transaction_timeout_ms"}, {"poison_every", "on_failure", "attempts", "retry_ms"}
+    of_polls = {"backpressure", "pause_ms", "slow_partition", "slow_ms"}
     for kind, others in (
-        (PollLoop, of_pool | of_store | of_output),
-        (WorkerPool, of_loop | of_store | of_output),
-        (ExclusiveWrites, of_pool | of_loop | of_both | of_output),
-        (Transform, of_pool | of_store | {"backpressure", "pause_ms", "slow_partition", "slow_ms"}),
+        (PollLoop, of_pool | of_store | of_output | of_letters),
+        (WorkerPool, of_loop | of_store | of_output | of_letters),
+        (ExclusiveWrites, of_pool | of_loop | of_both | of_output | of_letters),
+        (Transform, of_pool | of_store | of_polls | of_letters),
+        (DeadLetters, of_pool | of_store | of_polls),
     ):
         workload = kind(rate_hz=90, producers=3)
         assert set(workload.member_config(0)) == known - others
@@ -98,3 +101,45 @@ def test_a_pool_has_as_many_hands_as_find_records():
         asked(lanes="key", keys=2)
     with pytest.raises(ScenarioError, match="no member 2"):
         asked(lanes="key", planted_bug="highest-finished", planted_in=(2,))
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"on_failure": "retry"}, "what is done on failure 'retry' is unknown; known are stop, park"),
+        ({"commit": "auto"}, "commit policy 'auto' is unknown; known are after-processing"),
+        ({"planted_bug": "offsets-first"}, "planted bug 'offsets-first' is unknown; known are swallowed-errors"),
+        ({"on_failure": "stop", "planted_bug": "swallowed-errors"}, "'swallowed-errors' is one of members that park"),
+        ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' is one of members that park"),
+        ({"handler": "shop:write"}, "with a handler or payload of yours it must be 0"),
+        ({"payload": "shop:order"}, "with a handler or payload of yours it must be 0"),
+        ({"attempts": 0}, "attempts is 0, it must be at least 1"),
+        ({"poison_every": -1}, "poison_every is -1, it cannot be negative"),
+        ({"retry_ms": -1}, "retry_ms is -1, it cannot be negative"),
+    ],
+)
+def test_a_wrong_option_of_dead_letters_is_refused_with_a_sentence(options, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        DeadLetters(**options)
+
+
+def test_who_stops_on_failure_has_no_dead_letters_to_promise():
+    parks, in_transactions = DeadLetters(), DeadLetters(commit="transaction")
+    stops = DeadLetters(on_failure="stop", handler="shop:write", poison_every=0)
+    assert [p.guarantee for w in (parks, in_transactions) for p in w.promises() if isinstance(p, Parked)] == [
+        "at-least-once",
+        "exactly-once",
+    ]
+    assert not any(isinstance(p, Parked) for p in stops.promises())
+    assert [w.member_config(0)["into"] for w in (parks, stops)] == ["dead-letters", ""]
+
+
+def test_what_is_tried_again_takes_its_time():
+    def asked(**options):
+        return Scenario("x", [Topic("orders", 4)], Group(1), DeadLetters(rate_hz=500, poison_every=10, **options))
+
+    assert asked(retry_ms=9)
+    with pytest.raises(ScenarioError, match=r"500 records/s of 2\.2 ms each are 1\.1 s of work a second"):
+        asked(retry_ms=11)
+    with pytest.raises(ScenarioError, match="the topic 'orders' is one that the group reads"):
+        asked(into="orders")

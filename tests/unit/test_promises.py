@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fencepost import codec
-from fencepost.checkers import Commits, Delivery, Effects, Order, Ownership, Progress, Rebalances
+from fencepost.checkers import Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Rebalances
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Severity
@@ -26,6 +26,7 @@ ALL: list[Promise] = [
     Progress(),
     Rebalances(),
     Effects(),
+    Parked(),
 ]
 
 
@@ -111,6 +112,11 @@ ALL: list[Promise] = [
         (Effects("at-least-once"), "duplicate-effect", "", "", "permitted"),
         (Effects("at-least-once"), "stale-write", "", "", "violation"),
         (Effects(), "stale-write", "", "", "violation"),
+        (Parked(), "dead-letter-twice", "", "", "violation"),
+        (Parked("at-least-once"), "dead-letter-twice", "", "", "permitted"),
+        (Parked("at-least-once"), "dead-letter-twice", "one owner", "", "violation"),
+        (Parked("at-least-once"), "dead-letter-missing", "", "", "violation"),
+        (Parked(), "dead-letter-missing", "", ACT, "permitted"),
         (Rebalances(), "unbalanced", "4 and 0", "", "violation"),
         (Rebalances(), "unbalanced", "4 and 0", "subscriptions", "permitted"),
         (Rebalances(balanced=False), "unbalanced", "4 and 0", "", "permitted"),

@@ -2,21 +2,36 @@
 
 ``records`` describes those that treat records wrongly, ``commits`` those that commit wrongly or begin where no commit
 sent them, ``progress`` those that stop getting on, ``pools`` those with worker threads, ``outputs`` those that write to
-another topic, ``clients``, ``requests`` and ``callbacks`` those whose client is at fault. What they do now and then
-begins when the run's warm-up is over (``turns``).
+another topic, ``parking`` those that cannot process all, ``clients``, ``requests`` and ``callbacks`` those whose client
+is at fault. What they do now and then begins when the run's warm-up is over (``turns``).
 
 One planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.
 """
 
 from __future__ import annotations
 
-from fencepost_member.planted import callbacks, clients, commits, outputs, pools, progress, records, requests
+from typing import Collection
+
+from fencepost_member.config import PARK, LoopConfig
+from fencepost_member.planted import callbacks, clients, commits, outputs, parking, pools, progress, records, requests
 
 BUGS = {**records.BUGS, **commits.BUGS, **progress.BUGS}  # name -> what takes the place of ``Correct``
 CLIENTS = {**clients.CLIENTS, **requests.CLIENTS, **callbacks.CLIENTS}  # name -> what takes the place of the adapter
 NAMES = (*BUGS, *CLIENTS)
 POOLS = pools.POOLS  # name -> what takes the place of ``Pool``, in a member that has one; there the others are not
-OUTPUTS = outputs.OUTPUTS  # likewise, in a member that has an output
+OUTPUTS = outputs.OUTPUTS  # likewise, in a member that writes what it makes of records
+PARKINGS, LETTERS = parking.PARKINGS, parking.LETTERS  # likewise, in a member that parks what it cannot process
+
+
+def known(loop: LoopConfig) -> Collection[str]:
+    """The bugs that a member with this loop can have."""
+    if loop.workers:
+        return POOLS
+    if loop.on_failure == PARK:
+        return (*PARKINGS, *LETTERS)
+    return OUTPUTS if loop.into else NAMES
+
+
 # What a bug needs of the adapter besides ``Adapter``: its protocols. Who trespasses commits what it is not assigned.
 NEEDS = {
     **dict.fromkeys(("seek-back", "seek-loop"), ("Seeks",)),

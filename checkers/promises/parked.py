@@ -1,0 +1,32 @@
+"""The promise of dead letters: what cannot be processed is kept in a topic of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import ClassVar
+
+from fencepost.checkers.promises.effects import check_guarantee
+
+
+@dataclass(frozen=True)
+class Parked:
+    """Each record that is committed and cannot be processed has one dead letter.
+
+    It is judged by the topic itself; it goes with the workload ``DeadLetters``. After a member that dies between a dead
+    letter and the commit, its successor writes a second one, unless both are in one transaction.
+
+    Attributes:
+        guarantee: ``at-least-once`` permits that a record has several, but not by one owner of its partition.
+    """
+
+    guarantee: str = "exactly-once"
+    kinds: ClassVar[Mapping[str, str]] = {"dead-letter-missing": "safety", "dead-letter-twice": "safety"}
+
+    def __post_init__(self) -> None:
+        check_guarantee(self)
+
+    def severity(self, kind: str, cause: str, excuse: str) -> str:
+        """See ``Promise``."""
+        many = kind == "dead-letter-twice" and cause != "one owner" and self.guarantee == "at-least-once"
+        return "permitted" if excuse or many else "violation"

@@ -1,0 +1,78 @@
+"""Members that go wrong with what they cannot process. See ``planted``.
+
+``swallowed-errors``
+    Catches what its handler raises, writes no dead letter, and calls the record done.
+``letter-per-attempt``
+    Writes a dead letter whenever an attempt fails, and so several for one record.
+``unwritten-letters``
+    Keeps dead letters back to write many of them at once, and commits meanwhile.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
+
+from fencepost_member.adapters import Listener, Tp
+from fencepost_member.config import MemberConfig
+from fencepost_member.treatment import Content, Parking
+
+MANY = 1000
+
+
+class SwallowedErrors(Parking):
+    """See the module."""
+
+    def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Parking``."""
+        return True
+
+
+class LetterPerAttempt(Parking):
+    """See the module."""
+
+    def failed(self, tp: Tp, offset: int, content: Content) -> None:
+        """See ``Parking``."""
+        self._output.write(tp, offset, *content)
+
+    def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Parking``."""
+        return False
+
+
+class UnwrittenLetters:
+    """See the module. Satisfies ``adapters.Output``."""
+
+    def __init__(self, config: MemberConfig, adapter: Any, listener: Listener) -> None:
+        """See ``adapters.Outputs``."""
+        self._adapter, self._library = adapter, adapter.output(config, listener)
+        self.identity, self.settings, self.start = adapter.identity, self._library.settings, self._library.start
+        self._letters: List[Tuple[Tp, int, Optional[bytes], Optional[bytes]]] = []
+
+    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes]) -> None:
+        """See ``adapters.Output``."""
+        self._letters.append((tp, offset, key, value))
+        if len(self._letters) == MANY:
+            self._write()
+
+    def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
+        """See ``adapters.Output``."""
+        return self._adapter.commit(offsets)  # type: ignore[no-any-return]
+
+    def close(self) -> None:
+        """See ``adapters.Output``."""
+        self._write()
+        self._library.commit({})
+        self._library.close()
+
+    def _write(self) -> None:
+        while self._letters:
+            self._library.write(*self._letters.pop())
+
+
+# Name -> what takes the place of ``Parking``, or of the adapter's own ``output``, in a member that parks; there the
+# others are not.
+PARKINGS: Dict[str, Callable[..., Any]] = {
+    "swallowed-errors": SwallowedErrors,
+    "letter-per-attempt": LetterPerAttempt,
+}
+LETTERS: Dict[str, Callable[[MemberConfig, Any, Listener], Any]] = {"unwritten-letters": UnwrittenLetters}

@@ -1,0 +1,92 @@
+"""What becomes of a record's content: nothing, a handler's business, a record in another topic, or a dead letter."""
+
+from __future__ import annotations
+
+import threading
+from typing import Any, Callable, Optional, Tuple
+
+from fencepost_member.adapters import Output, Tp
+from fencepost_member.config import PARK, LoopConfig
+from fencepost_member.functions import encoded, handler_of, poisoned
+
+Content = Tuple[Optional[bytes], Optional[bytes]]  # key, value
+Handler = Callable[[Optional[bytes], Optional[bytes]], Any]
+Treatment = Callable[
+    [Tp, int, Content], bool
+]  # of the record at an offset; False: it cannot be processed, and is parked
+
+
+def treatment(loop: LoopConfig, output: Optional[Output], planted: Callable[..., Treatment]) -> Optional[Treatment]:
+    """What the loop asks for; None: contents do not matter.
+
+    Args:
+        planted: what takes the place of ``Parking``.
+
+    Raises:
+        ConfigError: there is no such handler.
+    """
+    handler = handler_of(loop.handler) if loop.handler else None
+    if output is not None and loop.on_failure == PARK:
+        return planted(loop, handler or poisoned(loop.poison_every), output)
+    if output is not None:
+        return Making(handler, output)
+    handler = handler or (poisoned(loop.poison_every) if loop.poison_every else None)
+    return Calling(handler) if handler else None
+
+
+class Calling:
+    """The handler sees to it; what it raises ends the member."""
+
+    def __init__(self, handler: Handler) -> None:
+        """``handler`` is the user's."""
+        self._handler = handler
+
+    def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Treatment``."""
+        self._handler(*content)
+        return True
+
+
+class Making:
+    """What the handler gives is written to the output; without one, the record's own value. What it raises ends the
+    member."""
+
+    def __init__(self, handler: Optional[Handler], output: Output) -> None:
+        """``handler`` is the user's, if there is one."""
+        self._handler, self._output = handler, output
+
+    def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Treatment``."""
+        made = self._handler(*content) if self._handler else content[1]
+        self._output.write(tp, offset, content[0], made if made is None else encoded(made))
+        return True
+
+
+class Parking:
+    """A record is tried several times, and what still fails is written to the output as it is: a dead letter."""
+
+    def __init__(self, loop: LoopConfig, handler: Handler, output: Output) -> None:
+        """``handler`` raises where it fails; of ``loop`` count ``attempts`` and ``retry_ms``."""
+        self._attempts, self._retry_s = loop.attempts, loop.retry_ms / 1000
+        self._handler, self._output = handler, output
+        self._never = threading.Event()  # who waits to try again waits on it
+
+    def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Treatment``."""
+        for attempt in range(self._attempts):
+            if attempt:
+                self._never.wait(self._retry_s)
+            try:
+                self._handler(*content)
+                return True
+            except Exception:  # whatever the handler raises: of these things dead letters are made
+                self.failed(tp, offset, content)
+        return self.gave_up(tp, offset, content)
+
+    def failed(self, tp: Tp, offset: int, content: Content) -> None:
+        """An attempt failed."""
+
+    def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
+        """All attempts failed; see ``Treatment``."""
+        self._output.write(tp, offset, *content)
+        return False

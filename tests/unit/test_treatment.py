@@ -1,0 +1,125 @@
+"""What becomes of a record that a handler cannot process, and in members that are wrong about it."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import pytest
+
+from fencepost_member.config import LoopConfig
+from fencepost_member.functions import PoisonError, poisoned
+from fencepost_member.payload import pack
+from fencepost_member.planted import parking
+from fencepost_member.treatment import Calling, Making, Parking, treatment
+
+TP = ("orders", 0)
+PARKS = LoopConfig(on_failure="park", into="dead", attempts=3)
+
+
+class Written(list[Any]):
+    """An output."""
+
+    settings: ClassVar[dict[str, Any]] = {}
+
+    def write(self, *record: Any) -> None:
+        self.append(record)
+
+    def commit(self, offsets: Any) -> dict[Any, str]:
+        self.append(offsets)
+        return {}
+
+    def close(self) -> None:
+        self.append("closed")
+
+    start = identity = close
+
+
+class Handler:
+    """Fails as often as it is told to."""
+
+    def __init__(self, failures: int) -> None:
+        self.left, self.tried = failures, 0
+
+    def __call__(self, key: bytes | None, value: bytes | None) -> None:
+        self.tried += 1
+        if self.tried <= self.left:
+            raise KeyError(value)
+
+
+@pytest.mark.parametrize(
+    ("failures", "tried", "done", "letters"),
+    [(0, 1, True, []), (2, 3, True, []), (3, 3, False, [(TP, 7, b"k", b"v")])],
+)
+def test_a_record_is_parked_when_its_last_attempt_failed(
+    failures: int, tried: int, done: bool, letters: list[Any]
+) -> None:
+    handler, written = Handler(failures), Written()
+    assert Parking(PARKS, handler, written)(TP, 7, (b"k", b"v")) is done
+    assert (handler.tried, written) == (tried, letters)
+
+
+@pytest.mark.parametrize(("bug", "done", "letters"), [("swallowed-errors", True, 0), ("letter-per-attempt", False, 3)])
+def test_who_is_wrong_about_it_says_otherwise_or_writes_too_many(bug: str, done: bool, letters: int) -> None:
+    written = Written()
+    assert parking.PARKINGS[bug](PARKS, Handler(3), written)(TP, 7, (b"k", b"v")) is done
+    assert written == [(TP, 7, b"k", b"v")] * letters
+
+
+def test_letters_that_are_kept_back_are_written_a_thousand_at_once_or_at_a_clean_end() -> None:
+    class Adapter:
+        identity = None
+
+        def __init__(self) -> None:
+            self.written, self.committed = Written(), list[Any]()
+
+        def output(self, config: Any, listener: Any) -> Written:
+            return self.written
+
+        def commit(self, offsets: Any) -> dict[Any, str]:
+            self.committed.append(offsets)
+            return {}
+
+    adapter: Any = Adapter()
+    output = parking.UnwrittenLetters(None, adapter, None)  # type: ignore[arg-type]
+    for offset in range(parking.MANY - 1):
+        output.write(TP, offset, None, b"v")
+    output.commit({TP: 5})
+    assert (adapter.written, adapter.committed) == ([], [{TP: 5}])
+    output.write(TP, 999, None, b"v")
+    assert len(adapter.written) == parking.MANY
+    output.write(TP, 1000, None, b"v")
+    output.close()
+    assert adapter.written[parking.MANY :] == [(TP, 1000, None, b"v"), {}, "closed"]
+
+
+@pytest.mark.parametrize(
+    ("every", "writer", "seq", "poison"), [(4, 0, 0, True), (4, 1, 8, True), (4, 1, 9, False), (0, 1, 0, False)]
+)
+def test_what_cannot_be_processed_is_known_by_its_number(every: int, writer: int, seq: int, poison: bool) -> None:
+    handle = poisoned(every)
+    handle(b"7", b"of somebody else")
+    if poison:
+        with pytest.raises(PoisonError, match=f"nobody can process record {seq} of writer {writer}"):
+            handle(b"7", pack(writer, seq, 7))
+    else:
+        handle(b"7", pack(writer, seq, 7))
+
+
+@pytest.mark.parametrize(
+    ("loop", "written", "kind"),
+    [
+        (LoopConfig(), None, None),
+        (LoopConfig(poison_every=2), None, Calling),
+        (LoopConfig(handler="json:loads"), None, Calling),
+        (LoopConfig(into="done"), Written(), Making),
+        (PARKS, Written(), Parking),
+    ],
+)
+def test_contents_matter_where_somebody_looks_at_them(loop: LoopConfig, written: Any, kind: Any) -> None:
+    found = treatment(loop, written, Parking)
+    assert found is None if kind is None else type(found) is kind
+
+
+def test_what_a_handler_raises_ends_a_member_that_does_not_park() -> None:
+    with pytest.raises(PoisonError):
+        treatment(LoopConfig(poison_every=1), None, Parking)(TP, 7, (b"7", pack(0, 0, 7)))  # type: ignore[misc]
