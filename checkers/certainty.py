@@ -77,6 +77,7 @@ GROUNDS: Mapping[str, Ground] = {
     "duplicate-effect": _ground(own=["events"]),
     "missing-effect": _ground("log", "events", "offsets", "effects"),
     "dead-letter-twice": _ground(own=["events"]),
+    "per-entity-order": _ground("log", own=["events", "delivered"]),
     "dead-letter-missing": _ground("log", "events", "delivered", "offsets", "effects"),
     "stale-write": _ground(own=["events"]),
     "unbalanced": _ground("events", "offsets", "requests"),

@@ -31,8 +31,10 @@ class DeadLetters(Load):
         into: the topic.
         attempts: how often a record is tried.
         retry_ms: between two attempts; the member's other records wait.
-        poison_every: one of so many records of each producer cannot be processed. With a ``handler`` 0: what it raises
-            for decides.
+        keep_order: what comes after a record that was parked, under its key, is parked behind it, whoever has the
+            partition by then; without transactions only.
+        poison_every: of so many records of each producer the last one cannot be processed; 0: of none. With a
+            ``handler`` it is 0: what it raises for decides.
         handler: what processes records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``; what it raises is a failed attempt.
         commit: ``after-processing``, ``after-batch`` (a member that dies between a dead letter and its commit leaves a
@@ -49,6 +51,7 @@ class DeadLetters(Load):
     into: str = "dead-letters"
     attempts: int = 3
     retry_ms: float = 0
+    keep_order: bool = False
     poison_every: int = 50
     handler: str = ""
     commit: str = COMMITS[0]
@@ -70,6 +73,10 @@ class DeadLetters(Load):
         check_topic(self.into)
         if self.poison_every and (self.handler or self.payload):
             raise ScenarioError("poison_every is about values of ours: with a handler or payload of yours it must be 0")
+        if self.keep_order and self.commit == TRANSACTION:
+            raise ScenarioError(
+                "keep_order goes without transactions: a member could not see what an open one has parked"
+            )
         for what, of_output in (("planted bug", self.planted_bug), ("commit policy", self.commit)):
             if self.on_failure != PARK and of_output in (*PARKINGS, *LETTERS, TRANSACTION):
                 raise ScenarioError(f"{what} {of_output!r} is one of members that park")
@@ -100,5 +107,5 @@ class DeadLetters(Load):
             Ownership(of="assignment"),
             Progress(within_s=30),
             Commits(),
-            *((Parked(guarantee),) if self.on_failure == PARK else ()),
+            *((Parked(guarantee, in_order=self.keep_order),) if self.on_failure == PARK else ()),
         )

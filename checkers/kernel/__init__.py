@@ -35,6 +35,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.unseen: ("unseen",),
     effects.missing_effect: ("missing-effect",),
     effects.dead_letter_missing: ("dead-letter-missing",),
+    effects.per_entity_order: ("per-entity-order",),
     delivery.unconsumed: ("unconsumed",),
     repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
     repeats.stale_effect: ("stale-effect",),

@@ -1,4 +1,4 @@
-"""Kernel rules about what records must have left behind: missing-effect, dead-letter-missing."""
+"""Kernel rules about what records leave behind: missing-effect, dead-letter-missing, per-entity-order."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from fencepost.checkers.kernel.delivery import passers
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.sightings import people
+from fencepost.checkers.tables.effects import LETTER_NS, NO_KEY
 from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
@@ -30,6 +31,34 @@ def dead_letter_missing(part: Part) -> None:
         _lacking(part, "dead-letter-missing", part.visible & _hopeless(part), buried)
 
 
+def per_entity_order(part: Part) -> None:
+    """``per-entity-order``: done although an earlier record of the key has a dead letter, where that is promised."""
+    letters = [one for one in part.tables.dead_letters if one.tp == part.tp and one.key != NO_KEY]
+    rows = part.rows
+    if not letters or not any(promise.get("in_order") for promise in part.tables.promised("parked")):
+        return
+    letters.sort(key=lambda letter: (letter.at_ns, letter.offset, letter.seq))
+    first = np.full(len(rows), -1)  # of the letters that lie before a row, under its key
+    keys, at_ns = (
+        np.array(column, np.int64) for column in zip(*((one.key, one.at_ns) for one in letters), strict=True)
+    )
+    for key in np.unique(keys).tolist():
+        mine = np.flatnonzero(rows.key == key)
+        for number in np.flatnonzero(keys == key)[::-1].tolist():
+            first[mine[rows.offset[mine] > letters[number].offset]] = number
+    late = np.flatnonzero((first >= 0) & (rows.state == State.DONE) & (at_ns[first] + LETTER_NS < rows.begin_ns))
+    excuse = part.tables.declared(part.tp, FOREVER)
+    part.tallies.put_many(
+        "per-entity-order",
+        part.tp,
+        [rows.who[late], first[late]],
+        lambda who, number: Label(people(rows.names[who], letters[number].incarnation), "", excuse),
+        first=rows.offset[late],
+        from_ns=at_ns[first[late]],
+        to_ns=rows.begin_ns[late],
+    )
+
+
 def _hopeless(part: Part) -> Array:
     """The places that were parked and never done, or were written so; invisible ones may be among them."""
     parked, done = (np.zeros(len(part.places), bool) for _ in range(2))
@@ -37,7 +66,7 @@ def _hopeless(part: Part) -> Array:
         found[part.where.places(np.flatnonzero(part.rows.state == state))] = True
     found = parked & ~done
     if part.tables.poison_every:
-        found |= (part.logged("writer") >= 0) & (part.logged("seq") % part.tables.poison_every == 0)
+        found |= (part.logged("writer") >= 0) & ((part.logged("seq") + 1) % part.tables.poison_every == 0)
     return found
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.oracle.delivery import passes
 from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.tables.effects import LETTER_NS, NO_KEY
 from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
@@ -39,6 +40,30 @@ def dead_letter_missing(history: History) -> Iterator[Sighting]:
         yield from _lacking(history, "dead-letter-missing", tp, hopeless, history.tables.buried.get(tp, frozenset()))
 
 
+def per_entity_order(history: History) -> Iterator[Sighting]:
+    """``per-entity-order``: a record is processed although an earlier one of its key has a dead letter, where it is
+    promised that nothing is (``Parked``).
+
+    Of the rows that are done each that was begun more than ``LETTER_NS`` after a dead letter of its key (records
+    without a key have none) and partition was written, of a lower offset.
+
+    members: the incarnation, and who wrote the first such letter (by time, offset, and where it is); excuse: a declared
+    act on the partition; times: that letter's, and the row's begin_ns.
+    """
+    if not any(promise.get("in_order") for promise in history.tables.promised("parked")):
+        return
+    letters = sorted(history.tables.dead_letters, key=lambda letter: (letter.at_ns, letter.offset, letter.seq))
+    for tp, rows in history.rows.items():
+        for row in rows:
+            earlier = (one for one in letters if (one.tp, one.key) == (tp, row.key) and one.offset < row.offset)
+            letter = next(earlier, None)
+            late = letter and letter.key != NO_KEY and letter.at_ns + LETTER_NS < row.begin_ns
+            if letter and late and row.state == State.DONE:
+                members, times = people(row.incarnation, letter.incarnation), (letter.at_ns, row.begin_ns)
+                excuse = history.declared(tp, FOREVER)
+                yield Sighting("per-entity-order", tp, members, "", excuse, row.offset, *times)
+
+
 def _lacking(history: History, kind: str, tp: int, wanted: Iterable[int], made: Collection[int]) -> Iterator[Sighting]:
     """A sighting for each of the ``wanted`` offsets in the domain that is not among the ``made`` ones."""
     domain, excuse, passing = history.domain(tp), history.declared(tp, FOREVER), passes(history, tp)
@@ -51,7 +76,7 @@ def _lacking(history: History, kind: str, tp: int, wanted: Iterable[int], made: 
 
 def _hopeless(history: History, tp: int, offset: int) -> bool:
     record, every = history.log[tp][offset], history.tables.poison_every
-    if every and record.writer >= 0 and record.seq % every == 0:
+    if every and record.writer >= 0 and (record.seq + 1) % every == 0:
         return True
     states = {row.state for row in history.of_offset.get((tp, offset), ())}
     return State.PARKED in states and State.DONE not in states
@@ -60,4 +85,5 @@ def _hopeless(history: History, tp: int, offset: int) -> bool:
 RULES: dict[Rule, tuple[str, ...]] = {
     missing_effect: ("missing-effect",),
     dead_letter_missing: ("dead-letter-missing",),
+    per_entity_order: ("per-entity-order",),
 }

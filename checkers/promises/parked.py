@@ -18,10 +18,16 @@ class Parked:
 
     Attributes:
         guarantee: ``at-least-once`` permits that a record has several, but not by one owner of its partition.
+        in_order: once a record has a dead letter, nothing that comes after it, under its key, is processed any more.
     """
 
     guarantee: str = "exactly-once"
-    kinds: ClassVar[Mapping[str, str]] = {"dead-letter-missing": "safety", "dead-letter-twice": "safety"}
+    in_order: bool = False
+    kinds: ClassVar[Mapping[str, str]] = {
+        "dead-letter-missing": "safety",
+        "dead-letter-twice": "safety",
+        "per-entity-order": "safety",
+    }
 
     def __post_init__(self) -> None:
         check_guarantee(self)

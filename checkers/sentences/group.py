@@ -95,6 +95,12 @@ def _unparked(t: Telling) -> str:
     return f"{t.records} could not be processed and had no dead letter, and the group committed past {t.them}{by}"
 
 
+def _entity(t: Telling) -> str:
+    letter = f"had a dead letter by {t.other}" if len(t.a.members) > 1 else "had a dead letter of its own"
+    since = f"since {t.at(t.a.from_ns)}"
+    return f"{t.who} processed {t.records} at {t.at(t.a.to_ns)}; an earlier record of the key {letter} {since}"
+
+
 def _stale_write(t: Telling) -> str:
     wrote = f"{t.who} wrote the effect of {t.records} at {t.at(t.a.to_ns)}"
     return f"{wrote}, after {t.other}, who had the lease of {t.place} since, had written at {t.at(t.a.from_ns)}"
@@ -136,6 +142,7 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "missing-effect": _missing,
     "dead-letter-twice": _parked_twice,
     "dead-letter-missing": _unparked,
+    "per-entity-order": _entity,
     "stale-write": _stale_write,
     "unbalanced": _unbalanced,
     "not-sticky": _not_sticky,

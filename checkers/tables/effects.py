@@ -11,9 +11,13 @@ from typing import NamedTuple
 from fencepost.checkers.tables.lives import Event, placed
 from fencepost.history import EventKind
 
+LETTER_NS = 10_000_000  # its record bears its time in milliseconds, by the wall clock
+NO_KEY = -1
+
 
 class Effect(NamedTuple):
-    """One write. ``seq`` is its place in the store; ``token`` that of the lease under which it was made, 0: none."""
+    """One write. ``seq`` is its place in the store; ``token`` that of the lease under which it was made, 0: none;
+    ``key`` the number of its record's key."""
 
     seq: int
     tp: int
@@ -21,6 +25,7 @@ class Effect(NamedTuple):
     incarnation: str
     token: int
     at_ns: int
+    key: int = NO_KEY
 
 
 def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kind: EventKind) -> tuple[Effect, ...]:
@@ -33,6 +38,7 @@ def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kin
             e["actor"],
             e["detail"].get("token", 0),
             e["begin_ns"],
+            e["detail"].get("key", NO_KEY),
         )
         for e, tp in placed(events, numbers, kind)
     )

@@ -97,7 +97,7 @@ class Recorded:
 
     @property
     def poison_every(self) -> int:
-        """Of each writer's records, so many apart are those that the workload made impossible to process; 0: none."""
+        """Of so many records of a writer the last one was made impossible to process by the workload; 0: of none."""
         every = (self.asked.get("workload") or {}).get("poison_every")
         return max(0, every) if isinstance(every, int) else 0
 

@@ -113,6 +113,7 @@ class Detail(TypedDict, total=False):
     writer: Int
     seq: Int
     token: Int
+    key: Int
     config: dict[str, Any] | None
 
 

@@ -18,7 +18,11 @@ from fencepost_member.store import FILE
 
 
 class Effect(NamedTuple):
-    """An effect of the record at ``offset``. ``token``: of the lease under which it was made; 0: there was none."""
+    """An effect of the record at ``offset``.
+
+    ``token``: of the lease under which it was made; 0: there was none. ``key``: the number of the record's key; -1: it
+    has none, or nobody knows.
+    """
 
     topic: str
     partition: int
@@ -27,12 +31,13 @@ class Effect(NamedTuple):
     begin_ns: int
     end_ns: int
     token: int = 0
+    key: int = -1
 
 
 def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKind.EFFECT) -> None:
     """Note each effect, as an event of this kind; they come in their order."""
     for seq, effect in enumerate(effects, 1):
-        where, detail = [[*effect[:3]]], {"seq": seq, "token": effect.token}
+        where, detail = [[*effect[:3]]], {"seq": seq, "token": effect.token, "key": effect.key}
         times = {"begin_ns": effect.begin_ns, "end_ns": effect.end_ns}
         events.note(kind, actor=effect.actor, partitions=where, detail=detail, **times)
 

@@ -14,7 +14,7 @@ from fencepost.evidence.times import MS, Timeline
 from fencepost.interfaces import Cluster, Writes
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
-from fencepost_member.payload import SOURCE, source_of
+from fencepost_member.payload import HEADER, SOURCE, source_of, unpack
 
 ABORTED_WITHIN_S = 15.0  # brokers look every 10 s for transactions whose time is over
 
@@ -67,4 +67,5 @@ def _effect(message: ck.Message, timeline: Timeline) -> effects.Effect:
     headers: dict[str, Any] = dict(message.headers() or ())
     actor, topic, partition, offset = source_of(headers.get(SOURCE))
     at_ns = timeline.at_ns(message.timestamp()[1])
-    return effects.Effect(topic, partition, offset, actor, at_ns, at_ns + MS)
+    key, _, _ = unpack(message.key(), headers.get(HEADER, message.value()))
+    return effects.Effect(topic, partition, offset, actor, at_ns, at_ns + MS, key=key)

@@ -49,9 +49,11 @@ class LoopConfig:
         into: the topic of an output: what is made of records is written there, or what cannot be processed; empty:
             there is none.
         transaction_timeout_ms: after so long the brokers abort a transaction that nobody ends.
-        poison_every: without a ``handler``: of each writer's records, one of so many cannot be processed; 0: all can.
+        poison_every: without a ``handler``: of so many records of a writer the last one cannot be processed; 0: of
+            none.
         on_failure: one of ``ON_FAILURE``: what a handler raises ends the member, or the record is parked: it is
             written to ``into`` after ``attempts``, between which there are ``retry_ms``.
+        keep_order: what comes after a record that was parked, under its key, is parked, too.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
             rest means nothing; see ``instrument.in_hand``.
@@ -78,6 +80,7 @@ class LoopConfig:
     on_failure: str = ON_FAILURE[0]
     attempts: int = 1
     retry_ms: float = 0
+    keep_order: bool = False
     planted_bug: str = ""
     processed: str = ""
 

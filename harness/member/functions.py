@@ -28,11 +28,11 @@ def handler_of(handler: str) -> Callable[[Optional[bytes], Optional[bytes]], Any
 
 
 def poisoned(every: int) -> Callable[[Optional[bytes], Optional[bytes]], None]:
-    """A handler that cannot process each ``every``-th record of a writer of ours; 0: it can process all."""
+    """A handler that cannot process the last one of ``every`` records of a writer of ours; 0: it can process all."""
 
     def handle(key: Optional[bytes], value: Optional[bytes]) -> None:
         _, writer, seq = unpack(key, value)
-        if every and writer >= 0 and seq % every == 0:
+        if every and writer >= 0 and (seq + 1) % every == 0:
             raise PoisonError("nobody can process record %d of writer %d" % (seq, writer))
 
     return handle

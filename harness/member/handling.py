@@ -48,6 +48,11 @@ class Handling:
             self._never.wait(self._slow_s)
         return self._treat is None or self._treat(tp, next_offset - 1, content)
 
+    def taking(self, partitions: List[Tp]) -> None:
+        """See ``Treatment``."""
+        if self._treat is not None:
+            self._treat.taking(partitions)
+
     def _wait_in_hand(self, tp: Tp, offset: int) -> None:
         """A slow handler, while a fault asks for it; the client's own threads go on."""
         event = self._events.begin("stall", partitions=rows({tp: offset}))
@@ -55,7 +60,7 @@ class Handling:
         self._events.end(event)
 
 
-NOTHING: Content = (None, None)
+NOTHING: Content = (None, None, None)
 
 
 class Way(Protocol):
@@ -94,7 +99,7 @@ class InTurn:
         """See ``Way``."""
         handling, done, parked, finished = self._handling, self._done, self._parked, self._policy.finished
         handle = self._handler()
-        contents = {((r[0], r[1]), r[2] + 1): r[3:5] for r in records} if handling.reads else {}
+        contents = {((r[0], r[1]), r[2] + 1): r[3:6] for r in records} if handling.reads else {}
         count = 0
         for index, tp, next_offset in work:
             content = contents[tp, next_offset] if contents else NOTHING

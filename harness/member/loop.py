@@ -33,7 +33,7 @@ from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
 from fencepost_member.store import Store
 from fencepost_member.transactional import POLICIES
-from fencepost_member.treatment import Parking, treatment
+from fencepost_member.treatment import InOrder, Parking, treatment
 
 POLL_S = 0.1
 
@@ -60,8 +60,9 @@ class Member:
             raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(known(config.loop))))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
         self._output: Any = {**OUTPUTS, **LETTERS}.get(bug, adapters.written)(config, self._adapter, self)
-        treat = treatment(config.loop, self._output, PARKINGS.get(bug, Parking))
-        handling = Handling(config.loop, lane, events, stall or Stall(), treat)
+        parking = PARKINGS.get(bug, InOrder if config.loop.keep_order else Parking)
+        treat = treatment(config.loop, self._output, parking)
+        self._handling = Handling(config.loop, lane, events, stall or Stall(), treat)
         self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)
         commits = Commits(self._output or self._adapter, events, self._bug.offsets)
         self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._account.ownership)
@@ -69,7 +70,7 @@ class Member:
         self._pressure = (
             Backpressure(pressed, config.loop.pause_ms, self._adapter, self._account.ownership) if pressed else None
         )
-        self._way, self._records = self._way_of(handling), 0
+        self._way, self._records = self._way_of(), 0
         self._fatal = ""
 
     def run(self) -> str:
@@ -84,8 +85,8 @@ class Member:
             self._way.close()
         return self._fatal
 
-    def _way_of(self, handling: Handling) -> Way:
-        loop = self._config.loop
+    def _way_of(self) -> Way:
+        loop, handling = self._config.loop, self._handling
         handler = partial(self._bug.handler, loop.handler_ms / 1000)
         if loop.workers:
             pool = POOLS.get(loop.planted_bug, Pool)
@@ -136,6 +137,7 @@ class Member:
         """See ``Listener``."""
         with self._account.taking(partitions):
             self._bug.assigned(partitions)
+            self._handling.taking(partitions)
             apply()
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:

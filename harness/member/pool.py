@@ -72,7 +72,7 @@ class Pool:
                 if lane not in self._tasks:
                     self._tasks[lane] = deque()
                     self._turns.append(lane)
-                self._tasks[lane].append(_Task(index, tp, next_offset, record[3:5], ledger))
+                self._tasks[lane].append(_Task(index, tp, next_offset, record[3:6], ledger))
             self._ready.notify(len(work))
             held = {tp: ledger.held for tp, ledger in self._ledgers.items()}
         self._paused.pause({tp for tp, count in held.items() if count > self._loop.in_hand} - self._paused.partitions)

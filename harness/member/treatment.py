@@ -3,38 +3,46 @@
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Optional, Tuple
+from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
-from fencepost_member.adapters import Output, Tp
+from fencepost_member.adapters import Headers, Output, Tp
 from fencepost_member.config import PARK, LoopConfig
 from fencepost_member.functions import encoded, handler_of, poisoned
 
-Content = Tuple[Optional[bytes], Optional[bytes]]  # key, value
+Content = Tuple[Optional[bytes], Optional[bytes], Headers]  # key, value, headers
 Handler = Callable[[Optional[bytes], Optional[bytes]], Any]
-Treatment = Callable[
-    [Tp, int, Content], bool
-]  # of the record at an offset; False: it cannot be processed, and is parked
 
 
-def treatment(loop: LoopConfig, output: Optional[Output], planted: Callable[..., Treatment]) -> Optional[Treatment]:
+class Treatment:
+    """Any thread may treat records; the one that polls takes partitions."""
+
+    def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
+        """Treat the record at ``offset``. False: it cannot be processed, and is parked."""
+        raise NotImplementedError
+
+    def taking(self, partitions: List[Tp]) -> None:
+        """In the assigned callback, before the client takes partitions."""
+
+
+def treatment(loop: LoopConfig, output: Optional[Output], parking: Callable[..., Treatment]) -> Optional[Treatment]:
     """What the loop asks for; None: contents do not matter.
 
     Args:
-        planted: what takes the place of ``Parking``.
+        parking: what makes a ``Parking``.
 
     Raises:
         ConfigError: there is no such handler.
     """
     handler = handler_of(loop.handler) if loop.handler else None
     if output is not None and loop.on_failure == PARK:
-        return planted(loop, handler or poisoned(loop.poison_every), output)
+        return parking(loop, handler or poisoned(loop.poison_every), output)
     if output is not None:
         return Making(handler, output)
     handler = handler or (poisoned(loop.poison_every) if loop.poison_every else None)
     return Calling(handler) if handler else None
 
 
-class Calling:
+class Calling(Treatment):
     """The handler sees to it; what it raises ends the member."""
 
     def __init__(self, handler: Handler) -> None:
@@ -43,11 +51,11 @@ class Calling:
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``Treatment``."""
-        self._handler(*content)
+        self._handler(*content[:2])
         return True
 
 
-class Making:
+class Making(Treatment):
     """What the handler gives is written to the output; without one, the record's own value. What it raises ends the
     member."""
 
@@ -57,12 +65,12 @@ class Making:
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``Treatment``."""
-        made = self._handler(*content) if self._handler else content[1]
+        made = self._handler(*content[:2]) if self._handler else content[1]
         self._output.write(tp, offset, content[0], made if made is None else encoded(made))
         return True
 
 
-class Parking:
+class Parking(Treatment):
     """A record is tried several times, and what still fails is written to the output as it is: a dead letter."""
 
     def __init__(self, loop: LoopConfig, handler: Handler, output: Output) -> None:
@@ -77,7 +85,7 @@ class Parking:
             if attempt:
                 self._never.wait(self._retry_s)
             try:
-                self._handler(*content)
+                self._handler(*content[:2])
                 return True
             except Exception:  # whatever the handler raises: of these things dead letters are made
                 self.failed(tp, offset, content)
@@ -87,6 +95,34 @@ class Parking:
         """An attempt failed."""
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
-        """All attempts failed; see ``Treatment``."""
+        """The record cannot be processed; see ``Treatment``."""
         self._output.write(tp, offset, *content)
         return False
+
+
+class InOrder(Parking):
+    """What comes after a record that was parked, under its key, is parked behind it: in each entity's order.
+
+    Whoever takes a partition reads in the output what others parked of it.
+    """
+
+    def __init__(self, loop: LoopConfig, handler: Handler, output: Output) -> None:
+        """See ``Parking``."""
+        super().__init__(loop, handler, output)
+        self._keys: Dict[Tp, Set[bytes]] = {}  # of which something was parked
+
+    def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Treatment``."""
+        if content[0] in self._keys.get(tp, ()):
+            return super().gave_up(tp, offset, content)
+        return super().__call__(tp, offset, content)
+
+    def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Parking``."""
+        if content[0] is not None:
+            self._keys.setdefault(tp, set()).add(content[0])
+        return super().gave_up(tp, offset, content)
+
+    def taking(self, partitions: List[Tp]) -> None:
+        """See ``Treatment``."""
+        self._keys.update(self._output.written(partitions))

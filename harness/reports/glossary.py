@@ -33,7 +33,7 @@ GLOSSARY: dict[str, str] = {
     "poll-skip": "Within one assignment, the deliveries jumped over a record that is visible in the log "
     "(Jepsen: the same; inside one poll, int-poll-skip).",
     "key-order": "Processing of a record began before an earlier record of its key was first finished.",
-    "per-entity-order": "Records of one key were finished out of order through retry or dead-letter topics.",
+    "per-entity-order": "A record was processed although an earlier one of its key had a dead letter.",
     "stale-effect": "A former owner finished a record after a later owner had finished it: its effect came last.",
     "nonmonotonic-send": "Records of one producer and partition landed in another order than they were sent.",
     "assignment-overlap": "Two members certainly owned one partition at the same time, by their own callbacks.",

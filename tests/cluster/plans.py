@@ -187,6 +187,16 @@ HOPELESS = replace(
     min_records=4_000,
 )
 
+PEACEFUL_LETTERS = replace(HOPELESS, name="nothing happens to members that write dead letters", schedule=[])
+
+# What comes after a record that was parked, under its key, is parked behind it, by whoever has the partition then.
+HOPELESS_KEYS = replace(
+    HOPELESS,
+    name="members die that keep the order of dead letters",
+    workload=DeadLetters(rate_hz=300, handler_ms=1, batch=50, keep_order=True),
+    promises=tuple(DeadLetters(keep_order=True).promises()),
+)
+
 # Dead letters and offsets in one transaction: whoever dies, a record has one letter.
 HOPELESS_ONCE = replace(
     HOPELESS,

@@ -23,11 +23,13 @@ from cluster.plans import (
     GROWS,
     HANDED_OVER,
     HOPELESS,
+    HOPELESS_KEYS,
     HOPELESS_ONCE,
     LATE_WRITES,
     MOVES,
     NARROW,
     NOBODY,
+    PEACEFUL_LETTERS,
     PEACEFUL_WRITES,
     PROMISES,
     RECOVERS,
@@ -209,21 +211,23 @@ BUGS: Mapping[str, Bug] = {
         may_follow={"duplicate-effect"},  # where the offsets are refused, and the transaction is not
     ),
     "offsets-later": Bug(WRITTEN, {"duplicate-effect"}, of_member("offsets-later"), planted_in=ALL),
-    "swallowed-errors": Bug(HOPELESS, {"dead-letter-missing"}, of_member("swallowed-errors")),
-    "letter-per-attempt": Bug(HOPELESS, {"dead-letter-twice"}, of_member("letter-per-attempt")),
+    "swallowed-errors": Bug(PEACEFUL_LETTERS, {"dead-letter-missing"}, of_member("swallowed-errors")),
+    "letter-per-attempt": Bug(PEACEFUL_LETTERS, {"dead-letter-twice"}, of_member("letter-per-attempt")),
     "unwritten-letters": Bug(HOPELESS, {"dead-letter-missing"}, of_member("unwritten-letters")),
+    "forgotten-keys": Bug(HOPELESS_KEYS, {"per-entity-order"}, of_member("forgotten-keys"), planted_in=ALL),
+    "letters-without-order": Bug(HOPELESS_KEYS, {"per-entity-order"}, {"keep_order": False}, blamed=EVERYBODY),
     # No code of ours: letters and offsets apart, where it is promised that nothing comes twice.
     "letters-apart": Bug(
         HOPELESS_ONCE,
         {"dead-letter-twice"},
-        {"commit": "after-batch", "batch": 500, "handler_ms": 2},
+        {"commit": "after-processing", "commit_every_ms": 5000},
         blamed=EVERYBODY,
     ),
     # Nor here: what cannot be processed ends whoever gets it.
     "stop-on-poison": Bug(
-        HOPELESS,
+        PEACEFUL_LETTERS,
         {"dead-member"},
-        {"on_failure": "stop"},
+        {"on_failure": "stop", "poison_every": 3000},  # the first one when all are warm
         planted_in=ALL,
         promises=PROMISES,
         may_follow={"stuck-partition", "unconsumed", "orphaned-partition", "redelivery-loop", "never-stable"},

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import pytest
 
@@ -36,10 +36,13 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import coordinator, idle, one_member
-from fencepost.workloads import PollLoop, Transform
-from fencepost_member.config import TRANSACTION
+from fencepost.workloads import DeadLetters, PollLoop, Transform
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
+
+
+def polled(commit="after-processing"):
+    return PollLoop(commit=commit, rate_hz=2000, batch=200)
 
 
 @dataclass(frozen=True)
@@ -47,8 +50,7 @@ class Variant:
     """What correct groups differ in.
 
     Attributes:
-        commit: the policy; the promises are those that it may be expected to keep. In transactions they write to
-            another topic.
+        workload: the promises are those that it may be expected to keep.
         static: members have names of their own.
         coordinator: it may move or stand still. There this library's client is not correct when it commits by itself
             (it tries a refused commit again after a later one, and the group goes back if it dies then), nor as a
@@ -58,21 +60,23 @@ class Variant:
             seldom: a static member that stood still while its connections were cut commits under its former member id.
     """
 
-    commit: str = "after-processing"
+    workload: PollLoop | Transform | DeadLetters = field(default_factory=polled)
     static: bool = False
     coordinator: bool = True
     defect: str = ""
 
     def __str__(self) -> str:
-        return f"{self.commit}{', static' if self.static else ''}"
+        kind = "" if isinstance(self.workload, PollLoop) else f"{type(self.workload).__name__}, "
+        return f"{kind}{self.workload.commit}{', static' if self.static else ''}"
 
 
 VARIANTS = (  # the seeds take turns
     Variant(),
-    Variant("auto", coordinator=False),
-    Variant("before-processing"),
+    Variant(polled("auto"), coordinator=False),
+    Variant(polled("before-processing")),
     Variant(static=True, coordinator=False, defect="its client had given up (FENCED_INSTANCE_ID)"),
-    Variant(TRANSACTION),
+    Variant(Transform(rate_hz=1000)),
+    Variant(DeadLetters(rate_hz=1000, keep_order=True)),
 )
 SEEDS = range(20_261_121, 20_261_221)
 STEPS = 3  # of a run, within so short a time that they meet each other
@@ -120,12 +124,11 @@ def scenario(protocol, variant, packets):
     parts = [at(0, fault, target, heal_after=heal_after, required=False) for fault, target, heal_after in kinds]
     half_s = (LAST_S - FIRST_S) / 2  # a mix moves its moments by up to a quarter period
     any_time = mix(4 * half_s, *parts, at_s=half_s, until_s=half_s)
-    writes = variant.commit == TRANSACTION
     return Scenario(
         name=f"no false alarm, {protocol}, {variant}",
         topics=[Topic("orders", partitions=8), Topic("refunds", partitions=3)],
         group=Group(members=4, spare=1, protocol=protocol, static=variant.static, config=TIMES),
-        workload=Transform(rate_hz=1000) if writes else PollLoop(commit=variant.commit, rate_hz=2000, batch=200),
+        workload=variant.workload,
         schedule=[together(FIRST_S, *[any_time] * STEPS)],
         chaos_s=60,
     )

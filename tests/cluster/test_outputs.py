@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import confluent_kafka as ck
 import pytest
@@ -17,10 +17,12 @@ from fencepost import scenario
 from fencepost.clock import clock_pair, eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import outputs
+from fencepost.history import EventKind
 from fencepost_member import adapters
-from fencepost_member.adapters import confluent_outputs
+from fencepost_member.adapters import confluent_outputs, confluent_reading
 from fencepost_member.config import TRANSACTION, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
+from fencepost_member.payload import HEADER, pack
 
 pytestmark = pytest.mark.cluster
 
@@ -35,6 +37,7 @@ class Open:
 
     into: str = ""
     transaction_timeout_ms: float = 10_000
+    holds: ClassVar[EventKind] = EventKind.DEAD_LETTER
 
 
 class Cast:
@@ -176,6 +179,39 @@ def test_without_transactions_what_was_written_is_there_before_its_offsets_are(c
     assert cast.committed() == {}
     assert output.commit({cast.tp(A): 2}) == {cast.tp(A): ""}
     assert cast.committed() == {A: 2}
+
+
+def test_who_takes_a_partition_can_see_the_keys_of_what_others_wrote_of_it(cast: Cast) -> None:
+    """But not of what was never committed, nor of other partitions, nor what has no key."""
+    assert cast.member("after-batch").written([cast.tp(A)]) == {cast.tp(A): set()}
+    output = cast.owner("after-batch")
+    for number, (partition, key) in enumerate([(A, b"a"), (A, b"c"), (A, None), (B, b"b"), (A, b"a")]):
+        output.write(cast.tp(partition), number, key, b"v", [("theirs", b"h")])
+    output.commit({cast.tp(A): 5})
+    open_one = cast.member(number=1)
+    open_one.write(cast.tp(A), 7, b"open", b"v")
+    open_one._producer.flush(LONG_S)
+    other = cast.member("after-batch", number=2)
+    assert other.written([cast.tp(A), cast.tp(5)]) == {cast.tp(A): {b"a", b"c"}, cast.tp(5): set()}
+    assert other.written([]) == {}
+
+
+def test_an_effect_bears_the_number_of_its_records_key_and_the_headers_that_this_had(cast: Cast) -> None:
+    output = cast.owner("after-batch")
+    output.write(cast.tp(A), 0, b"k", pack(3, 4, 77))
+    output.write(cast.tp(A), 1, b"k", b"v", [(HEADER, pack(3, 5, 78))])
+    output.write(cast.tp(A), 2, None, None)
+    output.commit({cast.tp(A): 3})
+    assert cast.seen() == [(A, offset, "member-0.1") for offset in range(3)]
+    details = [e["detail"] for e in read(cast.folder / "harness.jsonl").events if e["kind"] == "dead-letter"]
+    assert sorted(detail["key"] for detail in details) == [-1, 77, 78]
+
+
+def test_a_topic_that_nobody_tells_of_is_not_waited_for_for_ever(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confluent_reading, "READ_S", 1.0)
+    settings = {"bootstrap.servers": cast.cluster.bootstrap(), "allow.auto.create.topics": False}
+    with pytest.raises(TimeoutError, match="nobody told of the partitions of no-such-topic within 1 s"):
+        list(confluent_reading.contents("no-such-topic", settings))
 
 
 @pytest.mark.parametrize("commit", [TRANSACTION, "after-batch"])

@@ -220,13 +220,15 @@ class MemberTeller:
         """The program moves its position."""
         self._event("seek", at, at + STEP_S, tp=tp, offset=offset)
 
-    def effect(self, offset: int, at: float, *, seq: int, token: int = 0, tp: int = 0, kind: str = "effect") -> None:
+    def effect(
+        self, offset: int, at: float, *, seq: int, token: int = 0, tp: int = 0, kind: str = "effect", key: int = -1
+    ) -> None:
         """A store outside of Kafka tells, in the end, what it wrote there; or another topic (``dead-letter``)."""
         self.history.harness.note(
             kind,
             actor=self.name,
             partitions=[[*self.history.partitions[tp], offset]],
-            detail={"seq": seq, "token": token},
+            detail={"seq": seq, "token": token, "key": key},
             begin_ns=ns(at),
             end_ns=ns(at),
         )

@@ -25,7 +25,7 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     h.promises = [
         {"type": "rebalances"},
         {"type": "effects"},
-        {"type": "parked"},
+        {"type": "parked", "in_order": True},
     ]  # what is looked for only where it is promised
     h.workload = rng.choice([{}, {"poison_every": 3}])
     h.protocol = rng.choice(["", "eager", "cooperative", "cooperative"])
@@ -149,7 +149,8 @@ def _effects(rng: random.Random, members: list[MemberTeller], partitions: int) -
     for kind in ("effect", "dead-letter"):
         for seq in range(rng.choice([0, 0, 4])):
             token, tp = max(0, rng.choice([0, seq, seq - 1])), min(1, rng.randrange(partitions))
-            rng.choice(members).effect(rng.randrange(3), _time(rng), seq=seq, token=token, tp=tp, kind=kind)
+            key, of_record = rng.choice([-1, 0, 0, 1]), rng.randrange(3)
+            rng.choice(members).effect(of_record, _time(rng), seq=seq, token=token, tp=tp, kind=kind, key=key)
 
 
 def _rounds(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller], partitions: int) -> None:

@@ -510,17 +510,17 @@ def a_swallowed_error_without_a_dead_letter(h: HistoryBuilder, wrong: bool) -> I
     which nobody committed past."""
     h.promises.append({"type": "parked"})
     h.workload["poison_every"] = 4
-    h.write(10)
+    h.write(12)
     a = h.member(0)
     a.assigned(1)
-    a.process(range(10), 2)
-    a.effect(0, 3, seq=1, kind="dead-letter")
+    a.process(range(12), 2)
+    a.effect(3, 3, seq=1, kind="dead-letter")
     if not wrong:
-        a.effect(4, 3, seq=2, kind="dead-letter")
+        a.effect(7, 3, seq=2, kind="dead-letter")
     a.commit(8, 4)
     a.revoked(38)
     a.close(39)
-    return [("dead-letter-missing", "", "", (A,), 4, 4, 1)] if wrong else []
+    return [("dead-letter-missing", "", "", (A,), 7, 7, 1)] if wrong else []
 
 
 @case
@@ -559,16 +559,34 @@ def a_parked_record_without_a_dead_letter(h: HistoryBuilder, wrong: bool) -> Ite
 
 
 @case
+def a_record_processed_after_one_of_its_key_was_parked(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Not one of another key, of before the letter, or of an entity without a name."""
+    h.promises.append({"type": "parked", "in_order": wrong})
+    a, b = two(h)
+    key = h.content[0, 2][0]
+    later = [offset for offset in range(3, 10) if h.content[0, offset][0] == key]
+    assert later[0] < 6 <= later[-1]  # some were done before
+    a.effect(2, 5, seq=1, key=key, kind="dead-letter")
+    b.effect(2, 6, seq=2, key=key, kind="dead-letter")
+    b.effect(3, 5, seq=3, key=-1, kind="dead-letter")
+    a.rows[2].state = State.PARKED
+    a.commit(6, 6)
+    rest(a, 6)
+    again = [offset for offset in later if offset >= 6]
+    twice = ("dead-letter-twice", "", "", (B, A), 2, 2, 1)
+    return [("per-entity-order", "", "", (A,), again[0], again[-1], len(again)), twice] if wrong else [twice]
+
+
+@case
 def a_missing_dead_letter_is_one_where_they_are_promised(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     h.promises.extend([{"type": "parked"}] if wrong else [{"type": "effects"}])
     h.workload["poison_every"] = 4
     a, _ = two(h)
-    for offset in range(1, 10):
-        a.effect(offset, 17, seq=offset, kind="dead-letter" if wrong else "effect")
-    if not wrong:
-        a.effect(0, 17, seq=0)
+    for offset in range(10):
+        if not wrong or offset != 3:
+            a.effect(offset, 17, seq=offset, kind="dead-letter" if wrong else "effect")
     rest(a, 6)
-    return [("dead-letter-missing", "", "", (A,), 0, 0, 1)] if wrong else []
+    return [("dead-letter-missing", "", "", (A,), 3, 3, 1)] if wrong else []
 
 
 @case

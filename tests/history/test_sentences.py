@@ -431,6 +431,16 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "3.500 s, which had owned the partition all the time.",
         ),
         (
+            of("per-entity-order", A, B, count=3),
+            "member-0.1 processed 3 records of orders-0 (offsets 4 to 9) at 3.500 s; an earlier record of the key had "
+            "a dead letter by member-1.1 since 3.000 s.",
+        ),
+        (
+            of("per-entity-order", A),
+            "member-0.1 processed offset 4 of orders-0 at 3.500 s; an earlier record of the key had a dead letter of "
+            "its own since 3.000 s.",
+        ),
+        (
             of("stale-write", A, B),
             "member-0.1 wrote the effect of offset 4 of orders-0 at 3.500 s, after member-1.1, who had the lease of "
             "orders-0 since, had written at 3.000 s.",

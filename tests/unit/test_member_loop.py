@@ -133,7 +133,7 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
     class Output:
         settings, identity = {}, staticmethod(lambda: ("m", 1))
         start = close = staticmethod(lambda: None)
-        write = staticmethod(lambda tp, offset, key, value: story.append(offset))
+        write = staticmethod(lambda tp, offset, *content: story.append(offset))
 
         @staticmethod
         def commit(offsets):
@@ -148,9 +148,9 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
     member.assigned([("orders", 0)], lambda: None)
     assert member.run() == ""
     (segment,), _ = read_segments(tmp_path / "segments")
-    assert segment.records["outcome"].tolist() == [PARKED, 0, PARKED, 0]
+    assert segment.records["outcome"].tolist() == [0, PARKED, 0, PARKED]
     assert [bool(done_ns) for done_ns in segment.records["done_ns"]] == [True] * 4
-    assert story[:6] == [0, {("orders", 0): 1}, {("orders", 0): 2}, 2, {("orders", 0): 3}, {("orders", 0): 4}]
+    assert story[:6] == [{("orders", 0): 1}, 1, {("orders", 0): 2}, {("orders", 0): 3}, 3, {("orders", 0): 4}]
 
 
 @pytest.mark.parametrize(

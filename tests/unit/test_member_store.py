@@ -159,8 +159,8 @@ def test_what_it_holds_is_told_in_its_own_order(opened: Open, clock: Clock, tmp_
     log.close()
     told = read(tmp_path / "events" / "harness.jsonl").events
     assert [(e["kind"], e["actor"], e["partitions"], e["detail"], e["begin_ns"] > 1000 * NS) for e in told] == [
-        ("effect", "member-1.1", [["orders", 0, 7]], {"seq": 1, "token": 2}, True),
-        ("effect", "member-0.1", [["orders", 0, 7]], {"seq": 2, "token": 1}, True),
+        ("effect", "member-1.1", [["orders", 0, 7]], {"seq": 1, "token": 2, "key": -1}, True),
+        ("effect", "member-0.1", [["orders", 0, 7]], {"seq": 2, "token": 1, "key": -1}, True),
     ]
 
 

@@ -17,7 +17,8 @@ def test_members_and_producers_are_told_what_they_know():
     known = {f.name for f in fields(config.LoopConfig)} - {"processed"}
     of_pool, of_loop = {"workers", "lanes", "in_hand", "wait_ms"}, {"commit", "backpressure", "pause_ms"}
     of_both, of_store = {"slow_partition", "slow_ms", "handler", "planted_bug"}, {"fence", "lease_ms"}
-    of_output, of_letters = {"into", "transaction_timeout_ms"}, {"poison_every", "on_failure", "attempts", "retry_ms"}
+    of_output = {"into", "transaction_timeout_ms"}
+    of_letters = {"poison_every", "on_failure", "attempts", "retry_ms", "keep_order"}
     of_polls = {"backpressure", "pause_ms", "slow_partition", "slow_ms"}
     for kind, others in (
         (PollLoop, of_pool | of_store | of_output | of_letters),
@@ -111,6 +112,7 @@ def test_a_pool_has_as_many_hands_as_find_records():
         ({"planted_bug": "offsets-first"}, "planted bug 'offsets-first' is unknown; known are swallowed-errors"),
         ({"on_failure": "stop", "planted_bug": "swallowed-errors"}, "'swallowed-errors' is one of members that park"),
         ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' is one of members that park"),
+        ({"keep_order": True, "commit": "transaction"}, "keep_order goes without transactions"),
         ({"handler": "shop:write"}, "with a handler or payload of yours it must be 0"),
         ({"payload": "shop:order"}, "with a handler or payload of yours it must be 0"),
         ({"attempts": 0}, "attempts is 0, it must be at least 1"),

@@ -117,6 +117,7 @@ ALL: list[Promise] = [
         (Parked("at-least-once"), "dead-letter-twice", "one owner", "", "violation"),
         (Parked("at-least-once"), "dead-letter-missing", "", "", "violation"),
         (Parked(), "dead-letter-missing", "", ACT, "permitted"),
+        (Parked(in_order=True), "per-entity-order", "", "", "violation"),
         (Rebalances(), "unbalanced", "4 and 0", "", "violation"),
         (Rebalances(), "unbalanced", "4 and 0", "subscriptions", "permitted"),
         (Rebalances(balanced=False), "unbalanced", "4 and 0", "", "permitted"),

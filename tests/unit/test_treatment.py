@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import pytest
@@ -10,7 +11,7 @@ from fencepost_member.config import LoopConfig
 from fencepost_member.functions import PoisonError, poisoned
 from fencepost_member.payload import pack
 from fencepost_member.planted import parking
-from fencepost_member.treatment import Calling, Making, Parking, treatment
+from fencepost_member.treatment import Calling, InOrder, Making, Parking, treatment
 
 TP = ("orders", 0)
 PARKS = LoopConfig(on_failure="park", into="dead", attempts=3)
@@ -32,6 +33,10 @@ class Written(list[Any]):
         self.append("closed")
 
     start = identity = close
+    theirs: ClassVar[dict[Any, Any]] = {}
+
+    def written(self, partitions: Any) -> dict[Any, Any]:
+        return {tp: self.theirs.get(tp, set()) for tp in partitions}
 
 
 class Handler:
@@ -48,21 +53,21 @@ class Handler:
 
 @pytest.mark.parametrize(
     ("failures", "tried", "done", "letters"),
-    [(0, 1, True, []), (2, 3, True, []), (3, 3, False, [(TP, 7, b"k", b"v")])],
+    [(0, 1, True, []), (2, 3, True, []), (3, 3, False, [(TP, 7, b"k", b"v", None)])],
 )
 def test_a_record_is_parked_when_its_last_attempt_failed(
     failures: int, tried: int, done: bool, letters: list[Any]
 ) -> None:
     handler, written = Handler(failures), Written()
-    assert Parking(PARKS, handler, written)(TP, 7, (b"k", b"v")) is done
+    assert Parking(PARKS, handler, written)(TP, 7, (b"k", b"v", None)) is done
     assert (handler.tried, written) == (tried, letters)
 
 
 @pytest.mark.parametrize(("bug", "done", "letters"), [("swallowed-errors", True, 0), ("letter-per-attempt", False, 3)])
 def test_who_is_wrong_about_it_says_otherwise_or_writes_too_many(bug: str, done: bool, letters: int) -> None:
     written = Written()
-    assert parking.PARKINGS[bug](PARKS, Handler(3), written)(TP, 7, (b"k", b"v")) is done
-    assert written == [(TP, 7, b"k", b"v")] * letters
+    assert parking.PARKINGS[bug](PARKS, Handler(3), written)(TP, 7, (b"k", b"v", None)) is done
+    assert written == [(TP, 7, b"k", b"v", None)] * letters
 
 
 def test_letters_that_are_kept_back_are_written_a_thousand_at_once_or_at_a_clean_end() -> None:
@@ -89,11 +94,11 @@ def test_letters_that_are_kept_back_are_written_a_thousand_at_once_or_at_a_clean
     assert len(adapter.written) == parking.MANY
     output.write(TP, 1000, None, b"v")
     output.close()
-    assert adapter.written[parking.MANY :] == [(TP, 1000, None, b"v"), {}, "closed"]
+    assert adapter.written[parking.MANY :] == [(TP, 1000, None, b"v", None), {}, "closed"]
 
 
 @pytest.mark.parametrize(
-    ("every", "writer", "seq", "poison"), [(4, 0, 0, True), (4, 1, 8, True), (4, 1, 9, False), (0, 1, 0, False)]
+    ("every", "writer", "seq", "poison"), [(4, 0, 3, True), (4, 1, 7, True), (4, 1, 8, False), (0, 1, 0, False)]
 )
 def test_what_cannot_be_processed_is_known_by_its_number(every: int, writer: int, seq: int, poison: bool) -> None:
     handle = poisoned(every)
@@ -122,4 +127,35 @@ def test_contents_matter_where_somebody_looks_at_them(loop: LoopConfig, written:
 
 def test_what_a_handler_raises_ends_a_member_that_does_not_park() -> None:
     with pytest.raises(PoisonError):
-        treatment(LoopConfig(poison_every=1), None, Parking)(TP, 7, (b"7", pack(0, 0, 7)))  # type: ignore[misc]
+        treatment(LoopConfig(poison_every=1), None, Parking)(TP, 7, (b"7", pack(0, 0, 7), None))  # type: ignore[misc]
+
+
+def test_what_comes_after_a_parked_record_under_its_key_is_parked_untried_whoever_parked_it() -> None:
+    def handler(key: bytes | None, value: bytes | None) -> None:
+        tried.append((key, value))
+        if value == b"bad":
+            raise ValueError(value)
+
+    tried: list[Any] = []
+    written = Written()
+    treat = InOrder(replace(PARKS, attempts=1), handler, written)
+    written.theirs = {TP: {b"z"}, ("orders", 1): {b"y"}}  # type: ignore[misc]
+    treat.taking([TP])
+    told = [(b"a", b"bad"), (b"a", b"good"), (b"b", b"good"), (None, b"bad"), (None, b"good"), (b"z", b"good")]
+    assert [treat(TP, n, (*content, None)) for n, content in enumerate(told)] == [
+        False,
+        False,
+        True,
+        False,
+        True,
+        False,
+    ]
+    assert [n for _, n, *_ in written] == [0, 1, 3, 5]
+    assert tried == [told[0], told[2], told[3], told[4]]
+    assert treat(("orders", 1), 9, (b"y", b"good", None))
+    treat.taking([("orders", 1)])
+    assert not treat(("orders", 1), 9, (b"y", b"good", None))
+    assert treat(("orders", 1), 9, (b"z", b"good", None)), "of another partition"
+    forgotten = parking.PARKINGS["forgotten-keys"](PARKS, handler, written)
+    forgotten.taking([TP])
+    assert forgotten(TP, 9, (b"z", b"good", None))

@@ -7,7 +7,7 @@ The file name in snake case is the client's name: ``confluent-kafka`` is ``confl
 from __future__ import annotations
 
 import importlib
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
 
 from fencepost_member.config import ConfigError, MemberConfig
 
@@ -107,8 +107,11 @@ class Output(Protocol):
     def start(self) -> None:
         """Before the first poll."""
 
-    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes]) -> None:
+    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
         """Write what was made of the record at ``offset``; it need not be there before ``commit``."""
+
+    def written(self, partitions: Sequence[Tp]) -> Dict[Tp, Set[bytes]]:
+        """The keys of what is there, by the partitions of which it was made. Raises TimeoutError."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """All that was written, and the next offsets to read, see ``Adapter``; where there are transactions, together.

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import threading
 import time
-from typing import Any, Callable, Dict, Mapping, Optional
+from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set
 
 import confluent_kafka as client
 
-from fencepost_member.adapters import Listener, Tp
+from fencepost_member.adapters import Headers, Listener, Tp
 from fencepost_member.adapters.confluent_kafka import ConfluentKafka, cause, error_name, partitions_of
+from fencepost_member.adapters.confluent_reading import contents
 from fencepost_member.adapters.settings import access_of
 from fencepost_member.config import TRANSACTION, ConfigError, MemberConfig
-from fencepost_member.payload import SOURCE, source
+from fencepost_member.payload import SOURCE, source, source_of
 
 WRITE_S = 60.0  # how long a record may take to be written
 CALL_S = 5.0
@@ -43,6 +44,7 @@ class Output:
             **access_of(config),
             **self._more(config),
         }
+        self._reading = {"bootstrap.servers": config.bootstrap, **access_of(config)}
         self._failed: Optional[client.KafkaError] = None  # since the last commit
         try:
             self._producer = client.Producer({**self.settings, "error_cb": self._error})
@@ -55,18 +57,27 @@ class Output:
     def start(self) -> None:
         """See ``adapters.Output``."""
 
-    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes]) -> None:
+    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
         """See ``adapters.Output``."""
-        headers: Any = [(SOURCE, source(self._actor, tp, offset))]
+        more: Any = [*(headers or ()), (SOURCE, source(self._actor, tp, offset))]
         while True:
             try:
-                self._producer.produce(self._into, value, key, on_delivery=self._delivered, headers=headers)
+                self._producer.produce(self._into, value, key, on_delivery=self._delivered, headers=more)
                 return
             except BufferError:  # for no longer than a record may take to be written
                 self._producer.poll(FULL_S)
             except client.KafkaException as error:
                 self._failed = self._failed or error.args[0]
                 return
+
+    def written(self, partitions: Sequence[Tp]) -> Dict[Tp, Set[bytes]]:
+        """See ``adapters.Output``."""
+        found: Dict[Tp, Set[bytes]] = {tp: set() for tp in partitions}
+        for key, headers in contents(self._into, self._reading) if partitions else ():
+            _, topic, partition, _ = source_of(headers.get(SOURCE))
+            if key is not None and (topic, partition) in found:
+                found[topic, partition].add(key)
+        return found
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``adapters.Output``. What cannot be written ends the member."""
@@ -113,10 +124,10 @@ class Transactions(Output):
         except client.KafkaException as error:
             self._give_up(error.args[0])
 
-    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes]) -> None:
+    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
         """See ``adapters.Output``."""
         self._begin()
-        super().write(tp, offset, key, value)
+        super().write(tp, offset, key, value, headers)
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``adapters.Output``. No offsets: what was written, alone."""

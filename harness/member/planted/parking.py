@@ -4,6 +4,8 @@
     Catches what its handler raises, writes no dead letter, and calls the record done.
 ``letter-per-attempt``
     Writes a dead letter whenever an attempt fails, and so several for one record.
+``forgotten-keys``
+    Keeps the order of what it parks, but does not look at what others parked before it had the partition.
 ``unwritten-letters``
     Keeps dead letters back to write many of them at once, and commits meanwhile.
 """
@@ -12,9 +14,9 @@ from __future__ import annotations
 
 from typing import Any, Callable, Dict, List, Mapping, Optional, Tuple
 
-from fencepost_member.adapters import Listener, Tp
+from fencepost_member.adapters import Headers, Listener, Tp
 from fencepost_member.config import MemberConfig
-from fencepost_member.treatment import Content, Parking
+from fencepost_member.treatment import Content, InOrder, Parking
 
 MANY = 1000
 
@@ -39,6 +41,13 @@ class LetterPerAttempt(Parking):
         return False
 
 
+class ForgottenKeys(InOrder):
+    """See the module."""
+
+    def taking(self, partitions: List[Tp]) -> None:
+        """See ``Treatment``."""
+
+
 class UnwrittenLetters:
     """See the module. Satisfies ``adapters.Output``."""
 
@@ -46,11 +55,12 @@ class UnwrittenLetters:
         """See ``adapters.Outputs``."""
         self._adapter, self._library = adapter, adapter.output(config, listener)
         self.identity, self.settings, self.start = adapter.identity, self._library.settings, self._library.start
-        self._letters: List[Tuple[Tp, int, Optional[bytes], Optional[bytes]]] = []
+        self.written = self._library.written
+        self._letters: List[Tuple[Tp, int, Optional[bytes], Optional[bytes], Headers]] = []
 
-    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes]) -> None:
+    def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
         """See ``adapters.Output``."""
-        self._letters.append((tp, offset, key, value))
+        self._letters.append((tp, offset, key, value, headers))
         if len(self._letters) == MANY:
             self._write()
 
@@ -74,5 +84,6 @@ class UnwrittenLetters:
 PARKINGS: Dict[str, Callable[..., Any]] = {
     "swallowed-errors": SwallowedErrors,
     "letter-per-attempt": LetterPerAttempt,
+    "forgotten-keys": ForgottenKeys,
 }
 LETTERS: Dict[str, Callable[[MemberConfig, Any, Listener], Any]] = {"unwritten-letters": UnwrittenLetters}
