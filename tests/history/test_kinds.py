@@ -572,9 +572,23 @@ def a_record_processed_after_one_of_its_key_was_parked(h: HistoryBuilder, wrong:
     a.rows[2].state = State.PARKED
     a.commit(6, 6)
     rest(a, 6)
+    a.rows[7].key = -1
+    h.log[7], h.produced[7] = (of[7]._replace(key=-1) for of in (h.log, h.produced))
     again = [offset for offset in later if offset >= 6]
     twice = ("dead-letter-twice", "", "", (B, A), 2, 2, 1)
     return [("per-entity-order", "", "", (A,), again[0], again[-1], len(again)), twice] if wrong else [twice]
+
+
+@case
+def a_record_processed_just_after_a_letter_of_its_key(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Letters bear their time in milliseconds, of another clock: within 10 ms nobody knows. Nor is it the letter's own
+    record."""
+    h.promises.append({"type": "parked", "in_order": True})
+    a, _ = two(h)
+    a.effect(6, 15.003 - (0.011 if wrong else 0.010), seq=1, key=h.content[0, 6][0], kind="dead-letter")
+    rest(a, 6)
+    assert h.content[0, 9][0] == h.content[0, 6][0]
+    return [("per-entity-order", "", "", (A,), 9, 9, 1)] if wrong else []
 
 
 @case
