@@ -49,6 +49,7 @@ KNOWN = {
 LIBRARIES = {
     "confluent_kafka": {"confluent_kafka"},
     "confluent_outputs": {"confluent_kafka"},
+    "confluent_reading": {"confluent_kafka"},
     "confluent_tape": {"confluent_kafka"},
     "producer": {"confluent_kafka"},
     "kafka_python": {"kafka"},
