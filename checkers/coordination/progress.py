@@ -49,7 +49,7 @@ def orphaned_partition(tables: Tables) -> Iterator[Sighting]:
             alone = Window(from_ns, to_ns).common(quiet)
             if not owner and alone.length_ns > bound_ns:  # as a rule not
                 alone = _unowned(tables, tp, alone)
-            if not owner and alone.length_ns > bound_ns and _somebody(tables, alone):
+            if not owner and alone.length_ns > bound_ns and somebody(tables, alone):
                 excuse = "no leader" if tables.leaderless(tp, *alone) else ""
                 yield Sighting("orphaned-partition", tp, (), "", excuse, -1, *alone)
 
@@ -64,7 +64,7 @@ def _unowned(tables: Tables, tp: int, window: Window) -> Window:
     return window
 
 
-def _somebody(tables: Tables, window: Window) -> bool:
+def somebody(tables: Tables, window: Window) -> bool:
     """Whether a member could have had a partition all the time."""
     then = tables.alive.meeting(None, Window(window.begin_ns, window.begin_ns))
     alive = (life for life in then if life.alive.end_ns >= window.end_ns)

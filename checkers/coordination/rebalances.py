@@ -1,5 +1,5 @@
-"""Rules about what rebalances deal out, by the coordinator's log. Asked only where it is promised: others chose an
-assignor of which they know that it deals otherwise.
+"""Rules about what rebalances deal out, by the coordinator's log, and for how long they leave partitions to nobody, by
+callbacks. Asked only where it is promised: others chose an assignor of which they know that it deals otherwise.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.coordination.progress import somebody
+from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.rows import NS, Interval, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
@@ -57,9 +59,35 @@ def not_sticky(tables: Tables) -> Iterator[Sighting]:
             yield Sighting("not-sticky", -1, tuple(sorted({*taken})), cause, excuse, -1, *times)
 
 
+def long_pause(tables: Tables) -> Iterator[Sighting]:
+    """``long-pause``: between two owners a partition certainly had none for longer than is promised.
+
+    By the members' callbacks: from when all that may have owned it had given it up, to when the next one may have been
+    assigned it. Only until the first member leaves because the run is over. One sighting for each pause.
+
+    members: who gave it up last, who was assigned it next; excuse ``nobody could``: no member lived and could run all
+    the time, or the host stood still; times: the pause.
+    """
+    bounds = [p.get("pause_within_s") for p in tables.promised(PROMISE)]
+    bound_ns = round(min((b for b in bounds if isinstance(b, int | float) and b > 0), default=0) * NS)
+    for tp in tables.intervals_by_tp if bound_ns else ():
+        last: Interval | None = None
+        for interval in sorted(tables.intervals_by_tp[tp], key=lambda i: i.possible):
+            pause = Window(last.possible.end_ns, interval.possible.begin_ns) if last else Window(0, 0)
+            if last and pause.length_ns > bound_ns and pause.end_ns < tables.closing_ns:
+                excuse = "" if somebody(tables, pause) else "nobody could"
+                members = people(last.incarnation, interval.incarnation)
+                yield Sighting("long-pause", tp, members, "", excuse, -1, *pause)
+            last = max(last or interval, interval, key=lambda i: i.possible.end_ns)
+
+
 def _subscriptions(tables: Tables, until_ns: int) -> str:
     changed = (window for life in tables.lives.values() for window in life.subscribed)
     return "subscriptions" if any(window.begin_ns <= until_ns for window in changed) else ""
 
 
-RULES: dict[Rule, tuple[str, ...]] = {unbalanced: ("unbalanced",), not_sticky: ("not-sticky",)}
+RULES: dict[Rule, tuple[str, ...]] = {
+    unbalanced: ("unbalanced",),
+    not_sticky: ("not-sticky",),
+    long_pause: ("long-pause",),
+}

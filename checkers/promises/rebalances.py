@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fencepost.errors import ScenarioError
+
 
 @dataclass(frozen=True)
 class Rebalances:
-    """Once a rebalance is over, partitions lie as they should, by the coordinator's log.
+    """Once a rebalance is over, partitions lie as they should, by the coordinator's log; and it is over soon.
 
     Not every assignor keeps it: ``range`` deals each topic by itself, so of many narrow topics the last members get
     nothing, and neither it nor ``roundrobin`` is sticky.
@@ -17,13 +19,20 @@ class Rebalances:
     Attributes:
         balanced: no member has two partitions more than another one.
         sticky: of members that stay, no more partitions are taken than an even share asks for.
+        pause_within_s: no partition is without an owner for longer, from one member's callback to another one's. Who
+            dies or stands still is found out by its session time-out alone, so it is longer than that. 0: no bound.
     """
 
     balanced: bool = True
     sticky: bool = False
-    kinds: ClassVar[Mapping[str, str]] = {"unbalanced": "safety", "not-sticky": "safety"}
+    pause_within_s: float = 0
+    kinds: ClassVar[Mapping[str, str]] = {"unbalanced": "safety", "not-sticky": "safety", "long-pause": "liveness"}
+
+    def __post_init__(self) -> None:
+        if self.pause_within_s < 0:
+            raise ScenarioError(f"Rebalances pause_within_s is {self.pause_within_s:g}, it cannot be negative")
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        promised = self.balanced if kind == "unbalanced" else self.sticky
+        promised = {"unbalanced": self.balanced, "not-sticky": self.sticky}.get(kind, True)
         return "violation" if promised and not excuse else "permitted"

@@ -70,6 +70,13 @@ def _not_sticky(t: Telling) -> str:
     return f"{t.a.cause} partitions were taken from members that stayed: {_names(t.a.members)}, {t.span}{_changed(t)}"
 
 
+def _paused(t: Telling) -> str:
+    nobody = "; nobody could have owned it all the time" if t.a.excuse else ""
+    often = f"for {t.length}" if t.one else f"{t.a.count:,} times for too long"
+    between = f"{t.who} and {t.other}" if len(t.a.members) > 1 else f"two turns of {t.who}"
+    return f"nobody owned {t.place} {often} ({t.span}), between {between}{nobody}"
+
+
 def _changed(t: Telling) -> str:
     return "; a member had changed what it subscribes to" if t.a.excuse else ""
 
@@ -146,6 +153,7 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "stale-write": _stale_write,
     "unbalanced": _unbalanced,
     "not-sticky": _not_sticky,
+    "long-pause": _paused,
     "duplicate-instance": _instance,
     "orphaned-partition": _orphaned,
     "never-stable": _restless,

@@ -106,6 +106,9 @@ NARROW = replace(
     promises=(*PROMISES, Rebalances(balanced=True)),
 )
 
+# Nobody dies: a rebalance lasts for as long as members take for it.
+SOON = replace(MOVES, name="rebalances are over soon", promises=(*PROMISES, Rebalances(pause_within_s=10)))
+
 # The group rests for 5 s before another member comes, and after it.
 GROWS = replace(
     CALM,

@@ -35,6 +35,7 @@ from cluster.plans import (
     RECOVERS,
     RETURNS,
     SIDE_BY_SIDE,
+    SOON,
     STRICT,
     SUSPECT,
     WRITTEN,
@@ -185,6 +186,8 @@ BUGS: Mapping[str, Bug] = {
     "still-owner": Bug(MOVES, {"assignment-overlap"}, of_member("still-owner"), may_follow={"early-assignment"}),
     # Only an eager client of this library goes on while its program is in a callback.
     "slow-revocation": Bug(MOVES, {"early-assignment"}, of_member("slow-revocation"), protocols=("eager",)),
+    # Who waits for it has given up everything, under this protocol alone.
+    "hung-revocation": Bug(SOON, {"long-pause"}, of_member("hung-revocation"), blamed=EVERYBODY, protocols=("eager",)),
     "told-twice": Bug(MOVES, {"callback-ledger"}, of_member("told-twice")),
     "taken-for-nothing": Bug(
         CALM, {"needless-revocation"}, of_member("taken-for-nothing"), protocols=("cooperative", "consumer")

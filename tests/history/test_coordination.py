@@ -20,7 +20,7 @@ from fencepost.checkers.sentences import SENTENCES, example
 from fencepost.checkers.sightings import gather, performed
 from fencepost.checkers.tables import Tables, load
 from fencepost.model import Anomaly
-from history.builder import HistoryBuilder
+from history.builder import HistoryBuilder, ns
 
 A, B, C = "member-0.1", "member-1.1", "member-2.1"
 Told = tuple[str, str, str, tuple[str, ...]]  # kind, cause, excuse, members
@@ -433,6 +433,8 @@ def a_record_has_two_dead_letters_of_one_who_had_the_partition_again(h: HistoryB
 def a_record_has_dead_letters_of_two_owners(h: HistoryBuilder, way: str) -> None:
     a, b = members(h)
     a.effect(3, 2, seq=1, tp=2, kind="dead-letter")
+    a.revoked(2.2, 2)
+    b.assigned(2.4, 2, told=False)
     if way != "once":
         b.effect(3, 3, seq=2, tp=2, kind="dead-letter")
 
@@ -450,6 +452,53 @@ def who_had_the_lease_before_writes_last(h: HistoryBuilder, way: str) -> None:
         a.effect(5, 4, seq=6, token=3, tp=1)
     elif way != "refused":
         a.effect(5, 4, seq=2 if way == "it came before" else 6, token=1, tp=1)
+
+
+@case(
+    ("long-pause", "", "", (A, B)),
+    *("short enough", "not promised", "no bound", "another one between", "when the run is over", "never again"),
+    "nobody lived=nobody could",
+    "all stood still=nobody could",
+    promises=[{"type": "rebalances", "pause_within_s": 5}],
+    partitions=5,
+)
+def a_partition_is_nobodys_for_long(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h) if way != "nobody lived" else (known(h, 0), h.member(1, at=5))
+    c = known(h, 2) if way != "nobody lived" else h.member(2, at=5)
+    if way in ("not promised", "no bound"):
+        h.promises = [] if way == "not promised" else [{"type": "rebalances", "pause_within_s": 0}]
+    a.assigned(1, told=False)
+    a.revoked(3, told=False)
+    if way == "another one between":
+        c.assigned(4, told=False)
+        c.revoked(6, told=False)
+    if way == "nobody lived":
+        a.die(4)
+    if way == "all stood still":
+        for number, one in enumerate((a, b, c)):
+            one.pause(4, 5, step=number)
+    if way == "when the run is over":
+        h.phases["drain"] = (2.9, 21.0)
+        a.close(3.1)
+    if way != "never again":
+        b.assigned(7.9 if way == "short enough" else 8.1, told=False)
+
+
+def test_each_pause_is_one_and_a_member_may_come_after_itself(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path, 4, promises=[{"type": "rebalances", "pause_within_s": 1}, {"type": "rebalances"}])
+    a, b = members(h)
+    a.assigned(1, told=False)
+    b.assigned(1.5, told=False)
+    b.revoked(2, told=False)
+    a.revoked(3, took=1.0, told=False)
+    a.assigned(5.5, told=False)
+    a.revoked(6, told=False)
+    a.assigned(6.9, told=False)
+    a.revoked(7, told=False)
+    b.assigned(8.5, told=False)
+    _, pauses = found(h.seal())
+    shown = [(p.members, p.count, p.from_ns, p.to_ns) for p in pauses if p.kind == "long-pause"]
+    assert shown == [((A,), 1, ns(4), ns(5.5)), ((A, B), 1, ns(7.001), ns(8.5))]
 
 
 def test_a_group_without_a_rebalance_has_no_rest(tmp_path: Path) -> None:

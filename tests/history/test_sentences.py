@@ -436,6 +436,15 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "a dead letter by member-1.1 since 3.000 s.",
         ),
         (
+            of("long-pause", A, B),
+            "Nobody owned orders-0 for 0.500 s (from 3.000 s to 3.500 s), between member-0.1 and member-1.1.",
+        ),
+        (
+            of("long-pause", A, count=2, excuse="nobody could"),
+            "Nobody owned orders-0 2 times for too long (from 3.000 s to 3.500 s), between two turns of member-0.1; "
+            "nobody could have owned it all the time.",
+        ),
+        (
             of("per-entity-order", A),
             "member-0.1 processed offset 4 of orders-0 at 3.500 s; an earlier record of the key had a dead letter of "
             "its own since 3.000 s.",

@@ -121,6 +121,8 @@ ALL: list[Promise] = [
         (Rebalances(), "unbalanced", "4 and 0", "", "violation"),
         (Rebalances(), "unbalanced", "4 and 0", "subscriptions", "permitted"),
         (Rebalances(balanced=False), "unbalanced", "4 and 0", "", "permitted"),
+        (Rebalances(pause_within_s=5), "long-pause", "", "", "violation"),
+        (Rebalances(pause_within_s=5), "long-pause", "", "nobody could", "permitted"),
         (Rebalances(), "not-sticky", "5 instead of 2", "", "permitted"),
         (Rebalances(sticky=True), "not-sticky", "5 instead of 2", "", "violation"),
         (Rebalances(sticky=True), "not-sticky", "5 instead of 2", "subscriptions", "permitted"),
@@ -169,3 +171,8 @@ def test_importing_the_promises_loads_nothing_but_the_standard_library() -> None
     code = f"import sys, fencepost.checkers; print({heavy})"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert shown.stdout.strip() == "[]"
+
+
+def test_a_pause_that_is_promised_is_no_negative_time() -> None:
+    with pytest.raises(ScenarioError, match=r"pause_within_s is -1, it cannot be negative"):
+        Rebalances(pause_within_s=-1)

@@ -4,6 +4,8 @@
     Whenever partitions were given up, it tells at once that they were assigned again, and only later the truth.
 ``slow-revocation``
     Gives partitions up at the begin of the revoked callback, and stays in it for a while.
+``hung-revocation``
+    Stays in one revoked callback for long, and only then gives partitions up.
 ``told-twice``
     Tells every revocation twice.
 ``taken-for-nothing``
@@ -25,6 +27,7 @@ from fencepost_member.config import MemberConfig
 from fencepost_member.planted.clients import Client
 
 LINGER_S = 3.0
+HANGS_S = 14.0
 
 
 def nothing() -> None:
@@ -74,6 +77,19 @@ class SlowRevocation(Client):
             threading.Event().wait(LINGER_S)
 
         super().revoked(partitions, linger)
+
+
+class HungRevocation(Client):
+    """See the module."""
+
+    every_s, times = 0.0, 1
+
+    def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
+        """See ``Listener``."""
+        if self._due:
+            self._turns.taken()
+            threading.Event().wait(HANGS_S)
+        super().revoked(partitions, apply)
 
 
 class ToldTwice(Client):
@@ -129,6 +145,7 @@ class LostAsRevoked(Client):
 CLIENTS = {
     "still-owner": StillOwner,
     "slow-revocation": SlowRevocation,
+    "hung-revocation": HungRevocation,
     "told-twice": ToldTwice,
     "taken-for-nothing": TakenForNothing,
     "taken-for-good": TakenForGood,
