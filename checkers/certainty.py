@@ -82,6 +82,7 @@ GROUNDS: Mapping[str, Ground] = {
     "stale-write": _ground(own=["events"]),
     "unbalanced": _ground("events", "offsets", "requests"),
     "not-sticky": _ground("events", "offsets", "requests"),
+    "rebalance-on-static-bounce": _ground("plan", "events", "offsets", "requests", "metadata"),
     "long-pause": _ground("events", "plan", "host"),
     "lost-told-as-revoked": _ground(own=["events"]),
     "duplicate-instance": _ground("requests", own=["events"]),

@@ -6,13 +6,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.coordination.progress import somebody
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import NS, Interval, Window
+from fencepost.checkers.tables.rows import NS, Interval, Life, Window
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
@@ -47,7 +47,7 @@ def not_sticky(tables: Tables) -> Iterator[Sighting]:
     """
     for before, after in pairwise(tables.rests) if tables.promised(PROMISE) else ():
         between = tables.rounds[before.number + 1 : after.number + 1]
-        if any(frozenset(one.members) != after.members for one in between):
+        if any(frozenset(tables.firsts(one.members)) != after.members for one in between):
             continue
         had = Counter(owner for owner in before.owners.values() if owner in after.members)
         taken = [o for tp, o in before.owners.items() if o in after.members and after.owners.get(tp) != o]
@@ -81,6 +81,52 @@ def long_pause(tables: Tables) -> Iterator[Sighting]:
             last = max(last or interval, interval, key=lambda i: i.possible.end_ns)
 
 
+def rebalance_on_static_bounce(tables: Tables) -> Iterator[Sighting]:
+    """``rebalance-on-static-bounce``: a static member is soon back under its name, and the group rebalanced (KIP-345).
+
+    A life of a static id began to give up its partitions (else: ended) while the group rested, and the next life of
+    that id was assigned some, sooner after that than the session time-out less a heartbeat; between the two the rest
+    was over, as a round began. Not where anything else may be why: since the rest began until then another member
+    started, ended, subscribed anew or was gone, a new coordinator took over, a partition had another leader or was
+    made, or a step that is not about that member alone was in effect.
+
+    members: the earlier life and the later one; times: from the give-up to the assignment.
+    """
+    for rest in tables.rests if tables.promised(PROMISE) else ():
+        bounces = chain.from_iterable(map(pairwise, tables.of_static_id.values()))
+        for before, after in bounces if rest.number + 1 < len(tables.rounds) else ():
+            gone = Window(_left_ns(tables, before), _back_ns(tables, after))
+            soon = 0 < gone.length_ns < tables.session_ns - tables.heartbeat_ns
+            inside = rest.window.begin_ns < gone.begin_ns and gone.meets(Window(rest.window.end_ns, rest.window.end_ns))
+            around = Window(rest.window.begin_ns, gone.end_ns)
+            if soon and inside and not _other_cause(tables, around, {before.incarnation, after.incarnation}):
+                members = people(before.incarnation, after.incarnation)
+                yield Sighting("rebalance-on-static-bounce", -1, members, "", "", -1, *gone)
+
+
+def _left_ns(tables: Tables, life: Life) -> int:
+    own = tables.intervals_by_incarnation.get(life.incarnation, ())
+    return max((i.given_up_begin_ns for i in own if i.how), default=life.ended_ns)
+
+
+def _back_ns(tables: Tables, life: Life) -> int:
+    own = tables.intervals_by_incarnation.get(life.incarnation, ())
+    return min((i.assigned_begin_ns for i in own), default=0)
+
+
+def _other_cause(tables: Tables, around: Window, names: set[str]) -> bool:
+    """Whether something else than these lives of one member may have been a reason to rebalance."""
+    moments = [at_ns for _, at_ns, _ in tables.terms]
+    moments += [led.at_ns for led in tables.leaders]  # a partition that is made has one, too
+    moments += [gone.at_ns for gone in tables.gone if gone.incarnation not in names]
+    for life in tables.lives.values():
+        if life.incarnation not in names:
+            moments += [life.started_ns, life.ended_ns, *(window.begin_ns for window in life.subscribed)]
+    steps = (step for step in tables.steps if step.begun_ns and not (step.members and {*step.members} <= names))
+    others = any(step.in_effect.meets(around) for step in steps)
+    return others or any(around.begin_ns <= at_ns <= around.end_ns for at_ns in moments)
+
+
 def _subscriptions(tables: Tables, until_ns: int) -> str:
     changed = (window for life in tables.lives.values() for window in life.subscribed)
     return "subscriptions" if any(window.begin_ns <= until_ns for window in changed) else ""
@@ -90,4 +136,5 @@ RULES: dict[Rule, tuple[str, ...]] = {
     unbalanced: ("unbalanced",),
     not_sticky: ("not-sticky",),
     long_pause: ("long-pause",),
+    rebalance_on_static_bounce: ("rebalance-on-static-bounce",),
 }

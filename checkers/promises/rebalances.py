@@ -21,12 +21,19 @@ class Rebalances:
         sticky: of members that stay, no more partitions are taken than an even share asks for.
         pause_within_s: no partition is without an owner for longer, from one member's callback to another one's. Who
             dies or stands still is found out by its session time-out alone, so it is longer than that. 0: no bound.
+        static: there is no rebalance because a static member goes and is back before its session is over (KIP-345).
     """
 
     balanced: bool = True
     sticky: bool = False
     pause_within_s: float = 0
-    kinds: ClassVar[Mapping[str, str]] = {"unbalanced": "safety", "not-sticky": "safety", "long-pause": "liveness"}
+    static: bool = False
+    kinds: ClassVar[Mapping[str, str]] = {
+        "unbalanced": "safety",
+        "not-sticky": "safety",
+        "long-pause": "liveness",
+        "rebalance-on-static-bounce": "safety",
+    }
 
     def __post_init__(self) -> None:
         if self.pause_within_s < 0:
@@ -34,5 +41,5 @@ class Rebalances:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        promised = {"unbalanced": self.balanced, "not-sticky": self.sticky}.get(kind, True)
+        promised = {"unbalanced": self.balanced, "not-sticky": self.sticky, "long-pause": True}.get(kind, self.static)
         return "violation" if promised and not excuse else "permitted"

@@ -77,6 +77,10 @@ def _paused(t: Telling) -> str:
     return f"nobody owned {t.place} {often} ({t.span}), between {between}{nobody}"
 
 
+def _bounced(t: Telling) -> str:
+    return f"{t.who} was back under its static id as {t.other}, {t.span}, and the group rebalanced all the same"
+
+
 def _changed(t: Telling) -> str:
     return "; a member had changed what it subscribes to" if t.a.excuse else ""
 
@@ -154,6 +158,7 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "unbalanced": _unbalanced,
     "not-sticky": _not_sticky,
     "long-pause": _paused,
+    "rebalance-on-static-bounce": _bounced,
     "duplicate-instance": _instance,
     "orphaned-partition": _orphaned,
     "never-stable": _restless,

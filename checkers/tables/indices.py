@@ -194,6 +194,20 @@ class Indexed(Recorded):
         return offsets_of(self.dead_letters)
 
     @cached_property
+    def of_static_id(self) -> Mapping[str, list[Life]]:
+        """The lives of each static id, in the order of their starts."""
+        found: dict[str, list[Life]] = {}
+        for life in sorted(self.lives.values(), key=lambda life: life.started_ns):
+            if life.instance_id:
+                found.setdefault(life.instance_id, []).append(life)
+        return found
+
+    @cached_property
+    def first_of(self) -> Mapping[str, str]:
+        """Of each life of a static id the first one."""
+        return {life.incarnation: lives[0].incarnation for lives in self.of_static_id.values() for life in lives}
+
+    @cached_property
     def first_acts(self) -> Mapping[int, Act]:
         """By partition the first act that concerns it (-1: all that have none of their own)."""
         found: dict[int, Act] = {}

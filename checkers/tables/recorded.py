@@ -28,7 +28,7 @@ from fencepost.checkers.tables.rows import (
 )
 from fencepost.checkers.tables.seeks import Seek
 
-HEARTBEAT_MS = "3000"  # Kafka's default heartbeat.interval.ms
+HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
 
 
 @dataclass(frozen=True)
@@ -116,9 +116,16 @@ class Recorded:
     @property
     def heartbeat_ns(self) -> int:
         """The heartbeat interval of the group's clients; of the consumer protocol's too, which the brokers decide."""
+        return max(self._times_ns("heartbeat.interval.ms", HEARTBEAT_MS))
+
+    @property
+    def session_ns(self) -> int:
+        """Likewise the session time-out, the shorter one."""
+        return min(filter(None, self._times_ns("session.timeout.ms", SESSION_MS)))
+
+    def _times_ns(self, name: str, default: str) -> tuple[int, int]:
+        """As clients have it, and as brokers do; 0: these were not told."""
         brokers = (self.scenario.get("cluster") or {}).get("broker_config") or {}
-        both = (
-            self.setting("heartbeat.interval.ms", HEARTBEAT_MS),
-            brokers.get("group.consumer.heartbeat.interval.ms"),
-        )
-        return max(int(float(ms or 0) * 1_000_000) for ms in both)
+        both = self.setting(name, default), brokers.get(f"group.consumer.{name}")
+        clients, told = (int(float(ms or 0) * 1_000_000) for ms in both)
+        return clients, told

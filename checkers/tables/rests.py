@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Rest(NamedTuple):
 
     Attributes:
         number: of the round, in the coordinator's log.
-        owners: who had each partition, by incarnation.
+        members, owners: who was in it, and who had each partition; all lives of a static id are the first one.
     """
 
     number: int
@@ -25,8 +25,10 @@ class Rest(NamedTuple):
     owners: Mapping[int, str]
 
 
-def rests(rounds: Sequence[Round], given: Iterable[Given], calm_ns: int) -> list[Rest]:
-    """Those of at least 5 s that are over; what comes after ``calm_ns`` is none."""
+def rests(
+    rounds: Sequence[Round], given: Iterable[Given], calm_ns: int, same: Callable[[Iterable[str]], Iterable[str]]
+) -> list[Rest]:
+    """Those of at least 5 s that are over; what comes after ``calm_ns`` is none. ``same`` names who is in ``Rest``."""
     begins = (r.begin_ns - r.uncertainty_ns for r in rounds[1:])
     found, owners, changes = list[Rest](), dict[int, str](), iter(sorted(given, key=lambda g: g.order))
     ahead = next(changes, None)
@@ -37,6 +39,7 @@ def rests(rounds: Sequence[Round], given: Iterable[Given], calm_ns: int) -> list
             since_ns = max(since_ns, ahead.at_ns + ahead.uncertainty_ns)
             ahead = next(changes, None)
         if end_ns - since_ns >= REST_NS and end_ns < FOREVER:
-            has = {tp: owner for tp, owner in owners.items() if owner}
-            found.append(Rest(number, Window(since_ns, end_ns), frozenset(one.members), has))
+            has = [tp for tp, owner in owners.items() if owner]
+            named = dict(zip(has, same(owners[tp] for tp in has), strict=True))
+            found.append(Rest(number, Window(since_ns, end_ns), frozenset(same(one.members)), named))
     return found

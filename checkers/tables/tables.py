@@ -6,6 +6,7 @@ What was in force when is asked of ``Spans``.
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -113,7 +114,11 @@ class Tables(Indexed):
     @cached_property
     def rests(self) -> list[Rest]:
         """When the group rested after a rebalance, before the first member left because the run was over."""
-        return rests(self.rounds, self.given, self.calm.end_ns or FOREVER)
+        return rests(self.rounds, self.given, self.calm.end_ns or FOREVER, self.firsts)
+
+    def firsts(self, names: Iterable[str]) -> list[str]:
+        """Of each name that is a life of a static id the first one; others as they are."""
+        return [self.first_of.get(name, name) for name in names]
 
     @property
     def calm(self) -> Window:

@@ -109,6 +109,16 @@ NARROW = replace(
 # Nobody dies: a rebalance lasts for as long as members take for it.
 SOON = replace(MOVES, name="rebalances are over soon", promises=(*PROMISES, Rebalances(pause_within_s=10)))
 
+# The group rests for 5 s before a static member goes.
+STATIC = replace(
+    CALM,
+    name="a static member is soon back",
+    group=Group(members=3, static=True, config=SESSION),
+    schedule=[at(8, Bounce(), member(SUSPECT), heal_after=1)],
+    promises=(*PROMISES, Rebalances(static=True)),
+    min_records=16_000,
+)
+
 # The group rests for 5 s before another member comes, and after it.
 GROWS = replace(
     CALM,

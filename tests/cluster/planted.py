@@ -36,6 +36,7 @@ from cluster.plans import (
     RETURNS,
     SIDE_BY_SIDE,
     SOON,
+    STATIC,
     STRICT,
     SUSPECT,
     WRITTEN,
@@ -188,6 +189,9 @@ BUGS: Mapping[str, Bug] = {
     "slow-revocation": Bug(MOVES, {"early-assignment"}, of_member("slow-revocation"), protocols=("eager",)),
     # Who waits for it has given up everything, under this protocol alone.
     "hung-revocation": Bug(SOON, {"long-pause"}, of_member("hung-revocation"), blamed=EVERYBODY, protocols=("eager",)),
+    "forgotten-name": Bug(
+        STATIC, {"rebalance-on-static-bounce"}, of_member("forgotten-name"), planted_in=ALL, blamed=EVERYBODY
+    ),
     "told-twice": Bug(MOVES, {"callback-ledger"}, of_member("told-twice")),
     "taken-for-nothing": Bug(
         CALM, {"needless-revocation"}, of_member("taken-for-nothing"), protocols=("cooperative", "consumer")

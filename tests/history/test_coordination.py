@@ -484,6 +484,74 @@ def a_partition_is_nobodys_for_long(h: HistoryBuilder, way: str) -> None:
         b.assigned(7.9 if way == "short enough" else 8.1, told=False)
 
 
+@case(
+    ("rebalance-on-static-bounce", "", "", (B, "member-1.2")),
+    *("no rebalance", "dynamic", "late", "rebalance before", "rebalance after", "no rest before", "not promised"),
+    *("another started", "another ended", "another subscribed", "another gone", "another coordinator"),
+    *("another leader", "another step", "a step for all", "never back"),
+    promises=[{"type": "rebalances", "static": True}],
+    partitions=6,
+    config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500},
+)
+def a_static_member_is_soon_back(h: HistoryBuilder, way: str) -> None:
+    h.phases["drain"] = (20.1, 41.0)
+    if way == "not promised":
+        h.promises = []
+    a, name = known(h, 0), None if way == "dynamic" else "one"
+    b, c = h.member(1, instance_id=name), known(h, 2)
+    crew = [(a, [0, 1]), (c, [2])]
+    h.round(1, *crew, (b, [3]), generation=1)
+    b.assigned(1.1, 3, told=False)
+    if way == "no rest before":
+        h.round(9, *crew, (b, [3]), generation=2)
+    at = 5 if way == "another started" else None
+    if at:
+        h.member(3, at=at)
+    if way == "another ended":
+        c.die(10)
+    if way == "another subscribed":
+        c.subscribes(10)
+    if way == "another gone":
+        h.removes(c, 10)
+    if way == "another leader":
+        h.leader(1, 10, tp=1)
+    if way in ("another step", "a step for all"):
+        h.fault("pause", 9, 9.5, step=4, members=(A,) if way == "another step" else ())
+    h.fault("bounce", 11.9, 13.1, step=1, members=(B,))
+    b.revoked(12, 3, told=False)
+    b.die(12.1)  # whatever it says at its end: the coordinator keeps a static member until its session is over
+    if way == "rebalance before":
+        h.round(11.5, *crew, (b, [3]), generation=3)
+    if way == "another coordinator":
+        h.term += 1
+    again = h.member(1, at=13, instance_id=name)
+    if way not in ("no rebalance", "rebalance before", "rebalance after"):
+        h.round(12.5, *crew, (again, [3]), generation=4)
+    if way != "never back":
+        again.assigned(17.6 if way == "late" else 17.4, 3, told=False, generation=4)
+    if way == "rebalance after":
+        h.round(18, *crew, (again, [3]), generation=4)
+
+
+@case(
+    ("unbalanced", "2 and 0", "", ("member-0.2", A)),
+    "static",
+    promises=BALANCED,
+    partitions=6,
+)
+def a_member_is_back_while_the_group_rests(h: HistoryBuilder, way: str) -> None:
+    """To the coordinator nothing of a static one is new but its member id; another one it does not know."""
+    h.phases["drain"] = (20.1, 25.0)
+    a, c = h.member(0, instance_id="one" if way == "static" else None), known(h, 2)
+    a.assigned(0.95, told=False)
+    h.round(1, (a, [0, 1]), (c, [2, 3]), generation=1)
+    a.die(3)
+    again = h.member(0, at=4, instance_id="one" if way == "static" else None)
+    again.assigned(5, told=False)
+    h.round(5, (again, [0, 1]), (c, [2, 3]), generation=1)
+    h.round(15, (c, [2, 3]), (again, [0, 1]), generation=2)
+
+
 def test_each_pause_is_one_and_a_member_may_come_after_itself(tmp_path: Path) -> None:
     h = HistoryBuilder(tmp_path, 4, promises=[{"type": "rebalances", "pause_within_s": 1}, {"type": "rebalances"}])
     a, b = members(h)

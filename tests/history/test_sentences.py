@@ -436,6 +436,11 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "a dead letter by member-1.1 since 3.000 s.",
         ),
         (
+            of("rebalance-on-static-bounce", A, B, topic="", partition=-1),
+            "member-0.1 was back under its static id as member-1.1, from 3.000 s to 3.500 s, and the group rebalanced "
+            "all the same.",
+        ),
+        (
             of("long-pause", A, B),
             "Nobody owned orders-0 for 0.500 s (from 3.000 s to 3.500 s), between member-0.1 and member-1.1.",
         ),

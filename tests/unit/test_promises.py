@@ -122,6 +122,8 @@ ALL: list[Promise] = [
         (Rebalances(), "unbalanced", "4 and 0", "subscriptions", "permitted"),
         (Rebalances(balanced=False), "unbalanced", "4 and 0", "", "permitted"),
         (Rebalances(pause_within_s=5), "long-pause", "", "", "violation"),
+        (Rebalances(static=True), "rebalance-on-static-bounce", "", "", "violation"),
+        (Rebalances(), "rebalance-on-static-bounce", "", "", "permitted"),
         (Rebalances(pause_within_s=5), "long-pause", "", "nobody could", "permitted"),
         (Rebalances(), "not-sticky", "5 instead of 2", "", "permitted"),
         (Rebalances(sticky=True), "not-sticky", "5 instead of 2", "", "violation"),

@@ -4,6 +4,8 @@
     After a while subscribes only to the first of its topics.
 ``restless``
     Changes its mind again and again whether it subscribes to the first of its topics or to all.
+``forgotten-name``
+    Joins without its static id, as if it had none.
 ``unsent-commit``
     A few times says that a commit was accepted, and never sent it.
 ``swallowed-refusal``
@@ -16,10 +18,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Dict, List, Mapping
+from typing import Any, Dict, List, Mapping
 
 from fencepost_member import adapters
-from fencepost_member.adapters import Record, Tp
+from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.config import MemberConfig
 from fencepost_member.planted.clients import Client
 from fencepost_member.planted.turns import ALWAYS
 
@@ -40,6 +43,11 @@ class ForgottenTopic(Client):
             topics = sorted(self._config.topics)
             self._library.subscribe(topics if self._all else topics[:1])
         return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
+
+
+def forgotten_name(config: MemberConfig, listener: Listener) -> Any:
+    """See the module."""
+    return adapters.connect(replace(config, instance_id=None), listener)
 
 
 class Restless(ForgottenTopic):
@@ -89,6 +97,7 @@ class IgnoredFence(Client):
 CLIENTS = {
     "forgotten-topic": ForgottenTopic,
     "restless": Restless,
+    "forgotten-name": forgotten_name,
     "unsent-commit": UnsentCommit,
     "swallowed-refusal": SwallowedRefusal,
     "ignored-fence": IgnoredFence,
