@@ -57,6 +57,7 @@ GROUNDS: Mapping[str, Ground] = {
     "lost-write": _ground("log", own=["events", "produced"]),
     "phantom": _ground("log", "produced", own=["delivered"]),
     "delivered-then-lost": _ground("log", own=["events", "delivered"]),
+    "aborted-read": _ground("log", own=["events", "delivered"]),
     "inconsistent-offsets": _ground(own=["events", "delivered"]),
     "delivery-outside-assignment": _ground(own=["events", "delivered"]),
     "unseen": _ground("log", "delivered", "events", "offsets"),

@@ -11,7 +11,7 @@
       segments/<actor>.<n>.seg   the recorders' memory maps, before the seal (removed once sealed)
       delivered/<incarnation>.parquet        DELIVERED_COLUMNS, row groups never mix partitions
       produced/<writer>.parquet              PRODUCED_COLUMNS of acknowledged records, likewise
-      produced/<writer>.unacked.parquet      the same for fail and info: no offset is known (-1)
+      produced/<writer>.unacked.parquet      the same for all others: no offset is told (-1)
       seal.json                  what the seal found: per raw file its records, torn records, sentences about damage;
                                  and the fingerprint of every file of JUDGED; the digest of all this
       log/audit.parquet                      LOG_COLUMNS, what each partition really holds, likewise
@@ -68,6 +68,7 @@ class Sent(IntEnum):
     OK = 0
     FAIL = 1
     INFO = 2
+    ABORTED = 3  # so was its transaction, certainly: who reads with read_committed never sees it
 
 
 class EventKind(StrEnum):

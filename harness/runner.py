@@ -17,7 +17,7 @@ from pathlib import Path
 from fencepost import group as groups
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
-from fencepost.evidence import audit, effects, host, outputs, recorded
+from fencepost.evidence import audit, effects, host, outputs, recorded, tails
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, LACKING
 from fencepost.injector import Injector
@@ -215,7 +215,9 @@ class _Run:
         def caught_up() -> bool:
             if not ends:
                 found = {topic: cluster.admin.end_offsets(topic) for topic in self._topics.by_name}
-                ends.update({TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()})
+                told = {TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()}
+                transactions = self._scenario.workload.producer_config().get("transaction_records")
+                ends.update(tails.visible_ends(cluster, told) if transactions else told)
             committed = cluster.admin.committed(self._name)
             return all(committed.get(tp, 0) >= end for tp, end in ends.items())
 

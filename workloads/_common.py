@@ -11,6 +11,7 @@ from fencepost.errors import ScenarioError
 from fencepost.model import Inventory
 from fencepost_member.config import LoopConfig
 
+TRANSACTION_S = 10.0  # far below the time after which brokers abort it
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEAST = {
     **dict.fromkeys(
@@ -31,6 +32,7 @@ _LEAST = {
         ),
         0,
     ),
+    **dict.fromkeys(("transaction_records", "abort_every"), 0),
     "value_bytes": 24,
     "slow_partition": -1,
 }
@@ -52,6 +54,10 @@ class Load:
         skew: how much likelier the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew`` (Zipf), and its
             partition with it; 0: all alike.
         burst_every_s: what is due in so many seconds is written at once; 0: steadily.
+        transaction_records: so many records of a producer are one transaction, the last one may be smaller; 0: there
+            are no transactions.
+        abort_every: each so-many-th transaction of a producer is aborted on purpose, when all of it is in the log; 0:
+            none is. What is aborted is not there for members, unless their ``isolation.level`` is read_uncommitted.
         payload: what makes the records' values, ``module:function``, imported by producers from the current directory:
             ``function(key: int, seq: int)`` gives bytes, text, or a dict that is sent as JSON. Who wrote a record is
             then in its header ``fencepost``. Empty: values of ours, which mean nothing.
@@ -63,6 +69,8 @@ class Load:
     keys: int = 1000
     skew: float = 0
     burst_every_s: float = 0
+    transaction_records: int = 0
+    abort_every: int = 0
     payload: str = ""
     value_bytes: int = 64
 
@@ -91,6 +99,15 @@ def check_options(workload: Load) -> None:
             raise ScenarioError(f"{name} is {value!r}, it {what}")
     if workload.burst_every_s and not workload.rate_hz:
         raise ScenarioError("burst_every_s needs a rate_hz above 0: what is written as fast as it goes has no bursts")
+    if workload.abort_every and not workload.transaction_records:
+        raise ScenarioError("abort_every needs transaction_records above 0: there are no transactions to abort")
+    if workload.transaction_records and workload.rate_hz:
+        fills_s = workload.transaction_records * workload.producers / workload.rate_hz + workload.burst_every_s
+        if fills_s > TRANSACTION_S:
+            raise ScenarioError(
+                f"a transaction takes {fills_s:g} s to fill, and nobody sees so long what is in it; the most is "
+                f"{TRANSACTION_S:g} s: lower transaction_records or burst_every_s"
+            )
 
 
 def check_known(what: str, value: str, known: Collection[str]) -> None:

@@ -30,7 +30,7 @@ Rule = Callable[[Part], None]
 SENDS = ("duplicate-write", "nonmonotonic-send")
 OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.facts: (),
-    delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost"),
+    delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost", "aborted-read"),
     delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
     effects.missing_effect: ("missing-effect",),

@@ -1,8 +1,9 @@
-"""Kernel rules about records against the log: lost-write, phantom, unseen, unconsumed, and how much was judged."""
+"""Kernel rules about records against the log: what of them is lost, made up or aborted, unseen; how much was judged."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,7 @@ from fencepost.checkers.kernel.rows import of_streams
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
 from fencepost.checkers.tables.rows import FOREVER
-from fencepost.history import State
+from fencepost.history import Sent, State
 
 Array = NDArray[Any]
 CAUSES = ("skipped", "in-doubt", "committed-unprocessed")
@@ -74,21 +75,27 @@ def _lost_write(part: Part, lost: Sequence[Array]) -> None:
 
 
 def _vanished(part: Part, strange: Array) -> None:
-    """``phantom``, ``delivered-then-lost``: a row that is not in the log at its offset, by whether it was sent."""
+    """``phantom``, ``delivered-then-lost``, ``aborted-read``: a row that the log does not hold, by its sends."""
     rows = part.rows
     if not len(strange):
         return
-    sent, excuse = _among_sends(part, strange), part.tables.declared(part.tp, FOREVER)
-    for kind, which in (("delivered-then-lost", strange[sent]), ("phantom", strange[~sent])):
+    sent, act = _among_sends(part, strange), part.tables.declared(part.tp, FOREVER)
+    excuses = {"aborted-read": act or part.tables.reads_uncommitted}
+    for code, kind in enumerate(("phantom", "delivered-then-lost", "aborted-read")):
+        which, excuse = strange[sent == code], excuses.get(kind, act)
         part.tallies.put_many(
             kind,
             part.tp,
             [rows.who[which]],
-            lambda who: Label((rows.names[who],), "", excuse),
+            partial(_of_one, rows.names, excuse),
             first=rows.offset[which],
             from_ns=rows.delivered_ns[which],
             to_ns=rows.delivered_ns[which],
         )
+
+
+def _of_one(names: Sequence[str], excuse: str, who: int) -> Label:
+    return Label((names[who],), "", excuse)
 
 
 def inconsistent_offsets(part: Part) -> None:
@@ -113,13 +120,16 @@ def inconsistent_offsets(part: Part) -> None:
 
 
 def _among_sends(part: Part, which: Array) -> Array:
-    """Whether the record of each of these rows was sent, by (key, writer, seq)."""
+    """Of the record of each of these rows, by (key, writer, seq): 0: never sent, 1: sent, 2: aborted, too."""
     rows = part.rows.take(which)
     wanted = list(zip(rows.key.tolist(), rows.writer.tolist(), rows.seq.tolist(), strict=True))
-    sent: set[tuple[int, int, int]] = set()
+    sent: dict[tuple[int, int, int], int] = {}
     for sends, near in part.whole.sends(rows.seq):
-        sent.update(zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True))
-    return np.array([record in sent for record in wanted], bool)
+        aborted = (sends["outcome"][near] == Sent.ABORTED).tolist()
+        records = zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True)
+        for record, code in zip(records, aborted, strict=True):
+            sent[record] = max(sent.get(record, 1), 1 + code)
+    return np.array([sent.get(record, 0) for record in wanted], np.int8)
 
 
 def unseen(part: Part) -> None:

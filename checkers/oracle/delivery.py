@@ -32,19 +32,33 @@ def lost_write(history: History) -> Iterator[Sighting]:
 
 
 def vanished(history: History) -> Iterator[Sighting]:
-    """``phantom``, ``delivered-then-lost``: a row whose record (key, writer, seq) is not in the log at its offset.
+    """``phantom``, ``delivered-then-lost``, ``aborted-read``: a row whose record (key, writer, seq) is not in the log
+    at its offset.
 
     Not below the log's start: retention or an act deleted that.
-    ``delivered-then-lost`` when it (tp, key, writer, seq) is among the sends, of any outcome, for a consumer gets only
-    what is replicated; else ``phantom``. members: the incarnation; times: delivered_ns; excuse: a declared act on it.
+
+    * ``aborted-read`` (Adya's G1a) when it (tp, key, writer, seq) is among the sends and one of these was aborted with
+      its transaction (outcome ``aborted``): who reads with ``read_committed`` is never given it (KIP-98);
+    * else ``delivered-then-lost`` when it is among the sends, of any outcome, for a consumer gets only what is
+      replicated;
+    * else ``phantom``.
+
+    members: the incarnation; times: delivered_ns; excuse: a declared act on it; of an aborted read else that the
+    scenario declares the group to read what is not committed.
     """
-    sent = {(p.tp, p.key, p.writer, p.seq) for p in history.records.produced}
+    sent: dict[tuple[int, int, int, int], bool] = {}
+    for p in history.records.produced:
+        record = (p.tp, p.key, p.writer, p.seq)
+        sent[record] = sent.get(record, False) or p.outcome == Sent.ABORTED
     for row in history.records.delivered:
         there = history.record(row.tp, row.offset)
         in_log = there is not None and (there.key, there.writer, there.seq) == (row.key, row.writer, row.seq)
         if not in_log and row.offset >= history.tables.log_start(row.tp):
-            kind = "delivered-then-lost" if (row.tp, row.key, row.writer, row.seq) in sent else "phantom"
+            aborted = sent.get((row.tp, row.key, row.writer, row.seq))
+            kind = "phantom" if aborted is None else "aborted-read" if aborted else "delivered-then-lost"
             excuse, at_ns = history.declared(row.tp, FOREVER), row.delivered_ns
+            if aborted:
+                excuse = excuse or history.tables.reads_uncommitted
             yield Sighting(kind, row.tp, (row.incarnation,), "", excuse, row.offset, at_ns, at_ns)
 
 
@@ -167,7 +181,7 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
 
 RULES: dict[Rule, tuple[str, ...]] = {
     lost_write: ("lost-write",),
-    vanished: ("phantom", "delivered-then-lost"),
+    vanished: ("phantom", "delivered-then-lost", "aborted-read"),
     inconsistent_offsets: ("inconsistent-offsets",),
     unseen: ("unseen",),
     unconsumed: ("unconsumed",),

@@ -29,6 +29,7 @@ class Delivery:
         "unseen": "safety",
         "phantom": "safety",
         "delivered-then-lost": "safety",
+        "aborted-read": "safety",
         "inconsistent-offsets": "safety",
         "duplicate-write": "safety",
         "redelivery-below-commit": "safety",
@@ -48,7 +49,7 @@ class Delivery:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        if excuse.startswith("declared act") or (kind == "duplicate-write" and excuse):
+        if excuse.startswith("declared act") or (kind in ("duplicate-write", "aborted-read") and excuse):
             return "permitted"
         if self.level == "at-most-once":
             return "permitted" if kind == "unseen" and cause != "skipped" and excuse else "violation"

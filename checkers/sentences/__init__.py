@@ -183,6 +183,9 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
         f"{t.records} {t.were} produced, and delivered to {t.who} ({t.span}), but the log did not hold {t.them} at the "
         "audit"
     ),
+    "aborted-read": lambda t: (
+        f"{t.records} {t.were} delivered to {t.who} ({t.span}), but the transaction that wrote {t.them} was aborted"
+    ),
     "duplicate-write": lambda t: _landed(t, f"{t.were} in the log already, below"),
     "nonmonotonic-send": lambda t: _landed(t, "landed behind what it sent later"),
     "inconsistent-offsets": lambda t: (

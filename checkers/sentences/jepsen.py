@@ -9,7 +9,7 @@ inside of one assignment.
 from __future__ import annotations
 
 SAME = frozenset({"lost-write", "unseen", "inconsistent-offsets", "nonmonotonic-send"})
-OTHER = {"duplicate-write": "duplicate", "unconsumed": "unseen"}
+OTHER = {"duplicate-write": "duplicate", "unconsumed": "unseen", "aborted-read": "G1a"}
 OF_POLLS = {"rewind": "nonmonotonic-poll", "poll-skip": "poll-skip"}
 
 

@@ -114,6 +114,12 @@ class Recorded:
         return self.setting("auto.offset.reset", "earliest") in ("latest", "largest", "end")
 
     @property
+    def reads_uncommitted(self) -> str:
+        """The excuse for who is given what was aborted: the scenario declares it so; else empty."""
+        declared = self.setting("isolation.level", "read_committed") == "read_uncommitted"
+        return "the group reads what is not committed" if declared else ""
+
+    @property
     def heartbeat_ns(self) -> int:
         """The heartbeat interval of the group's clients; of the consumer protocol's too, which the brokers decide."""
         return max(self._times_ns("heartbeat.interval.ms", HEARTBEAT_MS))

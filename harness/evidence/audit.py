@@ -1,7 +1,7 @@
 """The audit: reads what every partition really holds, from its first record to its last, outside of any group.
 
-The consumer assigns itself and commits nothing, so the group under test never notices. Everything visible in the log
-is read, aborted transactions too (``read_uncommitted``).
+The consumer assigns itself and commits nothing, so the group under test never notices. What is visible is what is
+committed (``read_committed``): aborted records and the ends of transactions are holes.
 """
 
 from __future__ import annotations
@@ -25,6 +25,9 @@ from fencepost_member import payload
 FILE = "log/audit.parquet"
 ANSWER_S = 5.0
 SILENCE_S = 15.0  # no record and no end of a partition for so long: the audit gives up
+OPEN_S = (
+    45.0  # brokers abort what a producer left open when its time is over (see ``transacting``), and look every 10 s
+)
 # What a broker says that leads a partition no more; the client then learns who does.
 MOVED = (ck.KafkaError.NOT_LEADER_FOR_PARTITION, ck.KafkaError.LEADER_NOT_AVAILABLE)
 _BATCH = 10_000
@@ -66,14 +69,17 @@ def read(
         ClusterError: a partition cannot be read.
         WaitTimeout: the brokers fell silent before the end.
     """
-    everything = {"isolation.level": "read_uncommitted", "bootstrap.servers": bootstrap}
-    consumer = ck.Consumer({**READING, **(access or {}), **everything})
+    settings = {**READING, **(access or {}), "bootstrap.servers": bootstrap}
+    # A client that reads what is committed is told that a log ends where a transaction is open.
+    whole = ck.Consumer({**settings, "isolation.level": "read_uncommitted"})
+    consumer = ck.Consumer({**settings, "isolation.level": "read_committed"})
     try:
-        bounds = {tp: _bounds(consumer, tp) for tp in partitions}
+        bounds = {tp: _bounds(whole, tp) for tp in partitions}
         columns.write(into / FILE, LOG_COLUMNS, _read_all(consumer, partitions, bounds))
     except ck.KafkaException as error:
         raise ClusterError(f"the audit cannot read the log: {error}") from error
     finally:
+        whole.close()
         consumer.close()
     return [
         {
@@ -121,11 +127,11 @@ def _read_all(
     read = _Unwritten()
     unread = {tp for tp, (start, end) in bounds.items() if start < end}
     consumer.assign([ck.TopicPartition(tp.topic, tp.partition, bounds[tp][0]) for tp in unread])
-    for messages in batches(consumer, unread, SILENCE_S):
+    for messages in batches(consumer, unread, OPEN_S, " Is a transaction open there?"):
         for records in _runs(messages):
             tp = TopicPartition(str(records[0].topic()), int(records[0].partition() or 0))
             if any(map(ck.Message.error, records)):
-                if [*ends(records, tp)]:
+                if any(end >= bounds[tp][1] for end in ends(records, tp)):
                     unread.discard(tp)
                 records = [m for m in records if not m.error()]
             yield from read.add(partitions[tp], bounds[tp][1], records)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from fencepost.evidence.segment_reader import Records, take
 from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, PRODUCED_COLUMNS, Sent, State
-from fencepost_member.segments import FAILED
+from fencepost_member.segments import ABORTED, FAILED, UNKNOWN
 
 ROW_GROUP_ROWS = 256 * 1024
 
@@ -66,14 +66,15 @@ def delivered(partitions: Iterable[Records]) -> Iterator[Columns]:
 
 
 def produced(partitions: Iterable[Records], *, acked: bool) -> Iterator[Columns]:
-    """Produced records as columns: those that were acknowledged, or the others, of which no offset is known."""
+    """Produced records as columns: those that were acknowledged, or the others, of which no offset is told."""
     for rows in _pieces(take(rows, _is_acked(rows) == acked) for rows in partitions):
         columns = _columns(rows, PRODUCED_COLUMNS)
         if acked:
             columns["outcome"] = np.full(len(rows), Sent.OK, dtype=np.int8)
         else:
-            failed = (rows["outcome"] == FAILED) & (rows["acked_ns"] != 0)
-            columns["outcome"] = np.where(failed, Sent.FAIL, Sent.INFO).astype(np.int8)
+            ended = np.where(rows["acked_ns"] != 0, rows["outcome"], UNKNOWN)
+            known = [ended == FAILED, ended == ABORTED]
+            columns["outcome"] = np.select(known, [Sent.FAIL, Sent.ABORTED], Sent.INFO).astype(np.int8)
             columns["offset"] = np.full(len(rows), -1, dtype=np.int64)
         yield columns
 

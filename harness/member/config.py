@@ -139,6 +139,8 @@ class ProducerConfig:
         seed: of the order in which keys are drawn.
         skew: how much likelier the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew``; 0: all alike.
         burst_every_s: what is due in so many seconds is sent at once; 0: steadily.
+        transaction_records: records in each transaction; 0: there are none.
+        abort_every: each so-many-th transaction is aborted on purpose; 0: none is.
         flush_s: how long the last records may take at the end.
     """
 
@@ -156,6 +158,8 @@ class ProducerConfig:
     seed: int = 0
     skew: float = 0
     burst_every_s: float = 0
+    transaction_records: int = 0
+    abort_every: int = 0
     flush_s: float = 10.0
 
 

@@ -33,6 +33,7 @@ from fencepost_member.functions import values_of
 from fencepost_member.payload import HEADER, pack
 from fencepost_member.process import GAVE_UP, open_history, run, stop_on_signals
 from fencepost_member.recorder import ProducerLane
+from fencepost_member.transacting import Transactions, settings
 
 TICK_S = 0.01  # how often records become due
 CATCH_UP_S = 0.5  # after a stall, what should have been sent longer ago is not made up for
@@ -53,11 +54,14 @@ class Writer:
             **config.client_config,
             "enable.idempotence": True,
             "acks": "all",
+            **settings(config),
         }
         try:
             self._producer = client.Producer({**self._settings, "error_cb": self._error})
         except (client.KafkaException, TypeError, ValueError) as error:
             raise ConfigError("confluent-kafka refuses the producer's settings: %s" % error) from error
+        many = config.transaction_records
+        self._transactions = Transactions(config, self._producer, lane, stop) if many else None
         self._draw = drawing(config)
         self._value_of = values_of(config.payload) if config.payload else None
         self._pack = partial(pack, config.writer, text=config.text)
@@ -72,11 +76,13 @@ class Writer:
         introduction = {"pid": os.getpid(), "writer": self._config.writer, "client": "confluent-kafka"}
         config = {"client_version": version, "config": redacted(self._settings), "rate_hz": self._config.rate_hz}
         self._events.note("started", detail={**introduction, **config})
+        if self._transactions:
+            self._fatal = self._transactions.start()
         if self._config.rate_hz > 0:
             self._paced(self._config.rate_hz)
         else:
             while self._going():
-                self._send(UNPACED)
+                self._write(UNPACED)
                 self._producer.poll(0)
         self._finish()
         if not self._fatal:
@@ -94,12 +100,30 @@ class Writer:
             due = due_in(now_s - began_s, rate_hz, every_s) - sent
             if due > (CATCH_UP_S + every_s) * rate_hz + 1:
                 began_s, sent, due = now_s, 0, 0
-            self._send(due)
+            self._write(due)
             sent += due
             tick_ends_s = now_s + TICK_S
             while now_s < tick_ends_s and self._going():
                 self._producer.poll(tick_ends_s - now_s)
                 now_s = time.monotonic()
+
+    def _write(self, count: int) -> None:
+        """Send so many, each in a transaction if there are some."""
+        transactions = self._transactions
+        while transactions and count > 0 and self._going():
+            part = transactions.take(count)
+            self._send(part)
+            count -= part
+            if not transactions.room:
+                self._end_transaction(transactions)
+        if not transactions:
+            self._send(count)
+
+    def _end_transaction(self, transactions: Transactions) -> None:
+        counts, error = transactions.end()
+        self._counts.update(counts)
+        if error and not self._stop.is_set():
+            self._fatal = self._fatal or error
 
     def _send(self, count: int) -> None:
         sent, produce, draw = self._lane.sent, self._producer.produce, self._draw
@@ -114,6 +138,8 @@ class Writer:
             while True:
                 try:
                     produce(topic, value, key, partition, on_delivery=partial(self._completed, index), headers=headers)
+                    if self._transactions:
+                        self._transactions.sent(index)
                     break
                 except BufferError:
                     if not self._going():
@@ -126,7 +152,9 @@ class Writer:
 
     def _completed(self, index: int, error: Optional[client.KafkaError], message: client.Message) -> None:
         offset = message.offset()
-        if error is None and offset is not None and offset >= 0:
+        if self._transactions:
+            self._transactions.written(index, None if error else offset)
+        elif error is None and offset is not None and offset >= 0:
             self._lane.acked(index, offset)
             self._counts["ok"] += 1
         else:  # acknowledged without an offset: a repeated attempt whose first answer was lost
@@ -141,6 +169,8 @@ class Writer:
             self._events.note("error", error=error, outcome=outcome, detail={"text": "a record failed", "fatal": False})
 
     def _finish(self) -> None:
+        if self._transactions and not self._fatal:
+            self._end_transaction(self._transactions)
         self._producer.flush(self._config.flush_s)
         if len(self._producer):
             self._producer.purge()

@@ -24,6 +24,7 @@ from time import monotonic_ns
 from typing import Any, Callable, Dict, Iterator, List, NamedTuple, Tuple
 
 from fencepost_member.segments import (
+    ABORTED,
     COMMITTED,
     DELIVERED,
     FAILED,
@@ -66,15 +67,17 @@ class MemberLane(NamedTuple):
 
 
 class ProducerLane(NamedTuple):
-    """What one thread of a producer records with: first ``sent(tp, key, writer, seq)``, then one of the three ends.
+    """What one thread of a producer records with: first ``sent(tp, key, writer, seq)``, then one of the four ends.
 
-    ``acked(index, offset)``; ``failed(index)``: definitely not written; ``unknown(index)``, or no end: nobody knows.
+    ``acked(index, offset)``; ``failed(index)``: definitely not written; ``aborted(index)``: its transaction was;
+    ``unknown(index)``, or no end: nobody knows.
     """
 
     sent: Callable[[int, int, int, int], int]
     acked: Callable[[int, int], None]
     failed: Callable[[int], None]
     unknown: Callable[[int], None]
+    aborted: Callable[[int], None]
     close: Callable[[], None]
 
 
@@ -125,8 +128,7 @@ def _member_lane(track: _Track, ords: Dict[int, Iterator[int]], now: Clock) -> M
     """The lane as closures over locals: what runs once a record looks up no attribute."""
     views, pack_into, shift, mask = track.views, track.layout.pack_into, _SHIFT, _MASK
     bytes_, words, start, end = track.record
-    view, index = track.advance(0)
-    at, finished = start, 0
+    (view, index), at, finished = track.advance(0), start, 0
 
     def polled() -> int:
         view[POLLED] = at_ns = now()
@@ -169,8 +171,7 @@ def _producer_lane(track: _Track) -> ProducerLane:
     """The same for a producer."""
     now, views, pack_into, shift, mask = monotonic_ns, track.views, track.layout.pack_into, _SHIFT, _MASK
     bytes_, words, start, end = track.record
-    view, index = track.advance(0)
-    at, finished = start, 0
+    (view, index), at, finished = track.advance(0), start, 0
 
     def sent(tp: int, key: int, writer: int, seq: int) -> int:
         nonlocal view, index, at
@@ -190,15 +191,14 @@ def _producer_lane(track: _Track) -> ProducerLane:
         finished += 1
         view[FINISHED] = finished
 
-    def failed(index: int) -> None:
-        track.mark(index, FAILED)
-        views[index >> shift][(index & mask) + 1] = now()
+    def ending(outcome: int) -> Callable[[int], None]:
+        def end(index: int) -> None:
+            track.mark(index, outcome)
+            views[index >> shift][(index & mask) + 1] = now()
 
-    def unknown(index: int) -> None:
-        track.mark(index, UNKNOWN)
-        views[index >> shift][(index & mask) + 1] = now()
+        return end
 
-    return ProducerLane(sent, acked, failed, unknown, track.close)
+    return ProducerLane(sent, acked, ending(FAILED), ending(UNKNOWN), ending(ABORTED), track.close)
 
 
 class _Whole:

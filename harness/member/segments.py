@@ -21,7 +21,7 @@ FORMAT_VERSION = 1
 MAGIC = b"FPSEGMNT"
 HEADER_BYTES = 4096
 COMMITTED = 0xA5
-PARKED, FAILED, UNKNOWN = 3, 4, 5  # the outcome byte; 0 is the usual end
+PARKED, FAILED, UNKNOWN, ABORTED = 3, 4, 5, 6  # the outcome byte; 0 is the usual end
 
 # Words of the header that change: what the lane had finished when the segment began, what it has finished by now, and
 # when its client was last asked for records (0: never, or by a recorder that did not tell).

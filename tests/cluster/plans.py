@@ -98,6 +98,15 @@ FROZEN = replace(
     min_records=3_000,
 )
 
+# One of four transactions is aborted: members are given the other three.
+ABORTS = replace(
+    CALM,
+    name="some of what is written is aborted",
+    workload=PollLoop(rate_hz=1000, batch=100, keys=60, transaction_records=200, abort_every=4),
+    promises=PROMISES,
+    min_records=5_000,
+)
+
 # What assignors deal. The drain is rest enough.
 NARROW = replace(
     CALM,

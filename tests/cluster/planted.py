@@ -11,6 +11,7 @@ from typing import Any
 
 from cluster.doctored import DOCTORED
 from cluster.plans import (
+    ABORTS,
     ALL,
     BOUNDED,
     CALM,
@@ -175,6 +176,7 @@ BUGS: Mapping[str, Bug] = {
     "lost-record": Bug(CALM, {"poll-skip", "unseen", "commit-ahead"}, of_member("lost-record")),
     # Who does again what was in hand gets the right content, and is named first: it came second.
     "torn-value": Bug(DEATH, {"phantom", "inconsistent-offsets"}, of_member("torn-value"), blamed=EVERYBODY),
+    "reads-uncommitted": Bug(ABORTS, {"aborted-read"}, of_member("reads-uncommitted")),
     "late-record": Bug(MOVES, {"delivery-outside-assignment", "redelivery-below-commit"}, of_member("late-record")),
     # In the end members leave one after the other: who has the partition for that moment is its last owner.
     "paused-for-ever": Bug(

@@ -338,6 +338,15 @@ class HistoryBuilder:
         """The record at an offset is not in the log."""
         self.log = [r for r in self.log if (r.tp, r.offset) != (tp, offset)]
 
+    def aborts(self, offset: int, tp: int = 0) -> None:
+        """The transaction that wrote the record at an offset was aborted: nobody sees it there."""
+        self.loses(offset, tp)
+        content = self.content[tp, offset]
+        self.produced = [
+            p._replace(outcome=Sent.ABORTED, offset=-1) if (p.tp, p.key, p.writer, p.seq) == (tp, *content) else p
+            for p in self.produced
+        ]
+
     def holds(self, offset: int, tp: int = 0, *, writer: int, seq: int) -> None:
         """The record at an offset of the log is another one."""
         self.log = [r._replace(writer=writer, seq=seq) if (r.tp, r.offset) == (tp, offset) else r for r in self.log]

@@ -48,7 +48,20 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     for _ in range(len(rows) // 4):
         _tie(rng, rows)
     _tamper_with_log(h, rng)
+    _abort(h, random.Random(f"aborted/{seed}"))
     return h.seal()
+
+
+def _abort(h: HistoryBuilder, rng: random.Random) -> None:
+    """Transactions are aborted, and of some of their records the calls are told once more as acknowledged."""
+    for record in [*h.log] if rng.random() < 0.4 else ():
+        if rng.random() < 0.1 and (record.tp, record.offset) in h.content:
+            before = [p for p in h.produced if (p.tp, p.seq) == (record.tp, record.seq)]
+            h.aborts(record.offset, record.tp)
+            if rng.random() < 0.2:
+                h.produced += before
+    if rng.random() < 0.3:
+        h.config["isolation.level"] = "read_uncommitted"
 
 
 def _time(rng: random.Random, low: float = 1.0, high: float = 30.0) -> float:

@@ -28,6 +28,7 @@ JEPSENS = {
 
 # Jepsen's name, and the story that shows it.
 SHOWN = [
+    ("G1a", stories.an_aborted_record),
     ("duplicate", stories.a_send_that_landed_twice),
     ("inconsistent-offsets", stories.an_offset_with_two_contents),
     ("int-nonmonotonic-poll", stories.a_poll_that_goes_back),
@@ -46,7 +47,6 @@ NOT_SHOWN = {
     "duplicate-nonzero": "a duplicate, told apart because of one defect of Bufstream at offset 0",
     "int-nonmonotonic-send": TRANSACTIONS,
     "int-send-skip": f"{TRANSACTIONS}; Jepsen always allows it",
-    "G1a": "a record of an aborted transaction, and producers write without any",
     "precommitted-read": TRANSACTIONS,
     **dict.fromkeys((name for name in JEPSENS if name[:2] in ("G0", "PL") or name.startswith("strong")), CYCLES),
     **dict.fromkeys(("G1c", "G1c-process", "G1c-realtime"), CYCLES),

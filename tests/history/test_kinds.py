@@ -109,6 +109,40 @@ def a_phantom(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     return []
 
 
+def some_aborted(h: HistoryBuilder, read: Iterable[int]) -> None:
+    """Of ten records the transaction of two was aborted; a member is delivered the others, and of the two those."""
+    h.write(10)
+    a = h.member(0)
+    a.assigned(1)
+    for offset in (4, 5):
+        h.aborts(offset)
+    a.process([*range(4), *read, *range(6, 10)], 2)
+    a.commit(10, 16)
+    a.revoked(38)
+    a.close(39)
+
+
+@case
+def an_aborted_record(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    some_aborted(h, (4, 5) if wrong else ())
+    return [("aborted-read", "", "", (A,), 4, 5, 2)] if wrong else []
+
+
+@case
+def an_aborted_record_that_the_scenario_asks_for(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.config["isolation.level"] = "read_uncommitted"
+    some_aborted(h, (5,) if wrong else ())
+    return [("aborted-read", "", "the group reads what is not committed", (A,), 5, 5, 1)] if wrong else []
+
+
+@case
+def an_aborted_record_that_an_act_excuses_first(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.config["isolation.level"] = "read_uncommitted"
+    h.act("delete-records", 17)
+    some_aborted(h, (5,) if wrong else ())
+    return [("aborted-read", "", "declared act: delete-records", (A,), 5, 5, 1)] if wrong else []
+
+
 @case
 def a_record_that_was_delivered_and_then_lost(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)

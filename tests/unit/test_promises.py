@@ -38,6 +38,8 @@ ALL: list[Promise] = [
         (Delivery(), "unseen", "skipped", "", "violation"),
         (Delivery(), "unseen", "in-doubt", IN_HAND, "violation"),
         (Delivery(), "phantom", "", "", "violation"),
+        (Delivery(), "aborted-read", "", "", "violation"),
+        (Delivery(), "aborted-read", "", "the group reads what is not committed", "permitted"),
         (Delivery(), "redelivery", "", DIED, "permitted"),
         (Delivery(), "redelivery", "", "", "violation"),
         (Delivery(), "avoidable-redelivery", "", "", "permitted"),

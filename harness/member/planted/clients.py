@@ -10,6 +10,8 @@
     After a while stops to fetch one partition.
 ``slow-start``
     Begins to fetch what it is assigned only after a while, as one that has much to load first.
+``reads-uncommitted``
+    Is told to read what is not committed, whatever its program asked for.
 
 ``requests`` describes those that ask the cluster for something else, ``callbacks`` those that tell their program of
 other assignments than there are.
@@ -18,6 +20,7 @@ other assignments than there are.
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
@@ -181,10 +184,20 @@ class SlowStart(Client):
         return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
 
 
+class ReadsUncommitted(Client):
+    """See the module."""
+
+    def __init__(self, config: MemberConfig, listener: Listener) -> None:
+        """Raises ConfigError."""
+        told = {**config.client_config, "isolation.level": "read_uncommitted"}
+        super().__init__(replace(config, client_config=told), listener)
+
+
 CLIENTS = {
     "lost-record": LostRecord,
     "torn-value": TornValue,
     "late-record": LateRecord,
     "paused-for-ever": PausedForEver,
     "slow-start": SlowStart,
+    "reads-uncommitted": ReadsUncommitted,
 }

@@ -1,0 +1,33 @@
+"""Members that are given what producers write in transactions, some of which are aborted."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow.parquet as pq
+import pytest
+
+from cluster.plans import ABORTS, one_a_day, under
+from fencepost.faults import Bounce
+from fencepost.history import Sent
+from fencepost.single import at
+from fencepost.targets import member
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+
+@pytest.mark.parametrize("protocol", one_a_day())
+def test_what_was_aborted_is_written_and_is_no_loss(chaos, protocol):
+    moves = replace(ABORTS, schedule=[at(1, Bounce(), member(0), heal_after=1)])
+    run = chaos.run(under(protocol, moves))
+    run.must_keep_its_promises()
+    history = run.folder / "history"
+    produced = pq.read_table(history / "produced", columns=["tp", "writer", "seq", "outcome"]).to_pandas()
+    counts = produced.outcome.value_counts()
+    assert counts[Sent.OK] > 2 * counts[Sent.ABORTED] > 0, "each fourth transaction was aborted"
+    visible = pq.read_table(history / "log", columns=["tp", "offset", "writer", "seq"]).to_pandas()
+    aborted = produced[produced.outcome == Sent.ABORTED]
+    assert visible.merge(aborted, on=["tp", "writer", "seq"]).empty
+    holes = sum(int((np.diff(np.sort(part.offset)) - 1).sum()) for _, part in visible.groupby("tp"))
+    assert holes > len(aborted) * 0.8, "the log holds them, where nobody sees them"
