@@ -51,6 +51,7 @@ LIBRARIES = {
     "confluent_outputs": {"confluent_kafka"},
     "confluent_tape": {"confluent_kafka"},
     "producer": {"confluent_kafka"},
+    "transacting": {"confluent_kafka"},
     "kafka_python": {"kafka"},
     "aiokafka": {"aiokafka"},
 }
