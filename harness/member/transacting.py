@@ -7,9 +7,9 @@ transaction ended, nobody knows what became of the record. A transaction that fa
 
 from __future__ import annotations
 
+import os
 import threading
 import time
-import uuid
 from typing import Any, Callable, Dict, Optional, Tuple
 
 import confluent_kafka as client
@@ -29,7 +29,7 @@ def settings(config: ProducerConfig) -> Dict[str, Any]:
     if not config.transaction_records:
         return {}
     return {
-        "transactional.id": "%s-%s" % (config.actor, uuid.uuid4().hex),
+        "transactional.id": "%s-%s" % (config.actor, os.urandom(8).hex()),
         "transaction.timeout.ms": OPEN_MS,
         "message.timeout.ms": OPEN_MS,  # the client refuses a longer one
     }

@@ -343,7 +343,9 @@ class HistoryBuilder:
         self.loses(offset, tp)
         content = self.content[tp, offset]
         self.produced = [
-            p._replace(outcome=Sent.ABORTED, offset=-1) if (p.tp, p.key, p.writer, p.seq) == (tp, *content) else p
+            p._replace(outcome=Sent.ABORTED, offset=-1, acked_ns=p.acked_ns or p.sent_ns)
+            if (p.tp, p.key, p.writer, p.seq) == (tp, *content)
+            else p
             for p in self.produced
         ]
 

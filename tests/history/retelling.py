@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from fencepost.evidence import columns, event_table
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
 from fencepost.store import RunFolder, digest, fingerprint, judged_files
-from fencepost_member.segments import COMMITTED, DELIVERED, FAILED, HEADER_BYTES, PARKED, PRODUCED, create
+from fencepost_member.segments import ABORTED, COMMITTED, DELIVERED, FAILED, HEADER_BYTES, PARKED, PRODUCED, create
 
 Row = dict[str, Any]
 Files = Mapping[str, list[Row]]
@@ -140,10 +140,11 @@ def unsealed(name: str, rows: list[Row]) -> Files:
 
 def record(run: Path, to: Path, capacity: int) -> None:
     """Write to ``to`` the records of ``run`` as their actors would have, in segments of ``capacity`` records."""
-    outcomes = {State.PARKED: PARKED, State.FAILED: FAILED, Sent.FAIL: FAILED}
-    for folder, layout, moment, code in (
-        ("delivered", DELIVERED, "delivered_ns", "state"),
-        ("produced", PRODUCED, "sent_ns", "outcome"),
+    ends: Mapping[int, int] = {State.PARKED: PARKED, State.FAILED: FAILED}
+    outcomes: Mapping[int, int] = {Sent.FAIL: FAILED, Sent.ABORTED: ABORTED}
+    for folder, layout, moment, code, bytes_ in (
+        ("delivered", DELIVERED, "delivered_ns", "state", ends),
+        ("produced", PRODUCED, "sent_ns", "outcome", outcomes),
     ):
         actors: dict[str, list[Row]] = {}
         for path in sorted((run / "history" / folder).glob("*.parquet")):
@@ -160,7 +161,7 @@ def record(run: Path, to: Path, capacity: int) -> None:
                 records = np.frombuffer(mapped, dtype, len(part), HEADER_BYTES)
                 for field in set(names) - {"thread", "outcome", "commit"}:
                     records[field] = [row[field] for row in part]
-                records["outcome"] = [outcomes.get(row[code], 0) for row in part]
+                records["outcome"] = [bytes_.get(row[code], 0) for row in part]
                 records["commit"] = COMMITTED
                 del records
                 mapped.close()

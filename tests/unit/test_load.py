@@ -56,6 +56,10 @@ def test_what_is_due_in_the_time_of_a_burst_comes_at_its_end(seconds: float, bur
     [
         (PollLoop, {"rate_hz": 0, "burst_every_s": 1}, "burst_every_s needs a rate_hz above 0"),
         (WorkerPool, {"burst_every_s": -1}, "burst_every_s is -1, it cannot be negative"),
+        (PollLoop, {"abort_every": 3}, "abort_every needs transaction_records above 0"),
+        (PollLoop, {"transaction_records": -1}, "transaction_records is -1, it cannot be negative"),
+        (PollLoop, {"transaction_records": 500, "producers": 4, "rate_hz": 100}, "a transaction takes 20 s to fill"),
+        (PollLoop, {"transaction_records": 10, "burst_every_s": 12}, "a transaction takes 12.005 s to fill"),
         (OwnProgram, {"skew": -0.5}, "skew is -0.5, it cannot be negative"),
         (PollLoop, {"commit": "auto", "commit_every_ms": 0}, "'auto' needs commit_every_ms above 0"),
     ],
@@ -69,3 +73,5 @@ def test_producers_are_told() -> None:
     for workload in (PollLoop(skew=1.5, burst_every_s=2), WorkerPool(skew=1.5, burst_every_s=2)):
         told = workload.producer_config()
         assert (told["skew"], told["burst_every_s"]) == (1.5, 2)
+    told = PollLoop(transaction_records=200, abort_every=3).producer_config()
+    assert (told["transaction_records"], told["abort_every"]) == (200, 3)

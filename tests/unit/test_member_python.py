@@ -52,6 +52,7 @@ LIBRARIES = {
     "confluent_reading": {"confluent_kafka"},
     "confluent_tape": {"confluent_kafka"},
     "producer": {"confluent_kafka"},
+    "transacting": {"confluent_kafka"},
     "kafka_python": {"kafka"},
     "aiokafka": {"aiokafka"},
 }

@@ -16,7 +16,7 @@ import pytest
 
 from fencepost.evidence.segment_reader import read_segments
 from fencepost_member.recorder import MemberLane, Recorder
-from fencepost_member.segments import FAILED, PARKED, UNKNOWN, read_counts
+from fencepost_member.segments import ABORTED, FAILED, PARKED, UNKNOWN, read_counts
 
 ACTOR = "member-2.1"
 
@@ -76,17 +76,18 @@ def test_how_far_a_record_got_is_told_by_its_times_and_outcome(tmp_path: Path) -
     assert rows["outcome"].tolist() == [0, 0, 0, PARKED, FAILED]
 
 
-def test_a_producers_sends_end_acknowledged_failed_unknown_or_not_at_all(tmp_path: Path) -> None:
+def test_a_producers_sends_end_acknowledged_failed_unknown_aborted_or_not_at_all(tmp_path: Path) -> None:
     lane = Recorder(tmp_path, "producer-0").producer_lane()
-    indices = [lane.sent(2, 10 + n, 0, n) for n in range(4)]
+    indices = [lane.sent(2, 10 + n, 0, n) for n in range(5)]
     lane.acked(indices[0], 4711)
     lane.failed(indices[1])
     lane.unknown(indices[2])
+    lane.aborted(indices[3])
     rows = records(tmp_path)
-    assert rows["offset"].tolist() == [4711, 0, 0, 0]
-    assert (rows["acked_ns"] >= rows["sent_ns"]).tolist() == [True, True, True, False]
-    assert rows["outcome"].tolist() == [0, FAILED, UNKNOWN, 0]
-    assert rows["key"].tolist() == [10, 11, 12, 13]
+    assert rows["offset"].tolist() == [4711, 0, 0, 0, 0]
+    assert (rows["acked_ns"] >= rows["sent_ns"]).tolist() == [True, True, True, True, False]
+    assert rows["outcome"].tolist() == [0, FAILED, UNKNOWN, ABORTED, 0]
+    assert rows["key"].tolist() == [10, 11, 12, 13, 14]
 
 
 def test_a_lane_goes_on_in_a_new_segment_when_one_is_full(tmp_path: Path) -> None:

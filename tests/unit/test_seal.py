@@ -152,6 +152,7 @@ def test_produced_records_are_split_by_whether_their_offset_is_known(folder: Run
         lane.acked(index, 100 + n)
     lane.failed(indices[16])
     lane.unknown(indices[17])
+    lane.aborted(indices[19])
     seal(folder.path)
     acked = rows(folder, "produced/producer-0.parquet")
     assert {
@@ -164,9 +165,9 @@ def test_produced_records_are_split_by_whether_their_offset_is_known(folder: Run
     others = rows(folder, "produced/producer-0.unacked.parquet")
     assert [(row["seq"], row["offset"], row["outcome"]) for row in others] == [
         *((16, -1, Sent.FAIL), (18, -1, Sent.INFO)),
-        *((17, -1, Sent.INFO), (19, -1, Sent.INFO)),
+        *((17, -1, Sent.INFO), (19, -1, Sent.ABORTED)),
     ]
-    assert [bool(row["acked_ns"]) for row in others] == [True, False, True, False]
+    assert [bool(row["acked_ns"]) for row in others] == [True, False, True, True]
 
 
 def test_an_actor_that_recorded_nothing_has_an_empty_file(folder: RunFolder) -> None:
