@@ -111,7 +111,10 @@ class Writer:
         """Send so many, each in a transaction if there are some."""
         transactions = self._transactions
         while transactions and count > 0 and self._going():
-            part = transactions.take(count)
+            part, error = transactions.take(count)
+            if error:
+                self._fatal = self._fatal or error
+                return
             self._send(part)
             count -= part
             if not transactions.room:

@@ -53,14 +53,18 @@ class Transactions:
             return error_name(error.args[0])
         return ""
 
-    def take(self, most: int) -> int:
-        """Take some records, up to ``most``, into the open transaction, or begin one. Raises KafkaException."""
+    def take(self, most: int) -> Tuple[int, str]:
+        """Take some records, up to ``most``, into the open transaction, or begin one: how many, and the name of an
+        error after which there can be none."""
         if not self.room:
-            self._producer.begin_transaction()
+            try:
+                self._producer.begin_transaction()
+            except client.KafkaException as error:
+                return 0, error_name(error.args[0])
             self.room = self._config.transaction_records
         taken = min(most, self.room)
         self.room -= taken
-        return taken
+        return taken, ""
 
     def sent(self, index: int) -> None:
         """The client has this record."""

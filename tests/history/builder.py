@@ -338,16 +338,14 @@ class HistoryBuilder:
         """The record at an offset is not in the log."""
         self.log = [r for r in self.log if (r.tp, r.offset) != (tp, offset)]
 
-    def aborts(self, offset: int, tp: int = 0) -> None:
-        """The transaction that wrote the record at an offset was aborted: nobody sees it there."""
+    def aborts(self, offset: int, tp: int = 0, acked: bool = False) -> None:
+        """The transaction that wrote the record at an offset was aborted: nobody sees it there. ``acked``: its call is
+        told once more, as acknowledged."""
         self.loses(offset, tp)
         content = self.content[tp, offset]
-        self.produced = [
-            p._replace(outcome=Sent.ABORTED, offset=-1, acked_ns=p.acked_ns or p.sent_ns)
-            if (p.tp, p.key, p.writer, p.seq) == (tp, *content)
-            else p
-            for p in self.produced
-        ]
+        calls = [p for p in self.produced if (p.tp, p.key, p.writer, p.seq) == (tp, *content)]
+        ends = {p: p._replace(outcome=Sent.ABORTED, offset=-1, acked_ns=p.acked_ns or p.sent_ns) for p in calls}
+        self.produced = [ends.get(p, p) for p in self.produced] + calls * acked
 
     def holds(self, offset: int, tp: int = 0, *, writer: int, seq: int) -> None:
         """The record at an offset of the log is another one."""

@@ -23,7 +23,7 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     config |= {"heartbeat.interval.ms": 250} if rng.random() < 0.5 else {}
     h = HistoryBuilder(folder, partitions, keys=rng.choice([1, 2, 5]), classic=rng.random() < 0.3, config=config)
     h.promises = [
-        {"type": "rebalances"},
+        {"type": "rebalances", "pause_within_s": 2},
         {"type": "effects"},
         {"type": "parked", "in_order": True},
     ]  # what is looked for only where it is promised
@@ -56,12 +56,9 @@ def _abort(h: HistoryBuilder, rng: random.Random) -> None:
     """Transactions are aborted, and of some of their records the calls are told once more as acknowledged."""
     for record in [*h.log] if rng.random() < 0.4 else ():
         if rng.random() < 0.1 and (record.tp, record.offset) in h.content:
-            before = [p for p in h.produced if (p.tp, p.seq) == (record.tp, record.seq)]
-            h.aborts(record.offset, record.tp)
-            if rng.random() < 0.2:
-                h.produced += before
+            h.aborts(record.offset, record.tp, acked=rng.random() < 0.2)
     if rng.random() < 0.3:
-        h.config["isolation.level"] = "read_uncommitted"
+        h.config = {**h.config, "isolation.level": "read_uncommitted"}
 
 
 def _time(rng: random.Random, low: float = 1.0, high: float = 30.0) -> float:
