@@ -140,7 +140,8 @@ def unsealed(name: str, rows: list[Row]) -> Files:
 
 def record(run: Path, to: Path, capacity: int) -> None:
     """Write to ``to`` the records of ``run`` as their actors would have, in segments of ``capacity`` records."""
-    ends: Mapping[int, int] = {State.PARKED: PARKED, State.FAILED: FAILED}
+    # Whoever wrote an end of a record has ended it: one that is only begun and has an end was not done.
+    ends: Mapping[int, int] = {State.BEGUN: FAILED, State.PARKED: PARKED, State.FAILED: FAILED}
     outcomes: Mapping[int, int] = {Sent.FAIL: FAILED, Sent.ABORTED: ABORTED}
     for folder, layout, moment, code, bytes_ in (
         ("delivered", DELIVERED, "delivered_ns", "state", ends),
