@@ -115,8 +115,11 @@ def test_the_users_handler_gets_key_and_value_of_each_record_and_ends_the_member
     assert all(r["begin_ns"] for r in rows)
 
 
-def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_commit(tmp_path, monkeypatch):
-    stop, story = threading.Event(), []
+@pytest.mark.parametrize("keeps_order", [False, True])
+def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_commit(
+    tmp_path, monkeypatch, keeps_order
+):
+    stop, story, taken = threading.Event(), [], []
     silent = Silent(stop, 4)
     polls = iter([[("orders", 0, n, b"5", payload.pack(7, n, 5), None) for n in range(4)], []])
 
@@ -133,6 +136,7 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
     class Output:
         settings, identity = {}, staticmethod(lambda: ("m", 1))
         start = close = staticmethod(lambda: None)
+        written = staticmethod(lambda partitions: taken.extend(partitions) or {tp: {b"6"} for tp in partitions})
         write = staticmethod(lambda tp, offset, *content: story.append(offset))
 
         @staticmethod
@@ -141,16 +145,20 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
             return dict.fromkeys(offsets, "")
 
     monkeypatch.setattr(adapters, "written", lambda *of_loop: Output)
-    loop = LoopConfig(into="dead", on_failure="park", poison_every=2, commit_every_ms=0)
+    loop = LoopConfig(into="dead", on_failure="park", poison_every=2, commit_every_ms=0, keep_order=keeps_order)
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=loop)
     recorder, events = Recorder(tmp_path / "segments", "member-0.1"), EventLog(tmp_path / "events.jsonl", "member-0.1")
     member = Member(config, recorder.lane(), events, stop)
     member.assigned([("orders", 0)], lambda: None)
     assert member.run() == ""
     (segment,), _ = read_segments(tmp_path / "segments")
-    assert segment.records["outcome"].tolist() == [0, PARKED, 0, PARKED]
+    outcomes = [0, PARKED, PARKED, PARKED] if keeps_order else [0, PARKED, 0, PARKED]
+    assert segment.records["outcome"].tolist() == outcomes
     assert [bool(done_ns) for done_ns in segment.records["done_ns"]] == [True] * 4
-    assert story[:6] == [{("orders", 0): 1}, 1, {("orders", 0): 2}, {("orders", 0): 3}, 3, {("orders", 0): 4}]
+    letters = [1, 2, 3] if keeps_order else [1, 3]
+    told = [[*([n] if n in letters else []), {("orders", 0): n + 1}] for n in range(4)]
+    assert story[: 4 + len(letters)] == [one for each in told for one in each]
+    assert taken == ([("orders", 0)] if keeps_order else [])
 
 
 @pytest.mark.parametrize(
