@@ -139,7 +139,8 @@ def test_a_member_is_fenced_when_it_lost_or_was_removed(
     check = told(tmp_path, paused(expect="fenced"), *stories)
     assert check.validity == expected
     if expected == Validity.UNKNOWN:
-        assert "was meant to reach 'fenced'" in check.reason
+        sentence = "step 0 (pause of member-0) was meant to reach 'fenced', and nothing in the history shows it"
+        assert check.reason == sentence
 
 
 @pytest.mark.parametrize(("term", "expected"), [(1, Validity.UNKNOWN), (2, Validity.VALID)])
@@ -152,6 +153,13 @@ def test_a_coordinator_has_moved_when_the_offsets_log_goes_on_in_another_term(
         a.commit(1, 4)
 
     assert told(tmp_path, tell).validity == expected
+
+
+def test_times_of_faults_are_told_in_milliseconds(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path)
+    h.fault("pause", 3.00049, 5.00061, members=("member-0.1",))
+    (fault,) = faults.rows(load(h.seal()))
+    assert (fault["begun_s"], fault["proven_s"], fault["healed_s"]) == (3.0, 3.0, 5.011)
 
 
 NOT_REBALANCED = "was meant to reach 'rebalanced', and nothing in the history shows it"

@@ -323,6 +323,31 @@ def test_the_verdict_holds_faults_rebalances_and_measures(tmp_path: Path) -> Non
     assert verdict.measures["recovery_s"] == 0.0
 
 
+def test_a_rebalance_is_told_with_its_moments(tmp_path: Path) -> None:
+    h = builder(tmp_path, classic=True)
+    a = h.member(0)
+    h.join(a, 1.2504)
+    h.round(2.00061, (a, [0]), generation=1)
+    (told,) = judge(h.seal(), oracle.judge).rebalances
+    assert (told["begin_ns"], told["end_ns"]) == (ns(1.2504), ns(2.00061))
+    assert (told["begin_s"], told["took_s"]) == (1.25, 0.75)
+
+
+@pytest.mark.parametrize(
+    ("changed", "seed"),
+    [({}, 7), ({"scenario.json": None}, 5), ({"scenario.json": None, "plan.json": None}, 0)],
+)
+def test_the_seed_is_that_of_the_scenario_else_of_the_plan(tmp_path: Path, changed: dict[str, None], seed: int) -> None:
+    h = builder(tmp_path)
+    good_life(h)
+    run = h.seal()
+    for name, number in (("scenario.json", 7), ("plan.json", 5)):
+        told = json.loads((run / name).read_text(encoding="utf-8"))
+        told.update(changed.get(name, {"seed": number}) or {"seed": 0})
+        (run / name).write_text(json.dumps(told), encoding="utf-8")
+    assert judge(run, oracle.judge).seed == seed
+
+
 @pytest.mark.parametrize("classic", [True, False])
 def test_a_rebalance_says_what_it_dealt(tmp_path: Path, classic: bool) -> None:
     h = builder(tmp_path, classic=classic, partitions=8)

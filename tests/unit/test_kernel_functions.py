@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from fencepost.checkers import kernel
 from fencepost.checkers.kernel import keys
-from fencepost.checkers.kernel.columns import DamagedFile, Files, Near, Piece
+from fencepost.checkers.kernel.columns import DamagedFile, Files, Near, Piece, _Group
 from fencepost.checkers.kernel.keys import key_order
 from fencepost.checkers.kernel.owners import NOBODY, Owners
 from fencepost.checkers.kernel.part import NEVER, Part
@@ -23,7 +23,7 @@ from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.stuck import _runs, _Watch
 from fencepost.checkers.kernel.tallies import Numbers, Tallies
 from fencepost.checkers.kernel.times import _meet
-from fencepost.checkers.kernel.whole import First, Whole
+from fencepost.checkers.kernel.whole import First, Whole, _ascending
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Given, Window
 
@@ -95,6 +95,8 @@ def test_runs_are_deliveries_inside_of_the_window_not_more_than_the_bound_apart(
 class Read:
     """Files of which each row group is a piece of some rows (interval, ord, offset, delivered_ns)."""
 
+    columns: tuple[str, ...] = ("interval", "ord", "offset", "delivered_ns")
+
     def __init__(self, **pieces: Sequence[Sequence[tuple[int, int, int, int]]]) -> None:
         self.pieces, self.asked = pieces, list[Any]()
 
@@ -102,8 +104,14 @@ class Read:
         self.asked.append((folder, near))
         for _, file, _ in task.parts:
             for rows in self.pieces[file.removesuffix(".parquet")]:
-                columns = dict(zip(("interval", "ord", "offset", "delivered_ns"), np.array(rows).T, strict=True))
+                columns = dict(zip(self.columns, np.array(rows).T, strict=True))
                 yield Piece(file, lambda names, of=columns: {name: of[name] for name in names}, names, len(rows))
+
+
+class Polls(Read):
+    """The same of (interval, ord, poll, delivered_ns)."""
+
+    columns = ("interval", "ord", "poll", "delivered_ns")
 
 
 def whole(read: Read) -> Whole:
@@ -128,6 +136,32 @@ def test_the_first_delivery_of_a_stream_is_the_one_with_the_least_ord(
     read = Read(a=pieces, b=[[(2, 0, 0, 1)]])
     assert whole(read).first("a", 2) == first
     assert read.asked == [("delivered", Near("interval", "interval", [(2, 2)]))]
+
+
+@pytest.mark.parametrize(
+    ("offsets", "expected"),
+    [([], []), ([1, 2, 9], [1, 2, 9]), ([2, 1], [1, 2]), ([1, 2, 2, 9], [1, 2, 9]), ([9, 9], [9])],
+)
+def test_offsets_come_once_each_and_in_order(offsets: Sequence[int], expected: Sequence[int]) -> None:
+    assert _ascending(np.array(offsets, np.int64)).tolist() == expected
+
+
+def test_polls_are_those_that_returned_later() -> None:
+    read = Polls(a=[[(2, 0, 5, 50), (1, 1, 1, 99)], [(2, 2, 3, 10)], [(2, 3, 7, 70), (2, 4, 6, 60)]])
+    assert whole(read).polls("a", 2) == (3, 7)
+    assert whole(read).polls("a", 2, 10) == (5, 7), "of a piece without any nothing is asked"
+    assert whole(read).polls("a", 2, 59) == (6, 7)
+
+
+def test_a_row_group_of_another_length_than_it_says_is_damage(tmp_path: Path) -> None:
+    table = SimpleNamespace(num_rows=1234)
+    parquet = SimpleNamespace(read_row_group=lambda number, columns, use_threads: table)
+    group: Any = object.__new__(_Group)
+    group.file, group._number, group.rows = (Path("log") / "audit.parquet", parquet, None), 0, 9
+    with pytest.raises(DamagedFile) as damaged:
+        group._decoded(["offset", "key"])
+    told = "history/log/audit.parquet: offset, key have 1,234 rows, and it says another number"
+    assert str(damaged.value) == told
 
 
 # The edges of a task that has only some offsets of its partition.
