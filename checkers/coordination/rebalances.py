@@ -47,7 +47,7 @@ def not_sticky(tables: Tables) -> Iterator[Sighting]:
     """
     for before, after in pairwise(tables.rests) if tables.promised(PROMISE) else ():
         between = tables.rounds[before.number + 1 : after.number + 1]
-        if any(frozenset(tables.firsts(one.members)) != after.members for one in between):
+        if not after.members or any(frozenset(tables.firsts(one.members)) != after.members for one in between):
             continue
         had = Counter(owner for owner in before.owners.values() if owner in after.members)
         taken = [o for tp, o in before.owners.items() if o in after.members and after.owners.get(tp) != o]

@@ -569,6 +569,17 @@ def test_each_pause_is_one_and_a_member_may_come_after_itself(tmp_path: Path) ->
     assert shown == [((A,), 1, ns(4), ns(5.5)), ((A, B), 1, ns(7.001), ns(8.5))]
 
 
+def test_a_group_of_nobody_may_rest_as_well(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path, 2, promises=STICKY)
+    a = h.member(0)
+    h.round(1, (a, [0]), generation=1)
+    h.round(8, generation=2)
+    h.round(15, (a, [0]), generation=3)
+    tables, anomalies = found(h.seal())
+    assert [len(rest.members) for rest in tables.rests] == [1, 0, 1]
+    assert not {"unbalanced", "not-sticky"} & {anomaly.kind for anomaly in anomalies}
+
+
 def test_a_group_without_a_rebalance_has_no_rest(tmp_path: Path) -> None:
     h = HistoryBuilder(tmp_path, promises=STICKY)
     run = h.seal()

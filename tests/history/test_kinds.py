@@ -603,6 +603,7 @@ def a_record_processed_after_one_of_its_key_was_parked(h: HistoryBuilder, wrong:
     a.effect(2, 5, seq=1, key=key, kind="dead-letter")
     b.effect(2, 6, seq=2, key=key, kind="dead-letter")
     b.effect(3, 5, seq=3, key=-1, kind="dead-letter")
+    a.effect(9, 5, seq=4, key=h.content[0, 9][0], kind="dead-letter")  # it is no earlier one than itself
     a.rows[2].state = State.PARKED
     a.commit(6, 6)
     rest(a, 6)
