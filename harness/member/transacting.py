@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import os
 import threading
-import time
-from typing import Any, Callable, Dict, Optional, Tuple
+from typing import Any, Dict, Optional, Tuple
 
 import confluent_kafka as client
 
 from fencepost_member.adapters.confluent_kafka import error_name
+from fencepost_member.adapters.confluent_trying import tried
 from fencepost_member.config import ProducerConfig
 from fencepost_member.recorder import ProducerLane
 
-CALL_S = 2.0
 GIVE_UP_S = 45.0  # after so long the end of a transaction is unknown; brokers find another coordinator well before
-TRY_EVERY_S = 0.1
 OPEN_MS = 30_000  # after so long the brokers abort a transaction that nobody ends
 
 
@@ -48,7 +46,7 @@ class Transactions:
     def start(self) -> str:
         """Before all else. Returns the name of an error after which nothing can be written; empty: there is none."""
         try:
-            self._done(self._producer.init_transactions)
+            tried(self._producer.init_transactions, self._within_s)
         except client.KafkaException as error:
             return error_name(error.args[0])
         return ""
@@ -100,13 +98,13 @@ class Transactions:
         try:
             self._producer.flush(self._within_s)
             if not every or self._ended % every:
-                self._done(self._producer.commit_transaction)
+                tried(self._producer.commit_transaction, self._within_s)
                 return "ok", ""
         except client.KafkaException as error:
             if not error.args[0].txn_requires_abort():
                 return "info", error_name(error.args[0])
         try:
-            self._done(self._producer.abort_transaction)
+            tried(self._producer.abort_transaction, self._within_s)
         except client.KafkaException as error:
             return "info", error_name(error.args[0])
         return "aborted", ""
@@ -114,15 +112,3 @@ class Transactions:
     @property
     def _within_s(self) -> float:
         return self._config.flush_s if self._stop.is_set() else GIVE_UP_S
-
-    def _done(self, call: Callable[[float], object]) -> None:
-        """Call it, again and again where that may help. Raises KafkaException."""
-        began_s, pause = time.monotonic(), threading.Event()
-        while True:
-            try:
-                call(CALL_S)
-                return
-            except client.KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() >= began_s + self._within_s:
-                    raise
-                pause.wait(TRY_EVERY_S)

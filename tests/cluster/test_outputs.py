@@ -19,7 +19,7 @@ from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import outputs
 from fencepost.history import EventKind
 from fencepost_member import adapters
-from fencepost_member.adapters import confluent_outputs, confluent_reading
+from fencepost_member.adapters import confluent_reading, confluent_trying
 from fencepost_member.config import TRANSACTION, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.payload import HEADER, pack
@@ -243,5 +243,5 @@ def test_a_call_that_may_be_tried_again_is_and_not_for_ever() -> None:
         raise ck.KafkaException(ck.KafkaError(ck.KafkaError._TIMED_OUT, retriable=len(calls) < 3))
 
     with pytest.raises(ck.KafkaException):
-        confluent_outputs.Transactions._done(object.__new__(confluent_outputs.Transactions), call)
+        confluent_trying.tried(call, LONG_S)
     assert len(calls) == 3

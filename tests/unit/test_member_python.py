@@ -50,6 +50,7 @@ LIBRARIES = {
     "confluent_kafka": {"confluent_kafka"},
     "confluent_outputs": {"confluent_kafka"},
     "confluent_reading": {"confluent_kafka"},
+    "confluent_trying": {"confluent_kafka"},
     "confluent_tape": {"confluent_kafka"},
     "producer": {"confluent_kafka"},
     "transacting": {"confluent_kafka"},

@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import threading
-import time
-from typing import Any, Callable, Dict, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, Mapping, Optional, Sequence, Set
 
 import confluent_kafka as client
 
 from fencepost_member.adapters import Headers, Listener, Tp
 from fencepost_member.adapters.confluent_kafka import ConfluentKafka, cause, error_name, partitions_of
 from fencepost_member.adapters.confluent_reading import contents
+from fencepost_member.adapters.confluent_trying import CALL_S, tried
 from fencepost_member.adapters.settings import access_of
 from fencepost_member.config import TRANSACTION, ConfigError, MemberConfig
 from fencepost_member.payload import SOURCE, source, source_of
 
 WRITE_S = 60.0  # how long a record may take to be written
-CALL_S = 5.0
 GIVE_UP_S = 60.0  # what can be tried again is, for so long
-TRY_EVERY_S = 0.05
 FULL_S = 0.01
 
 
@@ -120,7 +117,7 @@ class Transactions(Output):
     def start(self) -> None:
         """See ``adapters.Output``: what an earlier life of the member left open is aborted."""
         try:
-            self._done(self._producer.init_transactions)
+            tried(self._producer.init_transactions, GIVE_UP_S)
         except client.KafkaException as error:
             self._give_up(error.args[0])
 
@@ -135,9 +132,9 @@ class Transactions(Output):
         try:
             if offsets:
                 group = self._adapter.group()
-                self._done(lambda s: self._producer.send_offsets_to_transaction(partitions_of(offsets), group, s))
+                tried(lambda s: self._producer.send_offsets_to_transaction(partitions_of(offsets), group, s), GIVE_UP_S)
             if self._failed is None:
-                self._done(self._producer.commit_transaction)
+                tried(self._producer.commit_transaction, GIVE_UP_S)
         except client.KafkaException as error:
             self._failed = error.args[0]
         failed, self._failed, self._open = self._failed, None, False
@@ -161,22 +158,10 @@ class Transactions(Output):
         if error.fatal():
             return self._give_up(error)
         try:
-            self._done(self._producer.abort_transaction)
+            tried(self._producer.abort_transaction, GIVE_UP_S)
         except client.KafkaException as worse:
             self._give_up(worse.args[0])
         return _name(error)
-
-    def _done(self, call: Callable[[float], object]) -> None:
-        """Call it, again and again where that may help. Raises KafkaException."""
-        give_up_s, pause = time.monotonic() + GIVE_UP_S, threading.Event()
-        while True:
-            try:
-                call(CALL_S)
-                return
-            except client.KafkaException as error:
-                if not error.args[0].retriable() or time.monotonic() >= give_up_s:
-                    raise
-                pause.wait(TRY_EVERY_S)
 
 
 def _name(error: client.KafkaError) -> str:
