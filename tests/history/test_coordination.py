@@ -500,7 +500,8 @@ def a_static_member_is_soon_back(h: HistoryBuilder, way: str) -> None:
     a, name = known(h, 0), None if way == "dynamic" else "one"
     b, c = h.member(1, instance_id=name), known(h, 2)
     crew = [(a, [0, 1]), (c, [2])]
-    h.round(1, *crew, (b, [3]), generation=1)
+    idle = [(known(h, 3), [])] if way == "another gone" else []
+    h.round(1, *crew, *idle, (b, [3]), generation=1)
     b.assigned(1.1, 3, told=False)
     if way == "no rest before":
         h.round(9, *crew, (b, [3]), generation=2)
@@ -512,7 +513,7 @@ def a_static_member_is_soon_back(h: HistoryBuilder, way: str) -> None:
     if way == "another subscribed":
         c.subscribes(10)
     if way == "another gone":
-        h.removes(c, 10)
+        h.removes(idle[0][0], 10)
     if way == "another leader":
         h.leader(1, 10, tp=1)
     if way in ("another step", "a step for all"):
