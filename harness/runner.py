@@ -17,7 +17,8 @@ from pathlib import Path
 from fencepost import group as groups
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
-from fencepost.evidence import audit, effects, host, outputs, recorded, tails
+from fencepost.evidence import audit, effects, host, outputs, recorded
+from fencepost.evidence.committed import visible_ends
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, LACKING
 from fencepost.injector import Injector
@@ -217,7 +218,7 @@ class _Run:
                 found = {topic: cluster.admin.end_offsets(topic) for topic in self._topics.by_name}
                 told = {TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()}
                 transactions = self._scenario.workload.producer_config().get("transaction_records")
-                ends.update(tails.visible_ends(cluster, told) if transactions else told)
+                ends.update(visible_ends(cluster, told) if transactions else told)
             committed = cluster.admin.committed(self._name)
             return all(committed.get(tp, 0) >= end for tp, end in ends.items())
 

@@ -36,7 +36,6 @@ _LEAST = {
     "value_bytes": 24,
     "slow_partition": -1,
 }
-OUTPUT_NEEDS = ("Outputs", "Seeks")  # of the adapter: what is aborted is read again
 _OVERLOAD = (
     "{rate:g} records/s of {each:g} ms each are {work:g} s of work a second, and {who} have less than {able} s for it"
 )
@@ -130,16 +129,6 @@ def overload(rate_hz: float, each_ms: float, able: int, who: str) -> str:
         return f"rate_hz is 0, as fast as they can, which no handler of {each_ms:g} ms keeps up with"
     work = rate_hz * each_ms / 1000
     return "" if work < able else _OVERLOAD.format(rate=rate_hz, each=each_ms, work=work, who=who, able=able)
-
-
-def lacking_output(workload: Any, inventory: Inventory) -> str:
-    """A sentence about what keeps members of a loop of ours from writing into the topic of ``workload``; else empty."""
-    return (
-        alien_loop(inventory)
-        or next(filter(None, map(inventory.lacks_member, workload.planted_in)), "")
-        or unable(inventory, range(len(inventory.clients)), OUTPUT_NEEDS, "writing into a topic")
-        or (f"the topic {workload.into!r} is one that the group reads" if workload.into in inventory.topics else "")
-    )
 
 
 def unable(inventory: Inventory, members: Collection[int], needs: Collection[str], what: str) -> str:

@@ -70,9 +70,9 @@ def long_pause(tables: Tables) -> Iterator[Sighting]:
     """
     bounds = [p.get("pause_within_s") for p in tables.promised(PROMISE)]
     bound_ns = round(min((b for b in bounds if isinstance(b, int | float) and b > 0), default=0) * NS)
-    for tp in tables.intervals_by_tp if bound_ns else ():
+    for tp, intervals in tables.intervals_by_tp.items() if bound_ns else ():  # in the order of their begins
         last: Interval | None = None
-        for interval in sorted(tables.intervals_by_tp[tp], key=lambda i: i.possible):
+        for interval in intervals:
             pause = Window(last.possible.end_ns, interval.possible.begin_ns) if last else Window(0, 0)
             if last and pause.length_ns > bound_ns and pause.end_ns < tables.closing_ns:
                 excuse = "" if somebody(tables, pause) else "nobody could"
@@ -92,16 +92,16 @@ def rebalance_on_static_bounce(tables: Tables) -> Iterator[Sighting]:
 
     members: the earlier life and the later one; times: from the give-up to the assignment.
     """
-    for rest in tables.rests if tables.promised(PROMISE) else ():
-        bounces = chain.from_iterable(map(pairwise, tables.of_static_id.values()))
-        for before, after in bounces if rest.number + 1 < len(tables.rounds) else ():
-            gone = Window(_left_ns(tables, before), _back_ns(tables, after))
-            soon = 0 < gone.length_ns < tables.session_ns - tables.heartbeat_ns
-            inside = rest.window.begin_ns < gone.begin_ns and gone.meets(Window(rest.window.end_ns, rest.window.end_ns))
-            around = Window(rest.window.begin_ns, gone.end_ns)
-            if soon and inside and not _other_cause(tables, around, {before.incarnation, after.incarnation}):
-                members = people(before.incarnation, after.incarnation)
-                yield Sighting("rebalance-on-static-bounce", -1, members, "", "", -1, *gone)
+    ended = [rest.window for rest in tables.rests if rest.number + 1 < len(tables.rounds)]  # as another round began
+    bounces = chain.from_iterable(map(pairwise, tables.of_static_id.values()))
+    for before, after in bounces if tables.promised(PROMISE) else ():
+        names, gone = (before.incarnation, after.incarnation), Window(_left_ns(tables, before), _back_ns(tables, after))
+        if not 0 < gone.length_ns < tables.session_ns - tables.heartbeat_ns:
+            continue
+        for rest in ended:
+            inside = rest.begin_ns < gone.begin_ns <= rest.end_ns <= gone.end_ns
+            if inside and not _other_cause(tables, Window(rest.begin_ns, gone.end_ns), {*names}):
+                yield Sighting("rebalance-on-static-bounce", -1, people(*names), "", "", -1, *gone)
 
 
 def _left_ns(tables: Tables, life: Life) -> int:

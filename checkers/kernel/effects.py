@@ -11,7 +11,7 @@ from fencepost.checkers.kernel.delivery import passers
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.sightings import people
-from fencepost.checkers.tables.effects import LETTER_NS, NO_KEY
+from fencepost.checkers.tables.effects import LETTER_NS
 from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
@@ -33,11 +33,9 @@ def dead_letter_missing(part: Part) -> None:
 
 def per_entity_order(part: Part) -> None:
     """``per-entity-order``: done although an earlier record of the key has a dead letter, where that is promised."""
-    letters = [one for one in part.tables.dead_letters if one.tp == part.tp and one.key != NO_KEY]
-    rows = part.rows
+    letters, rows = part.tables.letters_of.get(part.tp, ()), part.rows
     if not letters or not any(promise.get("in_order") for promise in part.tables.promised("parked")):
         return
-    letters.sort(key=lambda letter: (letter.at_ns, letter.offset, letter.seq))
     first = np.full(len(rows), -1)  # of the letters that lie before a row, under its key
     keys, at_ns = (
         np.array(column, np.int64) for column in zip(*((one.key, one.at_ns) for one in letters), strict=True)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.oracle.delivery import passes
 from fencepost.checkers.sightings import Sighting, people
-from fencepost.checkers.tables.effects import LETTER_NS, NO_KEY
+from fencepost.checkers.tables.effects import LETTER_NS
 from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
@@ -52,13 +52,11 @@ def per_entity_order(history: History) -> Iterator[Sighting]:
     """
     if not any(promise.get("in_order") for promise in history.tables.promised("parked")):
         return
-    letters = sorted(history.tables.dead_letters, key=lambda letter: (letter.at_ns, letter.offset, letter.seq))
     for tp, rows in history.rows.items():
+        letters = history.tables.letters_of.get(tp, ())
         for row in rows:
-            earlier = (one for one in letters if (one.tp, one.key) == (tp, row.key) and one.offset < row.offset)
-            letter = next(earlier, None)
-            late = letter and letter.key != NO_KEY and letter.at_ns + LETTER_NS < row.begin_ns
-            if letter and late and row.state == State.DONE:
+            letter = next((one for one in letters if one.key == row.key and one.offset < row.offset), None)
+            if letter and letter.at_ns + LETTER_NS < row.begin_ns and row.state == State.DONE:
                 members, times = people(row.incarnation, letter.incarnation), (letter.at_ns, row.begin_ns)
                 excuse = history.declared(tp, FOREVER)
                 yield Sighting("per-entity-order", tp, members, "", excuse, row.offset, *times)

@@ -4,26 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar
 
 from fencepost.errors import ScenarioError
 
 GUARANTEES = ("exactly-once", "at-least-once")
 
 
-class Guarantees(Protocol):
-    """A promise that has a ``guarantee``."""
-
-    @property
-    def guarantee(self) -> str:
-        """One of ``GUARANTEES``."""
-
-
-def check_guarantee(promise: Guarantees) -> None:
-    """Raises ScenarioError when nobody knows its guarantee."""
-    if promise.guarantee not in GUARANTEES:
-        known, name = ", ".join(GUARANTEES), type(promise).__name__
-        raise ScenarioError(f"{name} guarantee {promise.guarantee!r} is unknown; known are {known}")
+def check_guarantee(promise: str, guarantee: str) -> None:
+    """Raises ScenarioError when a promise has a guarantee that nobody knows."""
+    if guarantee not in GUARANTEES:
+        raise ScenarioError(f"{promise} guarantee {guarantee!r} is unknown; known are {', '.join(GUARANTEES)}")
 
 
 @dataclass(frozen=True)
@@ -45,7 +36,7 @@ class Effects:
     }
 
     def __post_init__(self) -> None:
-        check_guarantee(self)
+        check_guarantee("Effects", self.guarantee)
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""

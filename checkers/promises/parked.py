@@ -30,7 +30,7 @@ class Parked:
     }
 
     def __post_init__(self) -> None:
-        check_guarantee(self)
+        check_guarantee("Parked", self.guarantee)
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""

@@ -41,5 +41,10 @@ class Rebalances:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        promised = {"unbalanced": self.balanced, "not-sticky": self.sticky, "long-pause": True}.get(kind, self.static)
-        return "violation" if promised and not excuse else "permitted"
+        promised = {
+            "unbalanced": self.balanced,
+            "not-sticky": self.sticky,
+            "long-pause": True,
+            "rebalance-on-static-bounce": self.static,
+        }
+        return "violation" if promised[kind] and not excuse else "permitted"

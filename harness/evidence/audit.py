@@ -21,13 +21,13 @@ from fencepost.evidence import columns
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition
 from fencepost_member import payload
+from fencepost_member.config import OPEN_MS
 
 FILE = "log/audit.parquet"
 ANSWER_S = 5.0
 SILENCE_S = 15.0  # no record and no end of a partition for so long: the audit gives up
-OPEN_S = (
-    45.0  # brokers abort what a producer left open when its time is over (see ``transacting``), and look every 10 s
-)
+ABORTED_WITHIN_S = 15.0  # brokers look every 10 s for transactions whose time is over
+OPEN_S = OPEN_MS / 1000 + ABORTED_WITHIN_S  # so long one that a producer left open may hide what is behind it
 # What a broker says that leads a partition no more; the client then learns who does.
 MOVED = (ck.KafkaError.NOT_LEADER_FOR_PARTITION, ck.KafkaError.LEADER_NOT_AVAILABLE)
 _BATCH = 10_000

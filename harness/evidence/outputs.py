@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import confluent_kafka as ck
 
 from fencepost.errors import FencepostError
-from fencepost.evidence import effects
-from fencepost.evidence.audit import READING, SILENCE_S, batches, ends
+from fencepost.evidence import committed, effects
+from fencepost.evidence.audit import ABORTED_WITHIN_S, READING, SILENCE_S
 from fencepost.evidence.times import MS, Timeline
 from fencepost.interfaces import Cluster, Writes
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
 from fencepost_member.payload import HEADER, SOURCE, source_of, unpack
-
-ABORTED_WITHIN_S = 15.0  # brokers look every 10 s for transactions whose time is over
 
 
 def tell(topic: str, cluster: Cluster, pairs: Sequence[Sequence[int]], workload: Writes, events: EventLog) -> None:
@@ -25,38 +23,19 @@ def tell(topic: str, cluster: Cluster, pairs: Sequence[Sequence[int]], workload:
     Args:
         pairs: clock pairs (monotonic_ns, wall_ns).
     """
-    committed = {"isolation.level": "read_committed", "bootstrap.servers": cluster.bootstrap()}
-    consumer = ck.Consumer({**READING, **cluster.access, **committed})
-    timeline, open_s = Timeline.of(pairs), workload.transaction_timeout_ms / 1000
+    settings = {"isolation.level": "read_committed", "bootstrap.servers": cluster.bootstrap()}
+    consumer = ck.Consumer({**READING, **cluster.access, **settings})
+    timeline = Timeline.of(pairs)
+    patience_s = max(SILENCE_S, workload.transaction_timeout_ms / 1000 + ABORTED_WITHIN_S)
     try:
-        found = sorted(_records(consumer, topic, cluster.admin.end_offsets(topic), open_s), key=_place)
+        until = {TopicPartition(topic, partition): end for partition, end in cluster.admin.end_offsets(topic).items()}
+        begins = {tp: 0 for tp, end in until.items() if end}
+        found = sorted(committed.records(consumer, begins, until, patience_s), key=_place)
         effects.tell([_effect(message, timeline) for message in found], events, workload.holds)
     except (ck.KafkaException, FencepostError, ValueError) as error:
         effects.cannot_tell(events, f"the topic {topic} cannot be read: {error}")
     finally:
         consumer.close()
-
-
-def _records(consumer: ck.Consumer, topic: str, until: Mapping[int, int], open_s: float) -> Iterator[ck.Message]:
-    """All that is committed below some offsets, of whichever partition.
-
-    Args:
-        open_s: how long a transaction may be open: nobody sees what is behind one.
-
-    Raises:
-        ClusterError: a partition cannot be read.
-        WaitTimeout: the brokers fell silent before the end.
-    """
-    unread = {TopicPartition(topic, partition) for partition, end in until.items() if end}
-    consumer.assign([ck.TopicPartition(*tp, 0) for tp in unread])
-    patience_s = max(SILENCE_S, open_s + ABORTED_WITHIN_S)
-    for messages in batches(consumer, unread, patience_s, " Is a transaction open there?"):
-        for message in messages:
-            tp = TopicPartition(topic, message.partition() or 0)
-            if message.error() is None:
-                yield message
-            elif any(end >= until[tp.partition] for end in ends([message], tp)):  # else a transaction is open there
-                unread.discard(tp)
 
 
 def _place(message: ck.Message) -> tuple[int, int]:

@@ -18,6 +18,7 @@ PROCESSED = ("next-poll", "commit", "told")
 BACKPRESSURE = ("pause", "resume")
 LANES = ("partition", "key")
 PARK = "park"
+OPEN_MS = 30_000  # after so long brokers abort a transaction that nobody ends
 ON_FAILURE = ("stop", PARK)
 FENCES = ("token", "lease", "none")
 

@@ -56,8 +56,9 @@ class Member:
         self._lane, self._reload = lane, reload or Reload(lambda: config)
         self._account = Account(config, events, lambda: lane, lambda: self._adapter.identity())
         bug = config.loop.planted_bug
-        if bug and bug not in known(config.loop):
-            raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(known(config.loop))))
+        bugs = known(config.loop)
+        if bug and bug not in bugs:
+            raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(bugs)))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
         self._output: Any = {**OUTPUTS, **LETTERS}.get(bug, adapters.written)(config, self._adapter, self)
         parking = PARKINGS.get(bug, InOrder if config.loop.keep_order else Parking)

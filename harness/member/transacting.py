@@ -15,11 +15,10 @@ import confluent_kafka as client
 
 from fencepost_member.adapters.confluent_kafka import error_name
 from fencepost_member.adapters.confluent_trying import tried
-from fencepost_member.config import ProducerConfig
+from fencepost_member.config import OPEN_MS, ProducerConfig
 from fencepost_member.recorder import ProducerLane
 
 GIVE_UP_S = 45.0  # after so long the end of a transaction is unknown; brokers find another coordinator well before
-OPEN_MS = 30_000  # after so long the brokers abort a transaction that nobody ends
 
 
 def settings(config: ProducerConfig) -> Dict[str, Any]:

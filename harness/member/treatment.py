@@ -33,13 +33,14 @@ def treatment(loop: LoopConfig, output: Optional[Output], parking: Callable[...,
     Raises:
         ConfigError: there is no such handler.
     """
-    handler = handler_of(loop.handler) if loop.handler else None
-    if output is not None and loop.on_failure == PARK:
-        return parking(loop, handler or poisoned(loop.poison_every), output)
-    if output is not None:
-        return Making(handler, output)
-    handler = handler or (poisoned(loop.poison_every) if loop.poison_every else None)
-    return Calling(handler) if handler else None
+    handler: Optional[Handler] = None
+    if loop.handler:
+        handler = handler_of(loop.handler)
+    elif loop.poison_every or loop.on_failure == PARK:
+        handler = poisoned(loop.poison_every)
+    if output is None:
+        return Calling(handler) if handler else None
+    return parking(loop, handler, output) if loop.on_failure == PARK else Making(handler, output)
 
 
 class Calling(Treatment):

@@ -200,32 +200,22 @@ WRITTEN = replace(
 
 PEACEFUL_WRITES = replace(WRITTEN, name="nothing happens to members that write", schedule=[])
 
-# The same where one of fifty records cannot be processed.
-HOPELESS = replace(
-    WRITTEN,
-    name="members die that write dead letters",
-    workload=DeadLetters(rate_hz=300, handler_ms=1, batch=50),
-    promises=tuple(DeadLetters().promises()),
-    min_records=4_000,
-)
+
+def hopeless(name, **options):
+    """The same where one of fifty records cannot be processed."""
+    letters = DeadLetters(rate_hz=300, handler_ms=1, batch=50, **options)
+    return replace(WRITTEN, name=name, workload=letters, promises=tuple(letters.promises()), min_records=4_000)
+
+
+HOPELESS = hopeless("members die that write dead letters")
 
 PEACEFUL_LETTERS = replace(HOPELESS, name="nothing happens to members that write dead letters", schedule=[])
 
 # What comes after a record that was parked, under its key, is parked behind it, by whoever has the partition then.
-HOPELESS_KEYS = replace(
-    HOPELESS,
-    name="members die that keep the order of dead letters",
-    workload=DeadLetters(rate_hz=300, handler_ms=1, batch=50, keep_order=True),
-    promises=tuple(DeadLetters(keep_order=True).promises()),
-)
+HOPELESS_KEYS = hopeless("members die that keep the order of dead letters", keep_order=True)
 
 # Dead letters and offsets in one transaction: whoever dies, a record has one letter.
-HOPELESS_ONCE = replace(
-    HOPELESS,
-    name="members die that write dead letters in transactions",
-    workload=DeadLetters(rate_hz=300, handler_ms=1, batch=50, commit="transaction"),
-    promises=tuple(DeadLetters(commit="transaction").promises()),
-)
+HOPELESS_ONCE = hopeless("members die that write dead letters in transactions", commit="transaction")
 
 # A member is put out of the group in the middle of a transaction, and ends it as it wakes, before it hears.
 LATE_WRITES = replace(

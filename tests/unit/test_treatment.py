@@ -125,6 +125,12 @@ def test_contents_matter_where_somebody_looks_at_them(loop: LoopConfig, written:
     assert found is None if kind is None else type(found) is kind
 
 
+def test_who_parks_and_has_nothing_to_process_with_is_done_with_all() -> None:
+    treat = treatment(PARKS, Written(), Parking)
+    assert treat
+    assert treat(TP, 7, (b"7", pack(0, 0, 7), None))
+
+
 def test_what_a_handler_raises_ends_a_member_that_does_not_park() -> None:
     with pytest.raises(PoisonError):
         treatment(LoopConfig(poison_every=1), None, Parking)(TP, 7, (b"7", pack(0, 0, 7), None))  # type: ignore[misc]

@@ -1,6 +1,7 @@
-"""Where what members can be given ends: behind it a log may hold ends of transactions, and records that were aborted.
+"""What is committed in logs, as whoever reads with ``read_committed`` sees it: the records, and where they end.
 
-Lag is counted in visible records: a member never commits past the last one of them.
+Behind the last one a log may hold ends of transactions, and records that were aborted. Lag is counted in visible
+records: a member never commits past the last one of them.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ def visible_ends(cluster: Cluster, until: Mapping[TopicPartition, int]) -> dict[
     found, back = dict.fromkeys(until, 0), FIRST
     try:
         while left := {tp: max(0, end - back) for tp, end in until.items() if not found[tp] and end > 0}:
-            for tp, after in _seen(consumer, left, until):
-                found[tp] = max(found[tp], after)
+            for message in records(consumer, left, until, OPEN_S):
+                tp = TopicPartition(str(message.topic()), message.partition() or 0)
+                found[tp] = max(found[tp], (message.offset() or 0) + 1)
             if not any(left.values()):
                 break
             back *= FARTHER
@@ -42,17 +44,29 @@ def visible_ends(cluster: Cluster, until: Mapping[TopicPartition, int]) -> dict[
     return found
 
 
-def _seen(
-    consumer: ck.Consumer, begins: Mapping[TopicPartition, int], until: Mapping[TopicPartition, int]
-) -> Iterator[tuple[TopicPartition, int]]:
-    """The offset after each visible record from where it begins."""
+def records(
+    consumer: ck.Consumer,
+    begins: Mapping[TopicPartition, int],
+    until: Mapping[TopicPartition, int],
+    patience_s: float,
+) -> Iterator[ck.Message]:
+    """All that is committed from some offsets to below others, of whichever partition.
+
+    Args:
+        consumer: one with ``read_committed`` that is told the ends of partitions.
+        patience_s: without a record or an end: nobody sees what is behind an open transaction.
+
+    Raises:
+        ClusterError: a partition cannot be read.
+        WaitTimeout: the brokers fell silent before the end.
+    """
     unread = set(begins)
-    consumer.assign([ck.TopicPartition(tp.topic, tp.partition, begin) for tp, begin in begins.items()])
-    for messages in batches(consumer, unread, OPEN_S, " Is a transaction open there?"):
+    consumer.assign([ck.TopicPartition(*tp, begin) for tp, begin in begins.items()])
+    for messages in batches(consumer, unread, patience_s, " Is a transaction open there?"):
         for message in messages:
             tp = TopicPartition(str(message.topic()), message.partition() or 0)
-            if message.error() is not None:
-                if any(end >= until[tp] for end in ends([message], tp)):
-                    unread.discard(tp)
-            elif (message.offset() or 0) < until[tp]:
-                yield tp, (message.offset() or 0) + 1
+            if message.error() is None:
+                if (message.offset() or 0) < until[tp]:
+                    yield message
+            elif any(end >= until[tp] for end in ends([message], tp)):  # else a transaction is open there
+                unread.discard(tp)
