@@ -27,6 +27,7 @@ class Extra(StrEnum):
 
     SEEKS = "Seeks"
     PAUSES = "Pauses"
+    LEAVES = "Leaves"
     ANNOTATES = "Annotates"
     STARTS = "Starts"
     STORES = "Stores"

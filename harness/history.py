@@ -82,7 +82,7 @@ class EventKind(StrEnum):
     COMMIT = "commit"  # offset: next to read; outcome, error; detail: mode (sync, auto, on-revoke, transaction ...)
     POLL_GAP = "poll-gap"  # from one call of poll to the next one, where these are more than 1 s apart
     STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
-    SUBSCRIBED = "subscribed"  # it subscribed again, as a fault told it to: detail: topics
+    SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: what it had left before
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned

@@ -23,6 +23,7 @@ _LEAST = {
             "handler_ms",
             "pause_ms",
             "slow_ms",
+            "deadline_ms",
             "commit_every_ms",
             "skew",
             "burst_every_s",
@@ -107,6 +108,16 @@ def check_options(workload: Load) -> None:
                 f"a transaction takes {fills_s:g} s to fill, and nobody sees so long what is in it; the most is "
                 f"{TRANSACTION_S:g} s: lower transaction_records or burst_every_s"
             )
+
+
+def check_deadline(deadline_ms: float, longest_ms: float, handler: str) -> None:
+    """Raises ScenarioError when records that take so long would never be done, or the handler is the user's own."""
+    if deadline_ms and handler:
+        raise ScenarioError("deadline_ms is of our own handler: one of yours cannot be interrupted, but it may raise")
+    if 0 < deadline_ms <= longest_ms:
+        raise ScenarioError(
+            f"deadline_ms is {deadline_ms:g}, and records that take {longest_ms:g} ms would never be done"
+        )
 
 
 def check_known(what: str, value: str, known: Collection[str]) -> None:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from fencepost.errors import ScenarioError
 from fencepost.history import EventKind
 from fencepost.interfaces import Promise
-from fencepost.workloads._common import check_known
+from fencepost.workloads._common import check_deadline, check_known
 from fencepost.workloads._writing import Writing
 from fencepost_member.config import ON_FAILURE, PARK, TRANSACTION
 from fencepost_member.planted import LETTERS, PARKINGS
@@ -27,6 +27,9 @@ class DeadLetters(Writing):
         on_failure: ``park``, or ``stop``: what cannot be processed ends the member, and whoever comes after it.
         attempts: how often a record is tried.
         retry_ms: between two attempts; the member's other records wait.
+        deadline_ms: a handler of ours gets no longer for a record, which is parked then, without another attempt (the
+            article's fifth strategy for slow records); 0: it takes as long as it takes. So that the member keeps its
+            partitions, all records of a poll should be parked within ``max.poll.interval.ms``.
         keep_order: what comes after a record that was parked, under its key, is parked behind it, whoever has the
             partition by then; without transactions only.
         poison_every: of so many records of each producer the last one cannot be processed; 0: of none. With a
@@ -38,6 +41,7 @@ class DeadLetters(Writing):
     on_failure: str = PARK
     attempts: int = 3
     retry_ms: float = 0
+    deadline_ms: float = 0
     keep_order: bool = False
     poison_every: int = 50
     policies: ClassVar[Collection[str]] = ("after-processing", "after-batch", TRANSACTION)
@@ -53,6 +57,9 @@ class DeadLetters(Writing):
             raise ScenarioError(
                 "keep_order goes without transactions: a member could not see what an open one has parked"
             )
+        check_deadline(self.deadline_ms, self.handler_ms, self.handler)
+        if self.deadline_ms and self.on_failure != PARK:
+            raise ScenarioError("deadline_ms is one of members that park")
         for what, of_output in (("planted bug", self.planted_bug), ("commit policy", self.commit)):
             if self.on_failure != PARK and of_output in (*self.bugs, TRANSACTION):
                 raise ScenarioError(f"{what} {of_output!r} is one of members that park")

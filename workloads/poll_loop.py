@@ -10,11 +10,21 @@ from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import Load, alien_loop, check_known, check_options, loop_options, overload, unable
+from fencepost.workloads._common import (
+    Load,
+    alien_loop,
+    check_deadline,
+    check_known,
+    check_options,
+    loop_options,
+    overload,
+    unable,
+)
 from fencepost_member.config import AUTOMATIC, BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
 
+DEADLINES = COMMIT_POLICIES[:2]  # the policies that go with a deadline
 PROGRAMS_COMMIT = ("after-processing", "auto-delivered")  # that a program beside our loop may have
 
 
@@ -43,6 +53,9 @@ class PollLoop(Load):
         slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic), which may be
             more than it keeps up with; -1: of none.
         slow_ms: see there.
+        deadline_ms: a handler of ours gets no longer for a record. After that the member gives up all partitions, with
+            what it has in hand, before ``max.poll.interval.ms`` is over: it commits what is done, unsubscribes, and
+            subscribes again (the article's third strategy for slow records). 0: a record takes as long as it takes.
         planted_bug: makes members wrong on purpose, for tests and demonstrations, in a way that one of the modules
             of ``fencepost_member.planted`` describes. Empty: a correct member.
         planted_in: the members that have the planted bug; empty: all.
@@ -59,6 +72,7 @@ class PollLoop(Load):
     pause_ms: float = 100
     slow_partition: int = -1
     slow_ms: float = 0
+    deadline_ms: float = 0
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -72,8 +86,18 @@ class PollLoop(Load):
             raise ScenarioError(
                 f"commit policy {self.commit!r} needs commit_every_ms above 0: a client commits by time"
             )
+        self._check_deadline()
         if self.handler and self.planted_bug:
             raise ScenarioError(f"planted bug {self.planted_bug!r} is one of our own loop, which has no handler then")
+
+    def _check_deadline(self) -> None:
+        if not self.deadline_ms:
+            return
+        if self.commit not in DEADLINES:
+            raise ScenarioError(
+                f"deadline_ms goes with the commit policies {', '.join(DEADLINES)}: others commit early"
+            )
+        check_deadline(self.deadline_ms, self.handler_ms + self.slow_ms, self.handler)
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too: what they leave is not the group's fault."""
@@ -83,18 +107,21 @@ class PollLoop(Load):
     def _unable(self, inventory: Inventory) -> str:
         everybody = range(len(inventory.clients))
         bug, pausing = PLANTED_NEEDS.get(self.planted_bug, ()), ("Pauses",) if self.backpressure else ()
+        leaving = ("Leaves",) if self.deadline_ms else ()
         for what, needs, members in (
             (f"planted bug {self.planted_bug!r}", bug, self.planted_in or everybody),
             (f"backpressure {self.backpressure!r}", pausing, everybody),
+            ("deadline_ms", leaving, everybody),
         ):
             if sentence := unable(inventory, members, needs, what):
                 return sentence
         alien = next((client for client in inventory.clients if client.library.lines), None)
-        asked = (
-            self.handler or self.handler_ms or self.slow_ms or self.backpressure or self.commit not in PROGRAMS_COMMIT
-        )
+        ours = (self.handler, self.handler_ms, self.slow_ms, self.backpressure, self.deadline_ms)
+        asked = any(ours) or self.commit not in PROGRAMS_COMMIT
         if alien and asked:
             return f"{alien} has a loop of its own: only the commit policies {', '.join(PROGRAMS_COMMIT)}, no handler"
+        if self.deadline_ms and inventory.static:
+            return "deadline_ms goes not with static members: the group keeps for them what they give up"
         if alien and len(inventory.topics) > 1:
             return f"{alien} reads one topic, and the scenario has {len(inventory.topics)}"
         return ""

@@ -41,6 +41,8 @@ class LoopConfig:
         pause_ms: how long partitions are paused at least.
         slow_partition: the handler takes ``slow_ms`` more for records of this partition, of any topic; -1: of none.
         slow_ms: see there.
+        deadline_ms: a record whose handler takes longer is parked, or where nothing is parked given up together with
+            all partitions; 0: it takes as long as it takes.
         workers: threads that handle records, see ``pool``; 0: the one that polls does.
         lanes: one of ``LANES``: what is handled in order.
         in_hand: records of one partition above which it is paused.
@@ -69,6 +71,7 @@ class LoopConfig:
     pause_ms: float = 100
     slow_partition: int = -1
     slow_ms: float = 0
+    deadline_ms: float = 0
     workers: int = 0
     lanes: str = "partition"
     in_hand: int = 1000

@@ -34,7 +34,7 @@ class Critical(InTurn):
     ) -> None:
         """See ``InTurn``; a clean end drops the rest."""
         super().__init__(handling, lane, policy, handler, stop, divided=True)
-        self._store, self._begin = store, lane.begin
+        self._store = store
 
     def process(self, work: Work, records: List[Record]) -> int:
         """See ``Way``. Raises TimeoutError, see ``Store``."""
@@ -57,12 +57,12 @@ class Critical(InTurn):
         """Whether the record has its effect now; False: the member was asked to stop before."""
         while self._store.enter(tp):
             if self._store.applied(tp, next_offset - 1):
-                self._begin(index)
+                self._lane.begin(index)
             else:
                 self._handling(index, tp, next_offset, NOTHING, handle)
                 if not self._store.apply(tp, next_offset - 1):
                     continue
-            self._done(index)
+            self._lane.done(index)
             return True
         return False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from typing import Any, Callable, Iterable, List, Optional, Protocol
 
@@ -12,7 +13,7 @@ from fencepost_member.events import EventLog
 from fencepost_member.ownership import Tp, rows
 from fencepost_member.process import Stall
 from fencepost_member.recorder import MemberLane
-from fencepost_member.treatment import Content, Treatment
+from fencepost_member.treatment import Content, OverdueError, Treatment
 
 Handler = Optional[Callable[[], object]]
 
@@ -32,16 +33,17 @@ class Handling:
         self._begin, self._events, self._stall = lane.begin, events, stall
         self.reads = treat is not None
         self._slow, self._slow_s = loop.slow_partition, loop.slow_ms / 1000
+        self._most_s = loop.deadline_ms / 1000 or math.inf
         self._never = threading.Event()  # slow handlers wait on it
 
     def __call__(self, index: int, tp: Tp, next_offset: int, content: Content, handle: Handler) -> bool:
         """Begin the record and handle it; whoever calls ends it: as done, or where this is False as parked.
 
-        Raises what the user's handler raises.
+        Raises what the user's handler raises, and OverdueError when the record is to be given up.
         """
         self._begin(index)
-        if self._stall.asked:
-            self._wait_in_hand(tp, next_offset - 1)
+        if self._stall.asked and not self._in_time(tp, next_offset - 1):
+            return self._overdue(tp, next_offset - 1, content)
         if handle:
             handle()
         if tp[1] == self._slow:
@@ -53,11 +55,17 @@ class Handling:
         if self._treat is not None:
             self._treat.taking(partitions)
 
-    def _wait_in_hand(self, tp: Tp, offset: int) -> None:
-        """A slow handler, while a fault asks for it; the client's own threads go on."""
+    def _in_time(self, tp: Tp, offset: int) -> bool:
+        """A slow handler, while a fault asks for it; the client's own threads go on. False: past the deadline."""
         event = self._events.begin("stall", partitions=rows({tp: offset}))
-        self._stall.wait()
+        in_time = self._stall.wait(self._most_s)
         self._events.end(event)
+        return in_time
+
+    def _overdue(self, tp: Tp, offset: int, content: Content) -> bool:
+        if self._treat is None:
+            raise OverdueError
+        return self._treat.overdue(tp, offset, content)
 
 
 NOTHING: Content = (None, None, None)
@@ -80,7 +88,11 @@ class Way(Protocol):
 
 
 class InTurn:
-    """The thread that polls handles each record before it polls again, so that it holds none back. See ``Way``."""
+    """The thread that polls handles each record before it polls again, so that it holds none back. See ``Way``.
+
+    With a record that is overdue it drops what the poll returned behind it, and relinquishes all partitions: whoever
+    gets them gets these records again.
+    """
 
     def __init__(
         self,
@@ -90,20 +102,28 @@ class InTurn:
         handler: Callable[[], Handler],
         stop: Any,
         divided: bool,
+        relinquish: Callable[[], None] = lambda: None,
     ) -> None:
-        """``handler`` gives what handles the records of the next poll; with ``divided`` a clean end drops the rest."""
-        self._handling, self._done, self._parked, self._policy = handling, lane.done, lane.parked, policy
-        self._handler, self._stop, self._divided = handler, stop, divided
+        """``handler`` gives what handles the records of the next poll; with ``divided`` a clean end drops the rest.
+        ``relinquish`` gives up all partitions, where there is a deadline."""
+        self._handling, self._lane, self._policy = handling, lane, policy
+        self._handler, self._stop, self._divided, self._relinquish = handler, stop, divided, relinquish
 
     def process(self, work: Work, records: List[Record]) -> int:
         """See ``Way``."""
-        handling, done, parked, finished = self._handling, self._done, self._parked, self._policy.finished
+        handling, finished = self._handling, self._policy.finished
+        done, parked = self._lane.done, self._lane.parked
         handle = self._handler()
         contents = {((r[0], r[1]), r[2] + 1): r[3:6] for r in records} if handling.reads else {}
         count = 0
         for index, tp, next_offset in work:
             content = contents[tp, next_offset] if contents else NOTHING
-            (done if handling(index, tp, next_offset, content, handle) else parked)(index)
+            try:
+                (done if handling(index, tp, next_offset, content, handle) else parked)(index)
+            except OverdueError:
+                self._lane.failed(index)
+                self._relinquish()
+                break
             count += 1
             finished(tp, next_offset)
             if self._divided:

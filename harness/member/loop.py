@@ -13,6 +13,7 @@ what is done is committed, the client leaves the group, and the closed event is 
 from __future__ import annotations
 
 import threading
+import time
 from functools import partial
 from pathlib import Path
 from typing import Any, Callable, Dict, List, Optional
@@ -36,6 +37,7 @@ from fencepost_member.transactional import POLICIES
 from fencepost_member.treatment import InOrder, Parking, treatment
 
 POLL_S = 0.1
+RELINQUISH_S = 30.0
 
 
 class Member:
@@ -72,7 +74,7 @@ class Member:
             Backpressure(pressed, config.loop.pause_ms, self._adapter, self._account.ownership) if pressed else None
         )
         self._way, self._records = self._way_of(), 0
-        self._fatal = ""
+        self._fatal, self._topics = "", config.subscription
 
     def run(self) -> str:
         """Consume until told to stop. What the user's handler raises ends the process, as it would end a service.
@@ -96,12 +98,12 @@ class Member:
             store = Store(Path(self._config.run), self._config.actor, loop.fence, loop.lease_ms / 1000, self._stop)
             return Critical(store, handling, self._lane, self._policy, handler, self._stop)
         divided = not (self._policy.undivided or self._bug.undivided)
-        return InTurn(handling, self._lane, self._policy, handler, self._stop, divided)
+        return InTurn(handling, self._lane, self._policy, handler, self._stop, divided, self._relinquish)
 
     def _run(self) -> None:
         if self._output:
             self._output.start()
-        self._adapter.subscribe(self._config.subscription)
+        self._adapter.subscribe(self._topics)
         output = {"output": redacted(self._output.settings)} if self._output else {}
         self._account.introduce(self._adapter.version, self._adapter.settings, **output)
         batch = self._config.loop.batch
@@ -130,9 +132,26 @@ class Member:
         """To what the configuration says now, if it was changed; callbacks come from inside the polls that follow."""
         config = self._reload.read()
         if config is not None:
-            event = self._events.begin("subscribed", detail={"topics": config.subscription})
-            self._adapter.subscribe(config.subscription)
+            self._topics = config.subscription
+            event = self._events.begin("subscribed", detail={"topics": self._topics})
+            self._adapter.subscribe(self._topics)
             self._events.end(event)
+
+    def _relinquish(self) -> None:
+        """Leave the group before it puts the member out, and come back.
+
+        Records that polls bring meanwhile are dropped. Raises TimeoutError: the client gives partitions not up.
+        """
+        until_s, owned = time.monotonic() + RELINQUISH_S, self._account.ownership.intervals
+        event = self._events.begin("subscribed", detail={"topics": self._topics, "relinquished": sorted(owned)})
+        self._adapter.unsubscribe()
+        while owned and not self._fatal:
+            if time.monotonic() > until_s:
+                raise TimeoutError("unsubscribed, the client kept %s for %g s" % (sorted(owned), RELINQUISH_S))
+            self._account.polling()
+            self._account.delivered(self._adapter.poll(1, POLL_S))
+        self._adapter.subscribe(self._topics)
+        self._events.end(event)
 
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""

@@ -7,6 +7,7 @@ Anything else (a traceback on stderr, a signal) is a crash.
 from __future__ import annotations
 
 import faulthandler
+import math
 import signal
 import sys
 import threading
@@ -48,10 +49,14 @@ class Stall:
         signal.signal(signal.SIGUSR1, lambda *_: self._set(True))
         signal.signal(signal.SIGUSR2, lambda *_: self._set(False))
 
-    def wait(self) -> None:
-        """Return when nobody asks for it any more."""
+    def wait(self, most_s: float = math.inf) -> bool:
+        """Return when nobody asks for it any more: True; or after so long: False."""
+        until_s = time.monotonic() + most_s
         while self.asked:
+            if time.monotonic() >= until_s:
+                return False
             self._never.wait(self.CHECK_S)
+        return True
 
     def _set(self, asked: bool) -> None:
         self.asked = asked

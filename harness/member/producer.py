@@ -26,7 +26,7 @@ import confluent_kafka as client
 
 from fencepost_member import outcomes
 from fencepost_member.account import redacted
-from fencepost_member.adapters.confluent_kafka import error_name
+from fencepost_member.adapters.confluent_errors import error_name
 from fencepost_member.config import ConfigError, Numbers, ProducerConfig, read_producer
 from fencepost_member.events import EventLog
 from fencepost_member.functions import values_of

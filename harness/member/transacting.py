@@ -13,7 +13,7 @@ from typing import Any, Dict, Optional, Tuple
 
 import confluent_kafka as client
 
-from fencepost_member.adapters.confluent_kafka import error_name
+from fencepost_member.adapters.confluent_errors import error_name
 from fencepost_member.adapters.confluent_trying import tried
 from fencepost_member.config import OPEN_MS, ProducerConfig
 from fencepost_member.recorder import ProducerLane

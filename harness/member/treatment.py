@@ -13,12 +13,20 @@ Content = Tuple[Optional[bytes], Optional[bytes], Headers]  # key, value, header
 Handler = Callable[[Optional[bytes], Optional[bytes]], Any]
 
 
+class OverdueError(Exception):
+    """The handler of a record takes longer than it may."""
+
+
 class Treatment:
     """Any thread may treat records; the one that polls takes partitions."""
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
         """Treat the record at ``offset``. False: it cannot be processed, and is parked."""
         raise NotImplementedError
+
+    def overdue(self, tp: Tp, offset: int, content: Content) -> bool:
+        """What becomes of a record whose handler takes too long; likewise. Raises OverdueError: nothing."""
+        raise OverdueError
 
     def taking(self, partitions: List[Tp]) -> None:
         """In the assigned callback, before the client takes partitions."""
@@ -90,6 +98,10 @@ class Parking(Treatment):
                 return True
             except Exception:  # whatever the handler raises: of these things dead letters are made
                 self.failed(tp, offset, content)
+        return self.gave_up(tp, offset, content)
+
+    def overdue(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Treatment``: it is not tried again."""
         return self.gave_up(tp, offset, content)
 
     def failed(self, tp: Tp, offset: int, content: Content) -> None:

@@ -305,6 +305,29 @@ def test_a_paused_partition_returns_nothing_until_it_is_resumed(cast: Cast) -> N
 
 
 @pytest.mark.parametrize(("library", "protocol"), EVERY)
+def test_who_unsubscribes_gives_everything_up_before_it_leaves_and_may_come_back(cast: Cast) -> None:
+    member = cast.owner()
+    answers: list[dict[Tp, str]] = []
+
+    def commits(what: str, partitions: set[Tp]) -> None:
+        if what == "revoked":
+            answers.append(member.adapter.commit(dict.fromkeys(partitions, 5)))
+
+    member.told.inside = commits
+    member.adapter.unsubscribe()
+    cast.poll_until(lambda: not member.told.owned, "it to give up everything")
+    everything = {cast.tp(p): 5 for p in range(PARTITIONS)}
+    assert (answers, cast.committed()) == ([dict.fromkeys(everything, "")], everything)
+    cast.poll_until(lambda: not cast.cluster.admin.describe(cast.name).members, "the group to be empty")
+    member.records.clear()
+    member.adapter.subscribe([cast.name])
+    cast.poll_until(lambda: len(member.records) == (EACH - 5) * PARTITIONS, "what was not committed again")
+    assert len(member.told.owned) == PARTITIONS
+    assert member.told.threads == {threading.get_ident()}
+    assert member.told.errors == []
+
+
+@pytest.mark.parametrize(("library", "protocol"), EVERY)
 def test_a_static_member_that_comes_back_is_not_missed_meanwhile(cast: Cast) -> None:
     member = cast.owner(instance_id="one")
     generation = member.adapter.identity()[1]

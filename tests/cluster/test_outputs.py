@@ -143,17 +143,20 @@ def test_who_is_no_longer_a_member_has_nothing_committed_and_may_go_on(cast: Cas
     assert output.commit({cast.tp(A): 1}) == {cast.tp(A): "UNKNOWN_MEMBER_ID"}
     assert cast.seen() == []
 
-    assert not [name for name, fatal in cast.told.errors if fatal]
-    tries: list[Any] = []
+    write(output, cast, A, 1)
+    assert output.commit({}) == {}
+    assert cast.seen() == [(A, 1, "member-0.1")]
 
-    def written() -> bool:
-        write(output, cast, A, 1)
-        output.commit({})  # which may be aborted, too, and then another one may not be
-        tries.append((cast.told.errors[:], cast.seen()))
-        return (A, 1, "member-0.1") in tries[-1][1]
 
-    eventually(written, LONG_S, "what was written next", state=lambda: f"{len(tries)} tries: {tries[:3]}, {tries[-1]}")
-    assert (A, 0, "member-0.1") not in tries[-1][1]
+def test_what_is_dropped_before_it_was_sent_says_nothing_of_what_is_written_next(cast: Cast) -> None:
+    """The client tells of it while the transaction is aborted."""
+    output = cast.owner()
+    write(output, cast, A, 0)
+    output._failed = ck.KafkaError(ck.KafkaError._FAIL)
+    output.commit({})
+    write(output, cast, A, 0)
+    assert output.commit({cast.tp(A): 1}) == {cast.tp(A): ""}
+    assert cast.seen() == [(A, 0, "member-0.1")]
 
 
 def test_the_next_life_takes_back_what_the_one_before_left_open_and_fences_it(cast: Cast) -> None:

@@ -10,13 +10,13 @@ from dataclasses import replace
 import pytest
 
 from fencepost.evidence.segment_reader import read_segments
-from fencepost_member import adapters, payload
+from fencepost_member import adapters, loop, payload
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.loop import Member
-from fencepost_member.process import Reload
+from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import Recorder
-from fencepost_member.segments import PARKED
+from fencepost_member.segments import FAILED, PARKED
 
 
 class Silent:
@@ -159,6 +159,107 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
     told = [[*([n] if n in letters else []), {("orders", 0): n + 1}] for n in range(4)]
     assert story[: 4 + len(letters)] == [one for each in told for one in each]
     assert taken == ([("orders", 0)] if keeps_order else [])
+
+
+class Leaving:
+    """A client that hands out four records from where was committed, and is stopped when all are. It gives partitions
+    up in the poll after it was asked to, or never."""
+
+    version, settings = "0", {}
+
+    def __init__(self, stop, stays):
+        self._stop, self._stays = stop, stays
+        self.member, self.told, self.committed = None, [], 0
+        self._owns, self._wants = False, False
+
+    def subscribe(self, topics):
+        self.told.append(topics)
+        self._wants = True
+
+    def unsubscribe(self):
+        self.told.append("unsubscribed")
+        self._wants = self._stays
+
+    def poll(self, most, within_s):
+        if self._owns != self._wants:
+            self._owns = self._wants
+            (self.member.assigned if self._owns else self.member.revoked)([("orders", 0)], lambda: None)
+            return []
+        return [("orders", 0, n, b"5", payload.pack(7, n, 5), None) for n in range(self.committed, 4)][:most]
+
+    def commit(self, offsets):
+        self.told.append(offsets)
+        (self.committed,) = offsets.values()
+        if self.committed == 4:
+            self._stop.set()
+        return dict.fromkeys(offsets, "")
+
+    def identity(self):
+        return "m", 1
+
+    def close(self):
+        """Nothing is open."""
+
+
+class Slow(Stall):
+    """Each record's handler is slow; the second one's for too long, the first time."""
+
+    def __init__(self):
+        super().__init__()
+        self.asked, self.allowed, self._in_time = True, [], iter([True, False])
+
+    def wait(self, most_s):
+        self.allowed.append(most_s)
+        return next(self._in_time, True)
+
+
+def relinquishing(tmp_path, monkeypatch, stall, stays=False):
+    """The client of a member that may take 50 ms for a record."""
+    stop = threading.Event()
+    client = Leaving(stop, stays)
+    monkeypatch.setattr(adapters, "connect", lambda config, member: client)
+    slow = LoopConfig(deadline_ms=50, commit="after-batch")
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1", loop=slow)
+    recorder, events = Recorder(tmp_path / "segments", "member-0.1"), EventLog(tmp_path / "events.jsonl", "member-0.1")
+    client.member = Member(config, recorder.lane(), events, stop, stall)
+    return client
+
+
+def test_who_is_too_slow_with_a_record_gives_up_all_but_what_is_done_and_comes_back(tmp_path, monkeypatch):
+    slow = Slow()
+    client = relinquishing(tmp_path, monkeypatch, slow)
+    assert client.member.run() == ""
+    assert client.told == [["orders"], "unsubscribed", {("orders", 0): 1}, ["orders"], {("orders", 0): 4}]
+    assert slow.allowed == [0.05] * 5
+    (segment,), _ = read_segments(tmp_path / "segments")
+    rows = segment.records
+    assert rows["offset"].tolist() == [0, 1, 2, 3, 1, 2, 3]
+    assert rows["outcome"].tolist() == [0, FAILED, 0, 0, 0, 0, 0]
+    assert [bool(done_ns) for done_ns in rows["done_ns"]] == [True, True, False, False, True, True, True]
+    *_, told = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "subscribed")
+    assert told["detail"] == {"topics": ["orders"], "relinquished": [["orders", 0]]}
+    assert 0 < told["begin_ns"] < told["end_ns"]
+
+
+def test_a_client_that_gives_nothing_up_is_not_waited_for_for_ever(tmp_path, monkeypatch):
+    monkeypatch.setattr(loop, "RELINQUISH_S", 0.2)
+    client = relinquishing(tmp_path, monkeypatch, Slow(), stays=True)
+    with pytest.raises(TimeoutError, match=r"unsubscribed, the client kept \[\('orders', 0\)\] for 0.2 s"):
+        client.member.run()
+
+
+def test_a_slow_handler_waits_until_nobody_asks_for_it_or_its_time_is_over():
+    slow = Stall()
+    assert slow.wait() is True
+    slow.listen()
+    signal.raise_signal(signal.SIGUSR1)
+    assert slow.wait(0.02) is False
+    waited = threading.Timer(0.05, signal.raise_signal, [signal.SIGUSR2])
+    waited.start()
+    assert slow.wait(30) is True
+    waited.join()
+    for number in (signal.SIGUSR1, signal.SIGUSR2):
+        signal.signal(number, signal.SIG_DFL)
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,8 @@ from kafka import errors as python_errors
 from kafka.errors import CommitFailedError
 
 from fencepost import outcomes
-from fencepost_member.adapters.confluent_kafka import cause, client_settings, connect, error_name, identity_of
+from fencepost_member.adapters.confluent_errors import cause, error_name
+from fencepost_member.adapters.confluent_kafka import client_settings, connect, identity_of
 from fencepost_member.adapters.errors import error_name as python_name
 from fencepost_member.config import COMMIT_POLICIES, ConfigError, LoopConfig, MemberConfig
 

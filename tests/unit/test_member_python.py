@@ -28,6 +28,7 @@ KNOWN = {
     "importlib",
     "itertools",
     "json",
+    "math",
     "mmap",
     "os",
     "pathlib",
@@ -48,6 +49,7 @@ KNOWN = {
 # Only these modules import a library.
 LIBRARIES = {
     "confluent_kafka": {"confluent_kafka"},
+    "confluent_errors": {"confluent_kafka"},
     "confluent_outputs": {"confluent_kafka"},
     "confluent_reading": {"confluent_kafka"},
     "confluent_trying": {"confluent_kafka"},

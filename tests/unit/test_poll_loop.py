@@ -19,12 +19,12 @@ def test_members_and_producers_are_told_what_they_know():
     of_both, of_store = {"slow_partition", "slow_ms", "handler", "planted_bug"}, {"fence", "lease_ms"}
     of_output = {"into", "transaction_timeout_ms"}
     of_letters = {"poison_every", "on_failure", "attempts", "retry_ms", "keep_order"}
-    of_polls = {"backpressure", "pause_ms", "slow_partition", "slow_ms"}
+    of_polls, of_both_loops = {"backpressure", "pause_ms", "slow_partition", "slow_ms"}, {"deadline_ms"}
     for kind, others in (
         (PollLoop, of_pool | of_store | of_output | of_letters),
-        (WorkerPool, of_loop | of_store | of_output | of_letters),
-        (ExclusiveWrites, of_pool | of_loop | of_both | of_output | of_letters),
-        (Transform, of_pool | of_store | of_polls | of_letters),
+        (WorkerPool, of_loop | of_both_loops | of_store | of_output | of_letters),
+        (ExclusiveWrites, of_both_loops | of_pool | of_loop | of_both | of_output | of_letters),
+        (Transform, of_both_loops | of_pool | of_store | of_polls | of_letters),
         (DeadLetters, of_pool | of_store | of_polls),
     ):
         workload = kind(rate_hz=90, producers=3)
@@ -66,6 +66,13 @@ def test_who_commits_what_was_delivered_promises_neither_to_lose_nothing_nor_to_
         ({"backpressure": "drop"}, "backpressure 'drop' is unknown; known are pause, resume"),
         ({"pause_ms": -1}, "pause_ms is -1, it cannot be negative"),
         ({"rate_hz": -1}, "rate_hz is -1, it cannot be negative"),
+        ({"deadline_ms": -1}, "deadline_ms is -1, it cannot be negative"),
+        ({"deadline_ms": 9, "commit": "auto"}, "goes with the commit policies after-processing, after-batch: others"),
+        ({"deadline_ms": 9, "handler": "a:b"}, "deadline_ms is of our own handler: one of yours cannot be interrupted"),
+        (
+            {"deadline_ms": 9, "handler_ms": 4, "slow_ms": 5},
+            "deadline_ms is 9, and records that take 9 ms would never be",
+        ),
     ],
 )
 def test_a_wrong_option_is_refused_with_a_sentence(options, sentence):

@@ -11,7 +11,7 @@ from fencepost_member.config import LoopConfig
 from fencepost_member.functions import PoisonError, poisoned
 from fencepost_member.payload import pack
 from fencepost_member.planted import parking
-from fencepost_member.treatment import Calling, InOrder, Making, Parking, treatment
+from fencepost_member.treatment import Calling, InOrder, Making, OverdueError, Parking, treatment
 
 TP = ("orders", 0)
 PARKS = LoopConfig(on_failure="park", into="dead", attempts=3)
@@ -61,6 +61,17 @@ def test_a_record_is_parked_when_its_last_attempt_failed(
     handler, written = Handler(failures), Written()
     assert Parking(PARKS, handler, written)(TP, 7, (b"k", b"v", None)) is done
     assert (handler.tried, written) == (tried, letters)
+
+
+def test_what_takes_too_long_is_parked_without_another_attempt_and_where_nothing_is_parked_given_up() -> None:
+    handler, written = Handler(0), Written()
+    assert Parking(PARKS, handler, written).overdue(TP, 7, (b"k", b"v", None)) is False
+    assert (handler.tried, written) == (0, [(TP, 7, b"k", b"v", None)])
+    in_order = InOrder(PARKS, handler, written)
+    assert in_order.overdue(TP, 8, (b"k", b"v", None)) is False
+    assert in_order(TP, 9, (b"k", b"v", None)) is False
+    with pytest.raises(OverdueError):
+        Calling(handler).overdue(TP, 7, (b"k", b"v", None))
 
 
 @pytest.mark.parametrize(("bug", "done", "letters"), [("swallowed-errors", True, 0), ("letter-per-attempt", False, 3)])

@@ -72,6 +72,13 @@ class Pauses(Protocol):
         """Polls return records of ``tp`` again, from where they were."""
 
 
+class Leaves(Protocol):
+    """An adapter that can leave the group and go on: it may subscribe again."""
+
+    def unsubscribe(self) -> None:
+        """Leave the group. The revoked callback, of all there is, comes from inside, or of a later poll."""
+
+
 class Annotates(Protocol):
     """An adapter that can commit a remark beside the offsets."""
 

@@ -9,6 +9,7 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Seque
 import confluent_kafka as client
 
 from fencepost_member.adapters import Listener, Record, Tp
+from fencepost_member.adapters.confluent_errors import error_name, told
 from fencepost_member.adapters.settings import STRATEGY, settings_of
 from fencepost_member.config import ConfigError, MemberConfig
 
@@ -16,45 +17,6 @@ from fencepost_member.config import ConfigError, MemberConfig
 CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", STRATEGY, "group.protocol.type")
 
 ASK_S = 5.0  # how long a question to the brokers may take
-
-# librdkafka's names where they are not Kafka's. Its own errors (names with a leading underscore) become LOCAL_...
-KAFKA_NAMES = {
-    "INVALID_MSG": "CORRUPT_MESSAGE",
-    "UNKNOWN_TOPIC_OR_PART": "UNKNOWN_TOPIC_OR_PARTITION",
-    "INVALID_MSG_SIZE": "INVALID_FETCH_SIZE",
-    "NOT_LEADER_FOR_PARTITION": "NOT_LEADER_OR_FOLLOWER",
-    "MSG_SIZE_TOO_LARGE": "MESSAGE_TOO_LARGE",
-    "STALE_CTRL_EPOCH": "STALE_CONTROLLER_EPOCH",
-    "TOPIC_EXCEPTION": "INVALID_TOPIC_EXCEPTION",
-    "GROUP_COORDINATOR_NOT_AVAILABLE": "COORDINATOR_NOT_AVAILABLE",
-    "NOT_COORDINATOR_FOR_GROUP": "NOT_COORDINATOR",
-    "GROUP_LOAD_IN_PROGRESS": "COORDINATOR_LOAD_IN_PROGRESS",
-    "_TRANSPORT": "NETWORK_EXCEPTION",
-    "_MSG_TIMED_OUT": "LOCAL_MESSAGE_TIMED_OUT",
-    "_FENCED": "FENCED_INSTANCE_ID",
-}
-
-
-def error_name(error: Optional[client.KafkaError]) -> str:
-    """Kafka's name of a client error; empty for none."""
-    if error is None or error.code() == 0:
-        return ""
-    name = str(error.name())
-    return KAFKA_NAMES.get(name) or ("LOCAL" + name if name.startswith("_") else name)
-
-
-def cause(error: client.KafkaError) -> str:
-    """Kafka's name of what made a client give up. A consumer is told no code but "fatal", and the cause in words."""
-    if error.code() != client.KafkaError._FATAL:
-        return error_name(error)
-    meant = (candidate for candidate in map(client.KafkaError, range(1, 200)) if candidate.str() in error.str())
-    return error_name(max(meant, key=lambda candidate: len(candidate.str()), default=error))
-
-
-def told(error: client.KafkaError) -> Tuple[str, str, bool]:
-    """An error as ``Listener.error`` wants it."""
-    fatal = error.fatal() or error.code() == client.KafkaError._FATAL
-    return cause(error) if fatal else error_name(error), error.str(), fatal
 
 
 def answered(partitions: Iterable[client.TopicPartition], whole: str = "") -> Tuple[Dict[Tp, int], Dict[Tp, str]]:
@@ -187,6 +149,10 @@ class ConfluentKafka:
     def store(self, offsets: Mapping[Tp, int]) -> None:
         """See ``Stores``."""
         self._guarded(lambda: self._consumer.store_offsets(offsets=partitions_of(offsets)))()
+
+    def unsubscribe(self) -> None:
+        """See ``Leaves``: the callback comes from the next poll."""
+        self._guarded(self._consumer.unsubscribe)()
 
     def output(self, config: MemberConfig, listener: Listener) -> Any:
         """See ``Outputs``."""

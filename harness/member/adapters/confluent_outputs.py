@@ -7,7 +7,8 @@ from typing import Any, Dict, Mapping, Optional, Sequence, Set
 import confluent_kafka as client
 
 from fencepost_member.adapters import Headers, Listener, Tp
-from fencepost_member.adapters.confluent_kafka import ConfluentKafka, cause, error_name, partitions_of
+from fencepost_member.adapters.confluent_errors import cause, error_name
+from fencepost_member.adapters.confluent_kafka import ConfluentKafka, partitions_of
 from fencepost_member.adapters.confluent_reading import contents
 from fencepost_member.adapters.confluent_trying import CALL_S, tried
 from fencepost_member.adapters.settings import access_of
@@ -137,8 +138,9 @@ class Transactions(Output):
                 tried(self._producer.commit_transaction, GIVE_UP_S)
         except client.KafkaException as error:
             self._failed = error.args[0]
-        failed, self._failed, self._open = self._failed, None, False
-        return dict.fromkeys(offsets, self._aborted(failed) if failed else "")
+        answer = self._aborted(self._failed) if self._failed else ""
+        self._failed, self._open = None, False  # the client has told by now of what the abort dropped
+        return dict.fromkeys(offsets, answer)
 
     def close(self) -> None:
         """See ``adapters.Output``."""

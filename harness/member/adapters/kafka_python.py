@@ -140,6 +140,13 @@ class KafkaPython:
         """See ``Pauses``."""
         self._consumer.resume(TopicPartition(*tp))
 
+    def unsubscribe(self) -> None:
+        """See ``Leaves``: the library calls nobody back then."""
+        self._topics = []
+        if self._consumer:
+            owned = [(tp.topic, tp.partition) for tp in self._consumer.assignment()]
+            self._listener.revoked(owned, self._consumer.unsubscribe)
+
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
         """See ``Starts``."""
         return sorted((name, p) for name in topics for p in self._consumer.partitions_for_topic(name) or ())

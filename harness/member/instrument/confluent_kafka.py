@@ -10,7 +10,7 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 
 from confluent_kafka import cimpl
 
-from fencepost_member.adapters.confluent_kafka import error_name
+from fencepost_member.adapters.confluent_errors import error_name
 from fencepost_member.instrument.confluent_tape import Tape
 from fencepost_member.instrument.program import Program
 

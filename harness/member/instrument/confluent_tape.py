@@ -7,7 +7,8 @@ from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from confluent_kafka import cimpl
 
-from fencepost_member.adapters.confluent_kafka import answered, error_name, identity, told
+from fencepost_member.adapters.confluent_errors import error_name, told
+from fencepost_member.adapters.confluent_kafka import answered, identity
 from fencepost_member.adapters.settings import STRATEGY
 from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording

@@ -1,0 +1,67 @@
+"""A record takes longer than ``max.poll.interval.ms``: what becomes of it, by what its member does about that."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from cluster.plans import BOUNDED, PROMISES, SUSPECT, one_a_day, under
+from fencepost.checkers import Parked
+from fencepost.faults import Stall
+from fencepost.history import EventKind
+from fencepost.settings import PROTOCOLS
+from fencepost.single import at
+from fencepost.targets import member
+from fencepost.workloads import DeadLetters, PollLoop
+from fencepost_member.events import read
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+INTERVAL_MS = 3000  # of BOUNDED
+SLOW_S = 10.0
+SLOW = replace(
+    BOUNDED,
+    name="a record takes too long",
+    workload=PollLoop(rate_hz=300, handler_ms=2, batch=50),
+    schedule=[at(1, Stall(), member(SUSPECT), heal_after=SLOW_S)],
+    promises=PROMISES,
+    min_records=4_000,
+)
+
+
+def told(run, kind):
+    """What lives of the slow member told."""
+    paths = sorted((run.folder / "history" / "events").glob(f"member-{SUSPECT}.*.jsonl"))
+    return [event for path in paths for event in read(path).events if event["kind"] == kind]
+
+
+# With the consumer protocol this library's client leaves the group only when its program polls again.
+@pytest.mark.parametrize("protocol", one_a_day(("eager", "cooperative"), 0))
+def test_who_only_lets_the_group_rebalance_works_on_through_what_others_have_by_then(chaos, protocol):
+    run = chaos.run(under(protocol, SLOW))
+    assert {finding.kind for check in run.verdict.checks for finding in check.findings} >= {"processing-overlap"}
+
+
+@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 1))
+def test_who_relinquishes_in_time_is_never_put_out_and_shares_nothing(chaos, protocol):
+    workload = replace(SLOW.workload, deadline_ms=INTERVAL_MS / 2)
+    run = chaos.run(under(protocol, replace(SLOW, workload=workload)))
+    run.must_keep_its_promises()
+    assert "LOCAL_MAX_POLL_EXCEEDED" not in [event["error"] for event in told(run, EventKind.ERROR)]
+    left = [event["detail"]["relinquished"] for event in told(run, EventKind.SUBSCRIBED) if event["end_ns"]]
+    assert len(left) > 1
+    assert all(left)
+
+
+@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 2))
+def test_who_parks_what_takes_too_long_keeps_its_partitions(chaos, protocol):
+    workload = DeadLetters(rate_hz=300, handler_ms=2, batch=4, deadline_ms=500, poison_every=0)
+    promises = (*PROMISES, Parked("at-least-once"))
+    run = chaos.run(under(protocol, replace(SLOW, workload=workload, promises=promises)))
+    run.must_keep_its_promises()
+    assert not told(run, EventKind.ERROR)
+    stalls = [event["begin_ns"] for event in told(run, EventKind.STALL)]
+    assert len(stalls) > 3, "one after the other"
+    during = [one for one in run.verdict.rebalances if min(stalls) < one["begin_ns"] < max(stalls)]
+    assert not during, "nobody had to take anything over"
