@@ -16,7 +16,7 @@ from fencepost.clock import eventually
 from fencepost.clusters import reaper
 from fencepost.scenario import Scenario
 
-LASTS_S = 30.0  # such a run, about, on a machine that has nothing else to do
+LASTS_S = 30.0  # when it is killed at the latest
 LABEL = "fencepost-"
 
 

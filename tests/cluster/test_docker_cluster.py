@@ -136,7 +136,7 @@ def left(engine: Any, token: str | None = None) -> list[str]:
     api = engine.api
     volumes = api.volumes(filters=label)["Volumes"] or ()
     things = [*api.containers(all=True, filters=label), *api.networks(filters=label), *volumes]
-    return [str(thing.get("Names") or thing.get("Name")) for thing in things]
+    return sorted(str(thing.get("Names") or thing.get("Name")) for thing in things)
 
 
 def polled_ns(world: World) -> int:

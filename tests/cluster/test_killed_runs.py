@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.killing import kill_a_run
+from cluster.killing import LASTS_S, kill_a_run
 from cluster.plans import MOVES
 from fencepost.checkers.spark.session import Spark
 from fencepost.faults import BlackHole, DropPackets, Pause
@@ -32,7 +32,8 @@ def test_a_run_killed_at_any_moment_leaves_its_folder_alone(tmp_path: Path, chao
         at(2, DropPackets(), member(1), heal_after=8),
         at(3, BlackHole(), member(2), heal_after=8),
     ]
-    scenario = replace(MOVES, schedule=faults, workload=PollLoop(rate_hz=300), min_records=3_000)
+    endless = int(300 * LASTS_S)  # it is not over before it is killed
+    scenario = replace(MOVES, schedule=faults, workload=PollLoop(rate_hz=300), min_records=endless)
     after_s, folders = kill_a_run(scenario, number, "local", tmp_path)
     for folder in folders:
         verdict = judge(folder, chaos_spark)

@@ -505,6 +505,17 @@ def a_start_at_the_end_by_the_reset_policy(h: HistoryBuilder, wrong: bool) -> It
 
 
 @case
+def a_start_at_a_committed_offset_whatever_the_reset_policy(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.config = {"auto.offset.reset": "latest"}
+    a, b = two(h)
+    a.commit(6, 3.5)
+    a.revoked(4)
+    b.assigned(5)
+    rest(b, 8 if wrong else 6)
+    return [("wrong-start", "", "", (B,), 8, 8, 1)] if wrong else []
+
+
+@case
 def a_start_where_the_program_sought(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     """That excuses nothing that is not declared."""
     a, b = two(h)

@@ -10,15 +10,19 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from fencepost.checkers import certainty, coordination, oracle
+from fencepost.checkers.coordination.rebalances import _other_cause
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.sentences import SENTENCES, example
 from fencepost.checkers.sightings import gather, performed
 from fencepost.checkers.tables import Tables, load
+from fencepost.checkers.tables.rests import rests
+from fencepost.checkers.tables.rows import Given, Round, Window
 from fencepost.model import Anomaly
 from history.builder import HistoryBuilder, ns
 
@@ -579,6 +583,18 @@ def test_a_group_of_nobody_may_rest_as_well(tmp_path: Path) -> None:
     tables, anomalies = found(h.seal())
     assert [len(rest.members) for rest in tables.rests] == [1, 0, 1]
     assert not {"unbalanced", "not-sticky"} & {anomaly.kind for anomaly in anomalies}
+
+
+def test_a_group_rests_when_its_round_is_certainly_over_and_until_the_next_one_may_begin() -> None:
+    rounds = [Round(0, n, *map(ns, times), uncertainty_ns=200_000_000) for n, times in enumerate([(1, 2), (8, 9)])]
+    (rest,) = rests(rounds, [Given(0, 0, ns(2), 100_000_000, "m", A)], ns(30), lambda names: names)[:1]
+    assert rest.window == (ns(2.2), ns(7.8))
+
+
+@pytest.mark.parametrize(("at_ns", "is_one"), [(4, False), (5, True), (9, True), (10, False)])
+def test_a_cause_lies_inside_of_a_window_with_its_edges(at_ns: int, is_one: bool) -> None:
+    tables = SimpleNamespace(terms=[(0, at_ns, 1)], leaders=[], gone=[], lives={}, steps=[])
+    assert _other_cause(cast("Tables", tables), Window(5, 9), {A}) is is_one
 
 
 def test_a_group_without_a_rebalance_has_no_rest(tmp_path: Path) -> None:

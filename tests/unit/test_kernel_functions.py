@@ -15,11 +15,13 @@ from hypothesis import strategies as st
 
 from fencepost.checkers import kernel
 from fencepost.checkers.kernel import keys
+from fencepost.checkers.kernel.before import heights
 from fencepost.checkers.kernel.columns import DamagedFile, Files, Near, Piece, _Group
 from fencepost.checkers.kernel.keys import key_order
 from fencepost.checkers.kernel.owners import NOBODY, Owners
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.ranges import Task
+from fencepost.checkers.kernel.streams import _counters
 from fencepost.checkers.kernel.stuck import _runs, _Watch
 from fencepost.checkers.kernel.tallies import Numbers, Tallies
 from fencepost.checkers.kernel.times import _meet
@@ -162,6 +164,46 @@ def test_a_row_group_of_another_length_than_it_says_is_damage(tmp_path: Path) ->
         group._decoded(["offset", "key"])
     told = "history/log/audit.parquet: offset, key have 1,234 rows, and it says another number"
     assert str(damaged.value) == told
+
+
+def test_a_row_group_that_cannot_be_decoded_is_damage() -> None:
+    def read_row_group(*told: Any, **more: Any) -> None:
+        raise OSError("torn\nand more")
+
+    group: Any = object.__new__(_Group)
+    parquet = SimpleNamespace(read_row_group=read_row_group)
+    group.file, group._number, group.rows = (Path("log") / "audit.parquet", parquet, None), 0, 9
+    with pytest.raises(DamagedFile) as damaged:
+        group._decoded(["offset", "key"])
+    assert str(damaged.value) == "history/log/audit.parquet: it cannot be read: torn"
+
+
+# What is remembered from one stretch of deliveries to the next.
+
+
+def test_what_is_remembered_of_another_interval_says_nothing_of_a_new_one() -> None:
+    ordered = SimpleNamespace(offset=np.array([90, 91, 3, 5, 4]), delivered_ns=np.array([1, 2, 10, 20, 30]))
+    before = SimpleNamespace(rows=[0], height=91, heard_ns=2)
+    stream = SimpleNamespace(begin=2, end=5)
+    assert heights(cast("Any", ordered), cast("Any", stream), [], cast("Any", before)).tolist() == [-1, 3, 5, 5]
+    stream.begin = 0
+    assert heights(cast("Any", ordered), cast("Any", stream), [], cast("Any", before)).tolist() == [91] * 6
+
+
+def test_a_hole_lies_between_two_deliveries() -> None:
+    rows = type("Rows", (list,), {})(range(4))
+    vars(rows).update(
+        bounds=[0, 4],
+        breaks=np.array([3]),
+        ord=np.array([0, 1, 2, 5]),
+        delivered_ns=np.array([10, 20, 30, 40]),
+        offset=np.array([6, 7, 8, 9]),
+        who=np.zeros(4, np.int64),
+        names=["a"],
+    )
+    part = SimpleNamespace(tp=3, tallies=Tallies(), before=None)
+    _counters(cast("Part", part), cast("Any", rows))
+    assert part.tallies == {("history-incomplete", 3, ("a",), "hole", ""): Numbers(2, 9, 9, 30, 40)}
 
 
 # The edges of a task that has only some offsets of its partition.
