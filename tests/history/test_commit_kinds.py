@@ -507,12 +507,7 @@ def a_start_at_the_end_by_the_reset_policy(h: HistoryBuilder, wrong: bool) -> It
 @case
 def a_start_at_a_committed_offset_whatever_the_reset_policy(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     h.config = {"auto.offset.reset": "latest"}
-    a, b = two(h)
-    a.commit(6, 3.5)
-    a.revoked(4)
-    b.assigned(5)
-    rest(b, 8 if wrong else 6)
-    return [("wrong-start", "", "", (B,), 8, 8, 1)] if wrong else []
+    return a_start_past_the_committed_offset(h, wrong)
 
 
 @case

@@ -118,6 +118,8 @@ def test_a_pool_has_as_many_hands_as_find_records():
         ({"commit": "auto"}, "commit policy 'auto' is unknown; known are after-processing"),
         ({"planted_bug": "offsets-first"}, "planted bug 'offsets-first' is unknown; known are swallowed-errors"),
         ({"on_failure": "stop", "planted_bug": "swallowed-errors"}, "'swallowed-errors' is one of members that park"),
+        ({"on_failure": "stop", "deadline_ms": 5}, "deadline_ms is one of members that park"),
+        ({"handler_ms": 5, "deadline_ms": 5}, "deadline_ms is 5, and records that take 5 ms would never be done"),
         ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' is one of members that park"),
         ({"keep_order": True, "commit": "transaction"}, "keep_order goes without transactions"),
         ({"handler": "shop:write"}, "with a handler or payload of yours it must be 0"),

@@ -189,6 +189,7 @@ def test_a_group_that_cannot_be_is_refused(options: dict[str, Any], sentence: st
         (PollLoop(commit="before-processing"), 1, "has a loop of its own: only the commit policies after-processing"),
         (PollLoop(handler_ms=1), 1, "no handler"),
         (PollLoop(slow_partition=0, slow_ms=1), 1, "no handler"),
+        (PollLoop(deadline_ms=1), 1, "deadline_ms needs Leaves, and verifiable-consumer lacks that"),
         (ExclusiveWrites(), 1, "has a loop of its own, which writes to no store"),
         (Transform(), 1, "writing into a topic needs Outputs, and verifiable-consumer lacks that"),
         (PollLoop(), 2, "verifiable-consumer reads one topic, and the scenario has 2"),
@@ -200,6 +201,12 @@ def test_a_workload_that_verifiable_consumer_cannot_do_is_refused(workload: Any,
     group = Group(members=[Members(1), Members(1, VERIFIABLE)])
     with pytest.raises(ScenarioError, match=sentence):
         Scenario("x", [Topic(f"t{n}") for n in range(topics)], group, workload)
+
+
+def test_a_static_member_cannot_relinquish() -> None:
+    with pytest.raises(ScenarioError, match="deadline_ms goes not with static members: the group keeps for them"):
+        Scenario("x", [Topic("t")], Group(static=True), PollLoop(deadline_ms=1))
+    Scenario("x", [Topic("t")], Group(), PollLoop(deadline_ms=1))
 
 
 def test_faults_that_tell_our_loop_something_are_refused() -> None:

@@ -131,8 +131,8 @@ class AioKafka:
         """See ``Leaves``: the library calls nobody back then."""
         self._topics = []
         if self._consumer:
-            owned = [(tp.topic, tp.partition) for tp in self._consumer.assignment()]
-            self._listener.revoked(owned, lambda: self._do(self._consumer.unsubscribe))
+            tell(self._listener, "revoked", self._consumer.assignment())
+            self._do(self._consumer.unsubscribe)
 
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
         """See ``Starts``."""
