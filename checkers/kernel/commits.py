@@ -135,8 +135,7 @@ def fenced_and_carried_on(part: Part) -> None:
         on = stream.begin + np.flatnonzero(begun & (rows.delivered_ns[mine] > late_ns))
         if len(on):
             first, _ = part.whole.polls(interval.incarnation, interval.number, late_ns)
-            polled = part.polled(stream.who).by_interval
-            on = on[polled.poll[on - rows.bounds[stream.who]] > first]
+            on = on[part.polls(stream)[on - stream.begin] > first]
         hindered_ns, hindered_by = hindrance(part.tables, interval.incarnation, fence.end_ns)
         hindered = rows.begin_ns[on] >= hindered_ns
         for those, excuse in ((on[~hindered], ""), (on[hindered], hindered_by)):

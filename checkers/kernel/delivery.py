@@ -149,7 +149,7 @@ def unseen(part: Part) -> None:
     theirs = np.flatnonzero(interval >= 0)
     if len(theirs):
         last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i)[1])
-        last[theirs] = part.polls(holder[theirs]) == last_poll
+        last[theirs] = part.polls_of(holder[theirs]) == last_poll
     act = part.tables.declared(part.tp, FOREVER)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int) -> Label:

@@ -16,7 +16,7 @@ from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.owners import Owners
 from fencepost.checkers.kernel.places import Places, Where
 from fencepost.checkers.kernel.ranges import Task
-from fencepost.checkers.kernel.rows import Rows, concatenate, inside
+from fencepost.checkers.kernel.rows import Rows, Stream, concatenate, inside
 from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.kernel.whole import PRODUCED, First, Whole
 from fencepost.checkers.tables import Tables
@@ -39,7 +39,6 @@ class Part:
     task: Task
     tallies: Tallies = field(default_factory=Tallies)
     before: Before | None = None
-    _polled: dict[int, Rows] = field(default_factory=dict, init=False)
 
     @cached_property
     def rows(self) -> Rows:
@@ -60,23 +59,23 @@ class Part:
             return [self]
         return (replace(self, task=replace(self.task, low=low, high=high)) for low, high in self.task.spans)
 
-    def polled(self, who: int) -> Rows:
-        """The delivered records of one incarnation with their polls. Few rules ask, so that column is not read before.
-
-        They are the rows from ``rows.bounds[who]`` on, also by interval.
-        """
+    def polls(self, stream: Stream) -> Array:
+        """The polls of a stream's rows. Few rules ask: that column is read only then, and only where these rows are."""
         if self.task.rules == "streams":
-            return self.rows
-        if who not in self._polled:
-            task = self.task.only(self.rows.names[who])
-            self._polled[who] = concatenate(self.files.read(task, "delivered", ["interval", "poll", "ord"]))
-        return self._polled[who]
+            return self.rows.by_interval.poll[stream.begin : stream.end]
+        near, names = Near("interval", "interval", [(stream.interval,) * 2]), ["interval", "poll", "ord"]
+        pieces = self.files.read(self.task.only(self.rows.names[stream.who]), "delivered", names, near)
+        rows = concatenate(pieces).by_interval
+        return np.asarray(rows.poll[rows.interval == stream.interval])
 
-    def polls(self, index: Array) -> Array:
-        """The polls of some rows."""
-        polls, who = np.zeros(len(index), np.int64), self.rows.who[index]
-        for one in np.unique(who).tolist():
-            polls[who == one] = self.polled(one).poll[index[who == one] - self.rows.bounds[one]]
+    def polls_of(self, index: Array) -> Array:
+        """The polls of a few rows, each of which is in an interval."""
+        rows, polls = self.rows, np.zeros(len(index), np.int64)
+        for stream in rows.streams:
+            mine = (rows.who[index] == stream.who) & (rows.interval[index] == stream.interval)
+            if mine.any():
+                those = np.flatnonzero((rows.who == stream.who) & (rows.interval == stream.interval))
+                polls[mine] = self.polls(stream)[np.searchsorted(those, index[mine])]
         return polls
 
     @cached_property

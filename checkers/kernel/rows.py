@@ -75,7 +75,8 @@ class Rows:
     @cached_property
     def bounds(self) -> list[int]:
         """Where the rows of each incarnation begin, and where the last ones end."""
-        return [int(n) for n in np.searchsorted(self.who, np.arange(len(self.names) + 1))]
+        edges = np.arange(len(self.names) + 1, dtype=self.who.dtype)  # of another type, all rows would be copied
+        return [int(n) for n in np.searchsorted(self.who, edges)]
 
     @cached_property
     def streams(self) -> tuple[Stream, ...]:

@@ -43,9 +43,7 @@ def _stream(part: Part, rows: Rows, stream: Stream, returns: Sequence[Seek]) -> 
     ahead, skipped = ahead[jumped], Between(*(column[jumped] for column in skipped))
     if not len(ahead) and not len(back):
         return
-    begin = stream.begin - rows.bounds[stream.who]
-    poll = part.polled(stream.who).by_interval.poll[begin : begin + len(offset)]
-    later, lower = _inside(poll, offset, np.append(ahead, back))
+    later, lower = _inside(part.polls(stream), offset, np.append(ahead, back))
     times = delivered_ns[ahead - 1], delivered_ns[ahead]
     _put(part, rows, stream, "poll-skip", later[ahead], times, skipped.firsts, skipped.lasts, skipped.counts)
     times = delivered_ns[back], delivered_ns[back]
