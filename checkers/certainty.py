@@ -67,7 +67,7 @@ GROUNDS: Mapping[str, Ground] = {
     "redelivery-loop": _ground("plan", "offsets", own=["events", "delivered"]),
     "rewind": _ground(own=["events", "delivered"]),
     "poll-skip": _ground("log", own=["events", "delivered"]),
-    "key-order": _ground("delivered"),
+    "key-order": _ground("delivered", own=["events"]),
     "assignment-overlap": _ground("offsets", own=["events"]),
     "coordinator-overlap": _ground("offsets"),
     "generation-regression": _ground("offsets"),

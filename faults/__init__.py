@@ -23,6 +23,7 @@ from fencepost.faults.rate_limit import RateLimit
 from fencepost.faults.reassign_coordinator import ReassignCoordinator
 from fencepost.faults.refuse import Refuse
 from fencepost.faults.remove_member import RemoveMember
+from fencepost.faults.reset_offsets import ResetOffsets
 from fencepost.faults.scale_in import ScaleIn
 from fencepost.faults.scale_out import ScaleOut
 from fencepost.faults.slice import Slice
@@ -52,6 +53,7 @@ __all__ = [
     "ReassignCoordinator",
     "Refuse",
     "RemoveMember",
+    "ResetOffsets",
     "ScaleIn",
     "ScaleOut",
     "Slice",

@@ -71,6 +71,9 @@ class GroupAdmin(Protocol):
     def describe(self, group: str) -> Described:
         """What the coordinator tells of the group, whatever its protocol."""
 
+    def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set committed offsets of a group without members; returns when that is in the coordinator's log."""
+
     def remove_member(self, group: str, member_id: str) -> str:
         """Have the coordinator remove a member from the group; the id that it says it removed."""
 

@@ -19,7 +19,7 @@ from fencepost.aim import aim
 from fencepost.clock import NS, now_ns
 from fencepost.errors import FencepostError
 from fencepost.history import EventKind
-from fencepost.interfaces import Evidence, Injection, Target, World
+from fencepost.interfaces import Acts, Evidence, Injection, Target, World
 from fencepost.model import Outcome
 from fencepost.plan import Plan, Step
 from fencepost.signs import Occurrence, Signs
@@ -139,6 +139,9 @@ class Injector:
         except Exception as error:  # a defect of one fault is that step's, and the others go on
             evidence = Evidence(False, now_ns(), f"could not be injected: {_told(error)}")
         else:
+            if isinstance(injection, Acts) and injection.acts:
+                what = {"what": codec.name_of(step.fault)}
+                self._events.note(EventKind.ACT, begin_ns=since_ns, partitions=injection.acts, detail=what)
             detail |= self._states(step, occurrence)
             entry = _InEffect(step, target, injection, detail)
             self._in_effect.append(entry)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 from fencepost.admin_interfaces import ClusterAdmin
 from fencepost.history import EventKind
-from fencepost.model import Inventory, View
+from fencepost.model import Inventory, TopicPartition, View
 from fencepost.network_interfaces import Links, Packets
 from fencepost.process_interfaces import Environment, Interpreter, Member, Node
 
@@ -143,16 +143,27 @@ class Injection(Protocol):
 
 
 @runtime_checkable
+class Acts(Protocol):
+    """An injection that is a declared act: it excuses what it brings about, as no member is to blame for it.
+
+    Attributes:
+        acts: the partitions that it concerns.
+    """
+
+    acts: Sequence[TopicPartition]
+
+
+@runtime_checkable
 class Fault(Protocol):
     """A mechanism: a frozen dataclass whose fields are its options.
 
     ``needs``: abilities of a back-end: ``signal`` (to brokers ``broker-signal`` as well), ``links``, ``packets``,
-    ``admin`` (over the run's own topics and group), ``deletion`` (of its records), ``coordinator`` (over who leads the
-    partition of ``__consumer_offsets`` that other groups may share), ``replicas`` (over who keeps it) and ``migration``
-    (of groups to another protocol, which brokers permit or not); states of the coordinator need ``broker-log``; a
-    program of the user's needs ``command``. ``hits``: what it can be aimed at (``members``, ``idle members``,
-    ``brokers``); ``heals``: whether there is something to take back (else a healing time is refused); ``seen``: what
-    brokers and members will see of it, for who chooses one.
+    ``admin`` (over the run's own topics and group), ``deletion`` (of its records), ``offsets`` (that it committed),
+    ``coordinator`` (over who leads the partition of ``__consumer_offsets`` that other groups may share), ``replicas``
+    (over who keeps it) and ``migration`` (of groups to another protocol, which brokers permit or not); states of the
+    coordinator need ``broker-log``; a program of the user's needs ``command``. ``hits``: what it can be aimed at
+    (``members``, ``idle members``, ``brokers``); ``heals``: whether there is something to take back (else a healing
+    time is refused); ``seen``: what brokers and members will see of it, for who chooses one.
     """
 
     needs: ClassVar[frozenset[str]]

@@ -19,25 +19,27 @@ if TYPE_CHECKING:
 def duplicate_effect(tables: Tables) -> Iterator[Sighting]:
     """``duplicate-effect``: a record has more than one effect in the store.
 
-    One sighting for each effect after the first one. members: who wrote it, and who wrote the first one; times: the
-    first one's, and its.
+    One sighting for each effect after the first one. members: who wrote it, and who wrote the first one; excuse: a
+    declared act before it; times: the first one's, and its.
     """
     for before, effect in _again(tables.effects):
-        members = (effect.incarnation, before.incarnation)
-        yield Sighting("duplicate-effect", effect.tp, members, "", "", effect.offset, before.at_ns, effect.at_ns)
+        members, excuse = (effect.incarnation, before.incarnation), tables.declared(effect.tp, effect.at_ns)
+        yield Sighting("duplicate-effect", effect.tp, members, "", excuse, effect.offset, before.at_ns, effect.at_ns)
 
 
 def dead_letter_twice(tables: Tables) -> Iterator[Sighting]:
     """``dead-letter-twice``: a record has more than one dead letter.
 
-    One sighting for each after the first one. members and times: as of ``duplicate-effect``. cause ``one owner``: both
-    are of one incarnation, which was assigned the partition once, so neither a death nor a rebalance came between.
+    One sighting for each after the first one. members, excuse, times: as of ``duplicate-effect``. cause ``one owner``:
+    both are of one incarnation, which was assigned the partition once, so neither a death nor a rebalance came between.
     """
     for before, effect in _again(tables.dead_letters):
         members = (effect.incarnation, before.incarnation)
         had = [i for i in tables.intervals_by_tp.get(effect.tp, ()) if i.incarnation == effect.incarnation]
         cause = "one owner" if len({*members}) == len(had) == 1 else ""
-        yield Sighting("dead-letter-twice", effect.tp, members, cause, "", effect.offset, before.at_ns, effect.at_ns)
+        place, times = (effect.tp, members), (before.at_ns, effect.at_ns)
+        excuse = tables.declared(effect.tp, effect.at_ns)
+        yield Sighting("dead-letter-twice", *place, cause, excuse, effect.offset, *times)
 
 
 def _again(effects: Iterable[Effect]) -> Iterator[tuple[Effect, Effect]]:

@@ -83,12 +83,13 @@ def _exact(part: Part, early: Array) -> None:
     begun_ns = _times(begin_ns, begun)
     wrong = (blocker >= 0) & (begun_ns > 0) & (begun_ns < finish_ns[blocker])
     began, ended = near[begun[wrong]], near[finished[blocker[wrong]]]
+    act, says = part.declared(rows.begin_ns[began])
     kind, of = ("#key-order", _range(part)) if part.task.rules == "offsets" else ("key-order", "")
     part.tallies.put_many(
         kind,
         part.tp,
-        [rows.who[began], rows.who[ended]],
-        lambda beginner, finisher: Label(people(rows.names[beginner], rows.names[finisher]), "", of),
+        [rows.who[began], rows.who[ended], act],
+        lambda beginner, finisher, act: Label(people(rows.names[beginner], rows.names[finisher]), of, says(act)),
         first=part.places.offsets(places[wrong]),
         from_ns=rows.begin_ns[began],
         to_ns=rows.done_ns[ended],

@@ -39,14 +39,14 @@ def repeats(part: Part) -> None:
         for stream in set(zip(former.who.tolist(), former.interval.tolist(), strict=True))
     }
 
-    def again(former_who: int, interval: int, later_who: int) -> Label:
+    def again(former_who: int, interval: int, later_who: int, act: int) -> Label:
         members = people(rows.names[former_who], rows.names[later_who])
-        return Label(members, "", reasons[former_who, interval][1])
+        return Label(members, "", says(act) or reasons[former_who, interval][1])
 
     kinds = [reasons[stream][0] for stream in zip(former.who.tolist(), former.interval.tolist(), strict=True)]
     for kind in ("redelivery", "avoidable-redelivery"):
         which = ~below & np.array([k == kind for k in kinds], bool)
-        _put(part, kind, [former.who, former.interval, later.who], again, later, which)
+        _put(part, kind, [former.who, former.interval, later.who, act], again, later, which)
 
 
 def _since_ns(part: Part, rows: Rows) -> Array:

@@ -42,7 +42,8 @@ def key_order(history: History) -> Iterator[Sighting]:
     are taken in ascending order; a sighting is an offset whose first begin is before the latest first finish among the
     offsets below it (the lowest such offset, when equal). The key of an offset is that of its first delivered row.
 
-    members: who began it, who finished the earlier one; times: the first begin, and that finish.
+    members: who began it, who finished the earlier one; excuse: a declared act before the first begin; times: that, and
+    the finish.
     """
     keys: dict[tuple[int, int], list[int]] = defaultdict(list)
     for (tp, offset), rows in sorted(history.of_offset.items()):
@@ -53,7 +54,8 @@ def key_order(history: History) -> Iterator[Sighting]:
             begun = [(r.begin_ns, r.incarnation) for r in history.of_offset[tp, offset] if r.begin_ns]
             begin_ns, beginner = min(begun, default=(0, ""))
             if begin_ns and begin_ns < latest:
-                yield Sighting("key-order", tp, people(beginner, by), "", "", offset, begin_ns, latest)
+                excuse = history.declared(tp, begin_ns)
+                yield Sighting("key-order", tp, people(beginner, by), "", excuse, offset, begin_ns, latest)
             finished = [(r.done_ns, r.incarnation) for r in history.finished(tp, offset)]
             if finished and min(finished)[0] > latest:
                 latest, by = min(finished)

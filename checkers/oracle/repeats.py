@@ -28,12 +28,14 @@ def repeats(history: History) -> Iterator[Sighting]:
     * ``redelivery-below-commit``: every offset that somebody may have fetched (``Tables.committed_between``) from the
       begin of later's assigned callback to the first delivery in later's interval is above this record (without an
       interval: at later's delivery). members: later, former; excuse: a declared act before later's delivery.
-    * else ``redelivery``, members: former, later, with the excuse, the first that holds: ``former owner died``,
+    * else ``redelivery``, members: former, later, with the reason, the first that holds: ``former owner died``,
       ``former owner lost it`` (its interval ended by lost), ``former owner was removed`` (by the coordinator's records,
       by the end of giving up), ``final commit was refused`` or ``final commit was not answered`` (it revoked or closed,
       and its last commit of the partition in the interval had outcome fail, or info);
-    * or without an excuse when nobody saw former's interval end (or it has none);
+    * or without a reason when nobody saw former's interval end (or it has none);
     * else ``avoidable-redelivery``, members: former, later: it gave up cleanly.
+
+    excuse of both: a declared act before later's delivery, else the reason.
 
     times: done_ns of later.
     """
@@ -51,14 +53,14 @@ def _since_ns(history: History, row: Delivered) -> int:
 
 def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
     tp, offset, times = later.tp, later.offset, (later.done_ns, later.done_ns)
+    act = history.declared(tp, later.delivered_ns)
     if min(_starts(history, later)) > offset:
         members = people(later.incarnation, former.incarnation)
-        excuse = history.declared(tp, later.delivered_ns)
-        return Sighting("redelivery-below-commit", tp, members, "", excuse, offset, *times)
+        return Sighting("redelivery-below-commit", tp, members, "", act, offset, *times)
     interval = history.interval(former)
-    excuse = _reason(history, interval) if interval else ""
-    kind = "avoidable-redelivery" if interval and interval.how and not excuse else "redelivery"
-    return Sighting(kind, tp, people(former.incarnation, later.incarnation), "", excuse, offset, *times)
+    reason = _reason(history, interval) if interval else ""
+    kind = "avoidable-redelivery" if interval and interval.how and not reason else "redelivery"
+    return Sighting(kind, tp, people(former.incarnation, later.incarnation), "", act or reason, offset, *times)
 
 
 def _starts(history: History, row: Delivered) -> tuple[int, ...]:

@@ -73,6 +73,8 @@ def _twice(t: Telling) -> str:
 
 
 def _redelivery(t: Telling) -> str:
+    if t.a.excuse.startswith("declared act"):
+        return _twice(t)
     why = {
         "": f"nothing shows that {t.who} had given the partition up",
         "former owner died": t.death(t.who) or f"{t.who} died",

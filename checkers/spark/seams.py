@@ -30,11 +30,11 @@ def settle(tallies: Tallies, groups: Sequence[Group]) -> list[Task]:
     for tp, ranges in _edges(tallies).items():
         crossing[tp] = _crossing(ranges)
         again += [task(groups, tp, r.low, r.high, "keys") for r in crossing[tp]]
-    for (kind, tp, members, cause, of), numbers in list(tallies.items()):
+    for (kind, tp, members, of, excuse), numbers in list(tallies.items()):
         if kind == "#key-order":
             low = int(of.split()[0])
             if not any(r.low <= low < r.high for r in crossing.get(tp, ())):
-                tallies.put("key-order", tp, Label(members, cause), numbers)
+                tallies.put("key-order", tp, Label(members, "", excuse), numbers)
     return [*again, *_overlaps(tallies, groups), *_sends(tallies, groups)]
 
 

@@ -66,6 +66,14 @@ class ObserverAdmin:
         """
         return groups.describe(self._brokers, group)
 
+    def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+        """Set committed offsets of a group without members; returns once that is in the coordinator's log.
+
+        Raises:
+            ClusterError: it refused, as when there are members.
+        """
+        groups.alter_offsets(self._brokers, group, offsets)
+
     def remove_member(self, group: str, member_id: str) -> str:
         """Have the coordinator remove a member from the group; the id that it says it removed, once that is in its log.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -60,6 +60,19 @@ def _consumer(told: Any) -> Described:
         for m in told.members
     }
     return Described("consumer", told.assignor_name, members)
+
+
+def alter_offsets(brokers: Connections, group: str, offsets: Mapping[TopicPartition, int]) -> None:
+    """Set committed offsets of a group that has no members; returns once that is in the coordinator's log.
+
+    Raises:
+        ClusterError: it refused, as when there are members.
+    """
+    what = f"altering the committed offsets of {group}"
+    ask, first = partial(requests.offset_commit, group, offsets), lambda answer: answer.topics[0].partitions[0]
+    for topic in _told(brokers, group, ask, first, what).topics:
+        for result in topic.partitions:
+            refuse(result, what)
 
 
 def remove_member(brokers: Connections, group: str, member_id: str) -> str:

@@ -17,7 +17,13 @@ from kafka.protocol.admin import (
     ElectLeadersRequest,
     ListGroupsRequest,
 )
-from kafka.protocol.consumer import FetchRequest, LeaveGroupRequest, ListOffsetsRequest, OffsetFetchRequest
+from kafka.protocol.consumer import (
+    FetchRequest,
+    LeaveGroupRequest,
+    ListOffsetsRequest,
+    OffsetCommitRequest,
+    OffsetFetchRequest,
+)
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
 from fencepost.clusters.admin_connections import ANSWER_MS
@@ -39,6 +45,27 @@ def offset_fetch(group: str) -> Any:
     """The committed offsets of a group."""
     wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)]
     return OffsetFetchRequest(groups=wanted, require_stable=False, min_version=8, max_version=9)
+
+
+def offset_commit(group: str, offsets: Mapping[TopicPartition, int]) -> Any:
+    """Other committed offsets of a group, from nobody of it. (Later versions name topics by id.)"""
+    topic = OffsetCommitRequest.OffsetCommitRequestTopic
+    one = topic.OffsetCommitRequestPartition
+    places: dict[str, list[Any]] = {}
+    for tp, offset in offsets.items():
+        place = one(
+            partition_index=tp.partition, committed_offset=offset, committed_leader_epoch=-1, committed_metadata=""
+        )
+        places.setdefault(tp.topic, []).append(place)
+    return OffsetCommitRequest(
+        group_id=group,
+        generation_id_or_member_epoch=-1,
+        member_id="",
+        group_instance_id=None,
+        topics=[topic(name=name, partitions=partitions) for name, partitions in places.items()],
+        min_version=8,
+        max_version=9,
+    )
 
 
 def classic_group(group: str) -> Any:

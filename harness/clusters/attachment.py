@@ -42,7 +42,7 @@ class Attachment:
     access: Mapping[str, str] = field(default_factory=dict, repr=False)
     permitted: bool = False
     prefix: str = field(default_factory=_own_prefix)
-    abilities: ClassVar[Abilities] = always("command", "signal", "admin", "deletion", "coordinator")
+    abilities: ClassVar[Abilities] = always("command", "signal", "admin", "deletion", "offsets", "coordinator")
     parts: ClassVar[Collection[str]] = ()
     why: ClassVar[str] = ""
 

@@ -34,7 +34,16 @@ PARTS = ("Docker",)
 CLIENT = "confluent-kafka"  # the only one in the images
 ABILITIES: Abilities = {
     **always(
-        "signal", "broker-signal", "broker-log", "links", "admin", "deletion", "coordinator", "migration", "replicas"
+        "signal",
+        "broker-signal",
+        "broker-log",
+        "links",
+        "admin",
+        "deletion",
+        "offsets",
+        "coordinator",
+        "migration",
+        "replicas",
     ),
     "packets": docker_packets.lacking,
     "command": lambda: "members live in containers, and their image does not hold the program; use local, or attach",

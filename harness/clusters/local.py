@@ -32,6 +32,7 @@ ABILITIES: Abilities = {
         "links",
         "admin",
         "deletion",
+        "offsets",
         "coordinator",
         "migration",
         "replicas",

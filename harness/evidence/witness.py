@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost.clock import eventually, now_ns
 from fencepost.errors import FencepostError, WaitTimeout
 from fencepost.interfaces import Evidence
+from fencepost.model import TopicPartition
 
 
 @dataclass(frozen=True)
@@ -68,8 +69,10 @@ class Injected:
         proven: Callable[[], Evidence],
         undo: Callable[[], None] = lambda: None,
         healed: Callable[[], Evidence] = _nothing_to_heal,
+        acts: Sequence[TopicPartition] = (),
     ) -> None:
-        """Nothing is called yet."""
+        """Nothing is called yet. ``acts``: see ``Acts``."""
+        self.acts = acts
         self._proven, self._undo, self._healed = proven, undo, healed
         self._undone = False
 

@@ -6,28 +6,45 @@ from __future__ import annotations
 
 import json
 import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
 import pyarrow.dataset as ds
+import pyarrow.parquet as pq
 import pytest
 
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see, requests_by
+from fencepost.checkers import oracle
+from fencepost.checkers.facts import Bounds
+from fencepost.checkers.tables import load
+from fencepost.checkers.tables.records import load_records
 from fencepost.clock import eventually, now_ns
 from fencepost.errors import ClusterError, FaultError
-from fencepost.faults import AddPartitions, DeleteRecords, MoveLeaders, Pause, ReassignCoordinator, RemoveMember
+from fencepost.faults import (
+    AddPartitions,
+    DeleteRecords,
+    MoveLeaders,
+    Pause,
+    ReassignCoordinator,
+    RemoveMember,
+    ResetOffsets,
+)
 from fencepost.interfaces import Fault, Target
-from fencepost.model import Validity
+from fencepost.model import TopicPartition, Validity
 from fencepost.plugin import Chaos
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
-from fencepost.targets import member
+from fencepost.single import at, past_session
+from fencepost.targets import all_members, member
 from fencepost.workloads import PollLoop
 
 pytestmark = ON_CLUSTER
 
 NOBODY = Target()
 OFFSETS = "__consumer_offsets"
+EXCUSE = "declared act: reset_offsets"
 
 
 def with_admin(world: World, **methods: Any) -> World:
@@ -128,6 +145,44 @@ def removed(world: World, inject: Inject) -> None:
     )
 
 
+def test_offsets_are_reset_once_nobody_is_in_the_group_and_members_that_wake_start_there(
+    world: World, inject: Inject
+) -> None:
+    admin, since_ns = world.cluster.admin, now_ns()
+    goes_on(world)
+    with standing_still(world):
+        eventually(lambda: not ResetOffsets().awaits(world, NOBODY), LONG_S, "the group to be empty")
+        unheard = ResetOffsets().inject(with_admin(world, alter_offsets=nothing), NOBODY)
+        with nothing_to_see():
+            evidence = unheard.proven()
+        assert not evidence.took_effect
+        assert "is committed at" in evidence.what
+        before, begins = admin.committed(world.group), admin.start_offsets(world.group)
+        proven = inject(ResetOffsets(), world, NOBODY).proven()
+        assert proven.took_effect, proven.what
+        after = admin.committed(world.group)
+        assert after == {TopicPartition(world.group, p): begin for p, begin in begins.items()}
+        moves = {str(tp): [before.get(tp, -1), to] for tp, to in after.items() if before.get(tp, -1) != to}
+        assert proven.data["offsets"] == moves
+        assert "all committed offsets are where" in ResetOffsets().awaits(world, NOBODY)
+    goes_on(world)
+    heard = {one["error"] for m in world.members[:2] for one in requests_by(world, m.slot) if one["end_ns"] > since_ns}
+    assert "UNKNOWN_MEMBER_ID" in heard
+    eventually(world.owning, LONG_S, "both members to own partitions")
+
+
+@contextmanager
+def standing_still(world: World) -> Iterator[None]:
+    """No member does anything in here."""
+    try:
+        for one in world.members[:2]:
+            one.signal(signal.SIGSTOP)
+        yield
+    finally:
+        for one in world.members[:2]:
+            one.signal(signal.SIGCONT)
+
+
 def test_a_reassigned_coordinator_keeps_nothing_until_it_heals(world: World, inject: Inject) -> None:
     admin = world.cluster.admin
     before = admin.coordinator(world.group)
@@ -185,6 +240,42 @@ def test_who_finds_its_next_records_deleted_goes_on_behind_them_and_is_not_accus
     assert sum(place not in delivered for place in never) > 100, "nobody got what was deleted unread"
 
 
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("to", "protocol", "kind"), [("earliest", "cooperative", "commit-regression"), ("latest", "consumer", "unseen")]
+)
+def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_only_if_nobody_did_that(
+    chaos: Chaos, to: str, protocol: str, kind: str
+) -> None:
+    scenario = Scenario(
+        name=f"offsets are reset to the {to} while all members stand still",
+        topics=[Topic("orders", partitions=4)],
+        group=Group(members=2, protocol=protocol, config={"session.timeout.ms": 6000}),
+        workload=PollLoop(rate_hz=300),
+        schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, ResetOffsets(to))],
+    )
+    run = chaos.run(scenario)
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    found = (finding for check in run.verdict.checks for finding in check.findings)
+    assert kind in {f.kind for f in found if {example.get("excuse") for example in f.examples} == {EXCUSE}}
+    tables = load(run.folder)
+    act_ns = min(act.begin_ns for act in tables.acts)
+    later = {(i.incarnation, i.tp, i.number) for i in tables.intervals if i.assigned_begin_ns > act_ns}
+    firsts: dict[str, int] = {}
+    for row in load_records(run.folder).delivered:
+        if (row.incarnation, row.tp, row.interval) in later:
+            name = str(tables.partitions[row.tp].name)
+            firsts[name] = min(row.offset, firsts.get(name, row.offset))
+    events = pq.read_table(run.folder / "history/events.parquet").to_pylist()
+    (reset,) = [row for row in events if row["kind"] == "fault" and "reset_offsets" in row["detail"]]
+    moves = json.loads(reset["detail"])["evidence"]["data"]["offsets"]
+    assert firsts == {name: offset for name, (_, offset) in moves.items()}
+    assert all(abs(after - before) > 100 for before, after in moves.values())
+
+    accused, _ = oracle.judge(run.folder, replace(tables, acts=()), Bounds())
+    assert kind in {anomaly.kind for anomaly in accused if not anomaly.excuse}
+
+
 # --- the effect taken away, or not to be had -----------------------------------------------------------------------
 
 
@@ -239,6 +330,7 @@ def test_what_cannot_be_now_is_awaited_and_refused(world: World) -> None:
         (alone, MoveLeaders(), NOBODY, "no other in-sync replica"),
         (world, DeleteRecords(keep=10**9), NOBODY, "no more than 1000000000 records"),
         (unknown, RemoveMember(), MEMBER, "member-1 is not in the group"),
+        (world, ResetOffsets(), NOBODY, "the group has 2 members"),
     ):
         assert why in fault.awaits(there, target)
         with pytest.raises(FaultError, match=why):
@@ -250,6 +342,8 @@ def test_what_kafka_refuses_is_told(world: World) -> None:
     admin = world.cluster.admin
     with pytest.raises(ClusterError, match="UnknownMemberIdError"):
         admin.remove_member(world.group, "nobody")
+    with pytest.raises(ClusterError, match=r"altering the committed offsets .* was refused: UnknownMemberIdError"):
+        admin.alter_offsets(world.group, {TopicPartition(world.group, 0): 0})
     with pytest.raises(ClusterError, match="InvalidPartitionsError"):
         admin.add_partitions(world.group, 1)
     with pytest.raises(ClusterError, match="OffsetOutOfRangeError"):

@@ -18,6 +18,7 @@ from fencepost.clock import NS, eventually, now_ns
 from fencepost.evidence import requests, sockets
 from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
+from fencepost.faults import ResetOffsets
 from fencepost.interfaces import Awaits, Evidence, Fault, Injection, Target
 from fencepost.model import MemberView, View
 from fencepost.network.packets import TRIAL
@@ -49,6 +50,7 @@ BOUNDS = (
     "faults.partition_brokers.SYNC_S",
     "faults.pause.PROOF_S",
     "faults.reassign_coordinator.PROOF_S",
+    "faults.reset_offsets.PROOF_S",
     "faults.scale_in.STOP_S",
     "faults.scale_out.START_S",
     "faults.stall.PROOF_S",
@@ -238,11 +240,17 @@ def shown(cell: Cell, world: World, inject: Inject) -> None:
         pytest.skip(lacking)
     fault, target = cell.made(), AIMS.get(cell.target, Target())
 
-    def ready() -> bool:
-        return world.owning() and not (isinstance(fault, Awaits) and fault.awaits(world, target))
+    alone = isinstance(fault, ResetOffsets)  # it waits until nobody is in the group
 
-    eventually(ready, LONG_S, f"both members to own partitions, and what {cell.fault} waits for")
+    def ready() -> bool:
+        return (alone or world.owning()) and not (isinstance(fault, Awaits) and fault.awaits(world, target))
+
+    eventually(world.owning, LONG_S, "both members to own partitions")
     try:
+        for member in world.members[:2] if alone else ():
+            member.signal(signal.SIGKILL)
+            member.wait_ended(LONG_S)
+        eventually(ready, LONG_S, f"both members to own partitions, and what {cell.fault} waits for")
         injection = inject(fault, world, target)
         proven = injection.proven()
         assert proven.took_effect, proven.what

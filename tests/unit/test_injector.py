@@ -9,7 +9,8 @@ from typing import ClassVar
 import pytest
 
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.errors import WaitTimeout
+from fencepost.errors import FaultError, WaitTimeout
+from fencepost.evidence.witness import Injected
 from fencepost.injector import Injector
 from fencepost.interfaces import Evidence
 from fencepost.model import MemberView, View
@@ -153,6 +154,35 @@ class Awaiting(Scripted):
 
     def awaits(self, world, target):
         return self.reasons.pop() if self.reasons else ""
+
+
+@dataclass(frozen=True)
+class Declared(Scripted):
+    """One that is a declared act, unless it is refused."""
+
+    refused: bool = False
+    heals: ClassVar[bool] = False
+
+    def inject(self, world, target):
+        if self.refused:
+            raise FaultError("there is nothing to do")
+        return Injected(proven=lambda: Evidence(self.proves, now_ns(), "seen"), acts=[("orders", 0), ("orders", 3)])
+
+
+@pytest.mark.parametrize("proves", [True, False])
+def test_a_declared_act_leaves_an_event_from_when_it_began_whether_or_not_it_is_proven(perform, proves):
+    injector, _, events = perform(at(0, Declared("reset", proves=proves), member(0)))
+    until_finished(injector)
+    fault, act = sorted(events(), key=lambda e: e["id"])
+    assert (act["kind"], act["detail"]) == ("act", {"what": "declared"})
+    assert act["partitions"] == [["orders", 0, None], ["orders", 3, None]]
+    assert fault["begin_ns"] <= act["begin_ns"] == act["end_ns"] < fault["end_ns"]
+
+
+def test_one_that_was_refused_is_no_act(perform):
+    injector, _, events = perform(at(0, Declared("reset", refused=True), member(0)))
+    until_finished(injector)
+    assert [e["kind"] for e in events()] == ["fault"]
 
 
 def test_a_fault_that_cannot_be_injected_yet_is_tried_again(perform):

@@ -150,7 +150,7 @@ def edges_of(*ranges: tuple[int, int, int]) -> Tallies:
     for low, begun, finished in ranges:
         cause = f"{low} {low + 10}"
         tallies.put("#edge", 0, Label(cause=cause), Numbers(1, -1, -1, begun, finished))
-        tallies.put("#key-order", 0, Label(("a",), "", cause), Numbers(1, low, low, begun, finished))
+        tallies.put("#key-order", 0, Label(("a",), cause), Numbers(1, low, low, begun, finished))
     return tallies
 
 
