@@ -1,11 +1,11 @@
 """How fast a run is judged, beside rivals and the plain decode: ``python tests/benchmarks/judge.py [--records N]``.
 
 All contestants read the same files in turns, each in a process of its own; the median of the wall times counts, the
-first turn (cold code, new workers) is told apart. The rivals look for the judge's core findings only, and must find as
-many of each as the judge, which must find exactly what was planted. The decode is the limit: the columns that the judge
-needs, read by pyarrow on all cores and thrown away. ``--growth`` draws the judge's curve over the sizes up to
-``--records``, with ``--draw`` as a picture. At the end: how long a small run takes from the command line, and when its
-seal is waited for by a Spark that is warm; ``--records 0`` for these alone.
+first turn (cold code, new workers) is told apart. The rivals look for what the judge finds in records
+(``rivals.KINDS``), and must find as many of each as the judge, which must find exactly what was planted. The decode is
+the limit: the columns that the judge needs, read by pyarrow on all cores and thrown away. ``--growth`` draws the
+judge's curve over the sizes up to ``--records``, with ``--draw`` as a picture. At the end: how long a small run takes
+from the command line, and when its seal is waited for by a Spark that is warm; ``--records 0`` for these alone.
 """
 
 from __future__ import annotations
@@ -84,9 +84,9 @@ CONTESTANTS: dict[str, Play] = {
     OURS: on_spark,
     "its kernel alone, one core": in_process,
     LIMIT: decode,
-    "DuckDB, core findings": rival_duckdb.judge,
-    "Polars, core findings": rival_polars.judge,
-    "plain Spark, core findings": rival_spark.judge,
+    "DuckDB, findings in records": rival_duckdb.judge,
+    "Polars, findings in records": rival_polars.judge,
+    "plain Spark, findings in records": rival_spark.judge,
 }
 
 

@@ -1,9 +1,11 @@
-"""The judge's core findings in SQL for DuckDB, in two passes: digests of blocks first, then records of dirty blocks.
+"""The judge's findings about records in SQL for DuckDB, in two passes: digests of blocks first, then dirty blocks.
 
 A window over all records must sort them, and a join of all records must hash them. Here all records are only grouped
 by block of 512 offsets and by island (a stretch of one assignment interval in which ``offset - ord`` stays the same):
 some 300 times fewer rows. Blocks with the same number of records and the same digest on both sides are clean; an
-island has no hole when it has as many rows as its ``ord`` spans. Only what is not clean is read again, exactly.
+island has no hole when it has as many rows as its ``ord`` spans. What follows from neighbours in a file (was a record
+begun after the one before it was done?) is asked by ``lag`` without any order, which DuckDB streams. Only what is not
+clean is read again, exactly.
 """
 
 from __future__ import annotations
@@ -11,17 +13,35 @@ from __future__ import annotations
 from pathlib import Path
 
 import duckdb
+import rival_duckdb_order as order
+import rival_duckdb_times as times
 from rivals import Answer, Run, answer
 
 THREADS = 2
 MEMORY = "2.5GB"
 
-DIGESTS = """
+# A stream of lags takes one thread; hence a stream for each. The file's own row number tells where a file begins.
+NEIGHBOURS = """
+    SELECT *, lag(tp) OVER () = tp AND file_row_number > 0 AS goes_on, lag(interval) OVER () AS interval_before,
+        lag(ord) OVER () AS ord_before, lag("offset") OVER () AS offset_before,
+        lag(greatest(begin_ns, done_ns)) OVER () AS ns_before
+    FROM read_parquet($files_{}, filename = true, file_row_number = true)
+"""
+
+DIGESTS = f"""
 CREATE OR REPLACE TEMP TABLE pieces AS
-    SELECT tp, filename AS who, interval, "offset" - ord AS shift, "offset" >> 9 AS block, count(*) AS n,
-        count(*) FILTER (state IN (2, 3)) AS finished, bit_xor(hash("offset", key, writer, seq)) AS digest,
-        min(ord) AS first_ord, max(ord) AS last_ord, min("offset") AS low, max("offset") AS high
-    FROM read_parquet($delivered, filename = true) GROUP BY ALL;
+    SELECT tp, parse_filename(filename, true) AS who, interval, "offset" - ord AS shift, "offset" >> 9 AS block,
+        count(*) AS n, count(*) FILTER (state IN (2, 3)) AS finished,
+        bit_xor(hash("offset", key, writer, seq)) AS digest,
+        min(ord) AS first_ord, max(ord) AS last_ord, min("offset") AS low, max("offset") AS high,
+        max(ord) FILTER (NOT coalesce(
+            goes_on AND ord = ord_before + 1 AND "offset" = offset_before + 1 AND interval = interval_before
+            AND begin_ns >= ns_before, false)) AS broken_at,
+        count(*) FILTER (NOT CASE WHEN goes_on THEN ord = ord_before + 1 ELSE ord = 0 END) AS jumps,
+        min(delivered_ns) AS first_ns, min(begin_ns) FILTER (begin_ns > 0) AS begin_ns,
+        max(begin_ns) AS last_begin_ns, max(done_ns) AS done_ns
+    FROM ({" UNION ALL ".join(NEIGHBOURS.format(n) for n in range(THREADS))})
+    GROUP BY tp, filename, interval, shift, block;
 CREATE OR REPLACE TEMP TABLE logged AS
     SELECT tp, "offset" >> 9 AS block, count(*) AS n, bit_xor(hash("offset", key, writer, seq)) AS digest,
         bit_xor(hash("offset", writer, seq)) AS sent
@@ -40,13 +60,22 @@ CREATE OR REPLACE TEMP TABLE dirty AS
         OR seen.digest IS DISTINCT FROM logged.digest;
 """
 
+FIRSTS = """
+SELECT tp, who, interval, min_by(first_ord + shift, first_ord), min_by(first_ns, first_ord) FROM pieces
+    WHERE interval >= 0 GROUP BY ALL
+"""
+
 RECORDS = """
+CREATE OR REPLACE TEMP TABLE looked AS
+    FROM dirty UNION FROM early UNION FROM stale UNION FROM met UNION FROM misplaced
+    UNION SELECT tp, block FROM ahead;
 CREATE OR REPLACE TEMP TABLE suspects AS
-    SELECT tp, "offset", filename AS who, interval, key, writer, seq, state IN (2, 3) AS finished
-    FROM read_parquet($delivered, filename = true) WHERE (tp, "offset" >> 9) IN (FROM dirty);
+    SELECT tp, "offset", parse_filename(filename, true) AS who, interval, key, writer, seq, ord,
+        state IN (2, 3) AS finished, delivered_ns, begin_ns, done_ns
+    FROM read_parquet($delivered, filename = true) WHERE (tp, "offset" >> 9) IN (FROM looked);
 CREATE OR REPLACE TEMP TABLE wanted AS
     SELECT tp, "offset", key, writer, seq
-    FROM read_parquet($log) WHERE (tp, "offset" >> 9) IN (FROM dirty);
+    FROM read_parquet($log) WHERE (tp, "offset" >> 9) IN (FROM looked);
 CREATE OR REPLACE TEMP TABLE strange AS
     SELECT s.tp, s.key, s.writer, s.seq FROM suspects AS s JOIN domain USING (tp)
         ANTI JOIN wanted AS w ON (s.tp, s."offset", s.key, s.writer, s.seq) = (w.tp, w."offset", w.key, w.writer, w.seq)
@@ -63,15 +92,17 @@ SELECT count(*) FROM (
 """
 
 SENT = """
-SELECT count(*), count(*) FILTER (EXISTS (
-    FROM read_parquet($sends) AS p WHERE (p.tp, p.key, p.writer, p.seq) = (s.tp, s.key, s.writer, s.seq)
-)) FROM strange AS s
+SELECT count(*) FILTER (aborted IS NULL), count(*) FILTER (NOT aborted), count(*) FILTER (aborted)
+FROM strange LEFT JOIN (
+    SELECT tp, key, writer, seq, bool_or(outcome = 3) AS aborted
+    FROM read_parquet($sends) SEMI JOIN strange USING (tp, key, writer, seq) GROUP BY ALL
+) USING (tp, key, writer, seq)
 """
 
 UNSEEN = """
-SELECT count(*) FROM wanted AS w JOIN domain USING (tp)
+SELECT count(*) FILTER (w."offset" >= start AND w."offset" < stop), count(*) FILTER (w."offset" >= "left")
+    FROM wanted AS w JOIN domain USING (tp)
     ANTI JOIN (SELECT tp, "offset" FROM suspects WHERE finished) AS s ON (w.tp, w."offset") = (s.tp, s."offset")
-    WHERE w."offset" >= start AND w."offset" < stop
 """
 
 REPEATED = """
@@ -80,53 +111,15 @@ SELECT sum(streams - 1) FROM (
 )
 """
 
-ISLANDS = """
-CREATE OR REPLACE TEMP TABLE islands AS
-    SELECT tp, who, interval, sum(n) AS n, min(first_ord) AS first_ord, max(last_ord) AS last_ord,
-        min(low) AS low, max(high) AS high
-    FROM pieces WHERE interval >= 0 GROUP BY tp, who, interval, shift;
-CREATE OR REPLACE TEMP TABLE broken AS
-    SELECT DISTINCT tp, who, interval FROM islands WHERE n <> last_ord - first_ord + 1;
-"""
-
-SPLIT = """
-DELETE FROM islands WHERE (tp, who, interval) IN (FROM broken);
-INSERT INTO islands
-    SELECT tp, who, interval, count(*), min(ord), max(ord), min("offset"), max("offset") FROM (
-        SELECT *, sum(jump) OVER (PARTITION BY tp, who, interval ORDER BY ord) AS island FROM (
-            SELECT tp, filename AS who, interval, ord, "offset",
-                ("offset" - lag("offset") OVER stream IS DISTINCT FROM 1)::int AS jump
-            FROM read_parquet($delivered, filename = true) WHERE (tp, filename, interval) IN (FROM broken)
-            WINDOW stream AS (PARTITION BY tp, filename, interval ORDER BY ord)
-        )
-    ) GROUP BY tp, who, interval, island;
-"""
-
-JUMPS = """
-CREATE OR REPLACE TEMP TABLE placed AS
-    SELECT *, max(high) OVER (
-        PARTITION BY tp, who, interval ORDER BY first_ord ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS highest FROM islands;
-CREATE OR REPLACE TEMP TABLE gaps AS SELECT tp, highest, low FROM placed WHERE low > highest + 1;
-"""
-
-REWINDS = "SELECT sum(least(high, highest) - low + 1) FROM placed WHERE low <= highest"
-SKIPS = """SELECT count(*) FROM read_parquet($log) AS l
-    JOIN gaps ON l.tp = gaps.tp AND l."offset" > highest AND l."offset" < low"""
-
-OVERLAPS = """
+INCONSISTENT = """
+WITH again AS (FROM suspects SEMI JOIN (
+    SELECT tp, "offset" FROM suspects GROUP BY ALL HAVING count(DISTINCT (key, writer, seq)) > 1
+) USING (tp, "offset"))
 SELECT count(*) FROM (
-    SELECT *, max(end_ns) OVER (
-        PARTITION BY tp ORDER BY n ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
-    ) AS running FROM owned
-) AS late JOIN owned AS early ON early.tp = late.tp AND early.who <> late.who AND late.begin_ns < running
-    AND early.n < late.n AND early.end_ns > late.begin_ns
-"""
-
-REGRESSIONS = """
-SELECT count(*) FROM (
-    SELECT "offset", lag("offset") OVER (PARTITION BY tp ORDER BY n) AS before FROM accepted
-) WHERE "offset" >= 0 AND "offset" < before
+    SELECT row(key, writer, seq) <> first_value(row(key, writer, seq)) OVER (
+        PARTITION BY tp, "offset" ORDER BY delivered_ns, who, ord
+    ) AS differs FROM again
+) WHERE differs
 """
 
 
@@ -135,32 +128,53 @@ def judge(folder: Path) -> Answer:
     run = Run.read(folder)
     files = {name: list(getattr(run, name)) for name in ("delivered", "produced", "unacked", "log")}
     files["sends"] = files["produced"] + files["unacked"]
+    by_size = sorted(run.delivered, key=lambda name: Path(name).stat().st_size)
+    files |= {f"files_{n}": by_size[n::THREADS] or by_size[:1] for n in range(THREADS)}
     with duckdb.connect(config={"threads": THREADS, "memory_limit": MEMORY}) as db:
 
-        def ask(query: str) -> int:
-            """The last statement's number; the others only do something."""
+        def ask(query: str, of: str = "", width: int = 1) -> tuple[int, ...]:
+            """The last statement's numbers; the others only do. So many zeros if the table ``of`` is empty."""
             result = None
+            if of and not ask(f"SELECT count(*) FROM {of}")[0]:
+                return (0,) * width
             for statement in db.extract_statements(query):
                 result = db.execute(statement, {n: files[n] for n in statement.named_parameters}).fetchone()
-            return int((result or (0,))[0] or 0)
+            return tuple(int(number or 0) for number in result or ())
 
-        for name in ("domain", "owned", "accepted"):
+        for name in ("domain", "owned", "accepted", "intervals", "given", "free"):
             db.register(name, getattr(run, name))
-        for query in (DIGESTS, RECORDS, ISLANDS):
+        for query in (DIGESTS, *times.SCREENS):
             ask(query)
-        if ask("SELECT count(*) FROM broken"):
-            ask(SPLIT)
-        ask(JUMPS)
-        strange = ask("SELECT count(*) FROM strange")
-        sent = 0
-        if strange:
-            strange, sent = db.execute(SENT, {"sends": files["sends"]}).fetchone() or (0, 0)
+        db.register("passes", run.passes(db.execute(FIRSTS).fetchall()))
+        for query in (times.AHEAD, RECORDS, times.EARLY_KEYS, order.ISLANDS, order.RUNS):
+            ask(query)
+        ask(order.SPLIT, "broken")
+        ask(order.JUMPS)
+        phantom, lost, aborted = ask(SENT, "strange", 3)
+        unseen, unconsumed = ask(UNSEEN)
+        twice, below = ask(order.LANDED, "fallen", 2)
+        late, backlog = ask(times.STALE_WORK, "stale", 2)
         return answer(
             [
-                ("lost-write", ask(LOST) if ask("SELECT count(*) FROM dirty_acked") else 0),
-                *(("delivered-then-lost", sent), ("phantom", strange - sent), ("unseen", ask(UNSEEN))),
-                *(("redelivery", ask(REPEATED)), ("rewind", ask(REWINDS))),
-                ("poll-skip", ask(SKIPS) if ask("SELECT count(*) FROM gaps") else 0),
-                *(("assignment-overlap", ask(OVERLAPS)), ("commit-regression", ask(REGRESSIONS))),
+                *(("phantom", phantom), ("delivered-then-lost", lost), ("aborted-read", aborted)),
+                *(
+                    ("lost-write", ask(LOST, "dirty_acked")[0]),
+                    ("unseen", unseen),
+                    ("unconsumed", unconsumed),
+                    ("redelivery", ask(REPEATED)[0]),
+                ),
+                *(("rewind", ask(order.REWINDS)[0]), ("poll-skip", ask(order.SKIPS, "gaps")[0])),
+                *(
+                    ("duplicate-write", twice),
+                    ("nonmonotonic-send", below),
+                    ("inconsistent-offsets", ask(INCONSISTENT)[0]),
+                ),
+                *(("processing-after-revocation", late), ("stale-backlog", backlog)),
+                ("history-incomplete", ask(order.HOLES)[0] + ask(times.BEFORE_ASSIGNMENT, "misplaced")[0]),
+                ("delivery-outside-assignment", ask(times.OUTSIDE, "misplaced")[0]),
+                ("processing-overlap", ask(times.OVERLAPPED, "met")[0]),
+                ("key-order", ask(times.KEY_ORDER, "early_keys")[0]),
+                ("commit-ahead", ask(times.COMMITTED_AHEAD, "ahead")[0]),
+                *(("assignment-overlap", ask(order.OVERLAPS)[0]), ("commit-regression", ask(order.REGRESSIONS)[0])),
             ]
         )

@@ -7,21 +7,25 @@ read by the judge's own loader; the records are read by each engine itself, from
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pyarrow as pa
 
 from fencepost.checkers.kernel.ranges import UNACKED
-from fencepost.checkers.tables import load
+from fencepost.checkers.tables import Tables, load
+from fencepost.checkers.tables.rows import FOREVER
 
 Answer = dict[str, int]
 REPEATED = "finished again"  # the judge tells three kinds of it apart
 KINDS = {
-    **{kind: kind for kind in ("lost-write", "phantom", "delivered-then-lost", "unseen", "rewind", "poll-skip")},
+    **{kind: kind for kind in ("lost-write", "phantom", "delivered-then-lost", "aborted-read", "unseen", "rewind")},
     **dict.fromkeys(("redelivery", "avoidable-redelivery", "redelivery-below-commit"), REPEATED),
-    **{kind: kind for kind in ("assignment-overlap", "commit-regression")},
+    **{kind: kind for kind in ("poll-skip", "assignment-overlap", "commit-regression", "commit-ahead", "unconsumed")},
+    **{kind: kind for kind in ("inconsistent-offsets", "key-order", "duplicate-write", "nonmonotonic-send")},
+    **{kind: kind for kind in ("history-incomplete", "delivery-outside-assignment", "processing-overlap")},
+    **{kind: kind for kind in ("processing-after-revocation", "stale-backlog")},
 }
 
 
@@ -31,9 +35,15 @@ class Run:
 
     Attributes:
         delivered, produced, log: the files; acknowledged sends are in ``produced``, all others in ``unacked``.
-        domain: tp, log_start, and the group's records of the partition, from ``start`` to before ``stop``.
+        domain: tp, log_start, the group's records of the partition, from ``start`` to before ``stop``, and from which
+            offset on what nobody finished is left over.
         owned: n (in the order of begins), begin_ns, end_ns, tp, who: when an incarnation certainly owned a partition.
         accepted: n (in the order of the coordinator's log), tp, offset.
+        intervals: tp, who, interval, begin_ns, end_ns: when an incarnation possibly owned a partition; late_ns: when
+            it had certainly been told that it does no more.
+        given: tp, who, begin_ns, end_ns: when a partition certainly was an incarnation's, for the coordinator (the end
+            excluded).
+        free: who, begin_ns, end_ns: when an incarnation was not proven to stand still.
     """
 
     delivered: tuple[str, ...]
@@ -43,6 +53,10 @@ class Run:
     domain: pa.Table
     owned: pa.Table
     accepted: pa.Table
+    intervals: pa.Table
+    given: pa.Table
+    free: pa.Table
+    tables: Tables
 
     @classmethod
     def read(cls, run: Path) -> Run:
@@ -50,17 +64,41 @@ class Run:
         tables, history = load(run), run / "history"
         stops = {tp: max(p.log_start, tables.final_committed(tp)) for tp, p in tables.partitions.items()}
         certain = sorted((*i.certain, i.tp, i.incarnation) for i in tables.intervals if i.certain.length_ns > 0)
-        domain = [(tp, p.log_start, p.log_start, stops[tp]) for tp, p in tables.partitions.items()]
+        left = {tp: stop if tables.quiet.end_ns else FOREVER for tp, stop in stops.items()}
+        domain = [(tp, p.log_start, p.log_start, stops[tp], left[tp]) for tp, p in tables.partitions.items()]
         sends = _names(history / "produced")
         return cls(
             _names(history / "delivered"),
             tuple(name for name in sends if not name.endswith(UNACKED)),
             tuple(name for name in sends if name.endswith(UNACKED)),
             _names(history / "log"),
-            _table("tp log_start start stop", domain),
+            _table("tp log_start start stop left", domain),
             _table("n begin_ns end_ns tp who", ((n, *row) for n, row in enumerate(certain))),
             _table("n tp offset", ((n, a.tp, a.offset) for n, a in enumerate(tables.accepted))),
+            _table("tp who interval begin_ns end_ns late_ns", _intervals(tables)),
+            _table("tp who begin_ns end_ns", _given(tables)),
+            _table("who begin_ns end_ns", _free(tables, [path.stem for path in (history / "delivered").iterdir()])),
+            tables,
         )
+
+    def passes(self, firsts: Iterable[tuple[int, str, int, int, int]]) -> pa.Table:
+        """What each commit says is done: n, tp, the offsets from ``low`` to before ``high``, begin_ns of the commit.
+
+        Args:
+            firsts: tp, incarnation, interval, offset and time of the first delivery of each interval.
+        """
+        return _table("n tp low high begin_ns", ((n, *one) for n, one in enumerate(self._passes(firsts))))
+
+    def _passes(self, firsts: Iterable[tuple[int, str, int, int, int]]) -> Iterator[tuple[int, int, int, int]]:
+        for tp, who, number, first, at_ns in firsts:
+            interval = self.tables.interval.get((who, tp, number))
+            if interval is None:
+                continue
+            reached = max(first, *self.tables.committed_between(tp, interval.assigned_begin_ns, at_ns))
+            for commit in self.tables.commits_in(interval):
+                if commit.outcome != "fail" and commit.offset > reached:
+                    yield tp, reached, commit.offset, commit.begin_ns
+                    reached = commit.offset
 
 
 def answer(counts: Iterable[tuple[str, int]]) -> Answer:
@@ -70,6 +108,32 @@ def answer(counts: Iterable[tuple[str, int]]) -> Answer:
         total[KINDS.get(kind, kind)] += int(count or 0)
     wanted = sorted(set(KINDS.values()))
     return {kind: total[kind] for kind in wanted if total[kind]}
+
+
+def _intervals(tables: Tables) -> Iterator[tuple[int, str, int, int, int, int]]:
+    for one in tables.intervals:
+        late_ns = one.given_up_end_ns if one.how in ("revoked", "lost") else FOREVER
+        yield one.tp, one.incarnation, one.number, *one.possible, late_ns
+
+
+def _given(tables: Tables) -> Iterator[tuple[int, str, int, int]]:
+    """From when a record was certainly written to when the next one possibly was."""
+    for tp, rows in tables.given_of.items():
+        begins = [one.at_ns - one.uncertainty_ns for one in rows] + [FOREVER]
+        for one, end_ns in zip(rows, begins[1:], strict=True):
+            if one.incarnation:
+                yield tp, one.incarnation, one.at_ns + one.uncertainty_ns, end_ns
+
+
+def _free(tables: Tables, names: Iterable[str]) -> Iterator[tuple[str, int, int]]:
+    """The times between the pauses of each incarnation."""
+    for name in names:
+        at_ns = 0
+        for pause in sorted(tables.lives[name].paused) if name in tables.lives else ():
+            if at_ns < pause.begin_ns:
+                yield name, at_ns, pause.begin_ns
+            at_ns = max(at_ns, pause.end_ns)
+        yield name, at_ns, FOREVER
 
 
 def _names(folder: Path) -> tuple[str, ...]:
