@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
 import pytest
 
-from fencepost.checkers.kernel import members, stuck
+from fencepost.checkers.kernel import members, repeats, stuck
 from fencepost.checkers.kernel.before import Before, heights
 from fencepost.checkers.kernel.effects import _hopeless, _lacking, per_entity_order
 from fencepost.checkers.kernel.keys import _early
@@ -18,8 +19,9 @@ from fencepost.checkers.kernel.places import Places
 from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.kernel.tallies import Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _spans, meetings
+from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.effects import LETTER_NS
-from fencepost.checkers.tables.rows import Window
+from fencepost.checkers.tables.rows import Interval, Window
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import State
 
@@ -35,6 +37,10 @@ def rows(names: Sequence[str] = ("a",), **columns: Sequence[int]) -> Rows:
     return Rows(**{**every, "names": tuple(names)})
 
 
+def interval(incarnation: str, begin_ns: int, end_ns: int, how: str) -> Interval:
+    return Interval(3, incarnation, 0, 1, "", begin_ns, begin_ns + 1, end_ns - 1, end_ns, how)
+
+
 def part(**more: Any) -> Any:
     return SimpleNamespace(tp=3, tallies=Tallies(), **more)
 
@@ -43,11 +49,11 @@ def part(**more: Any) -> Any:
 
 
 def unpolled(*work: tuple[int, int, int]) -> Tallies:
-    """Of ``b``, between 100 and 200; work: an offset, when it was begun and done; ``a`` worked, too."""
-    of = [(99, 150, 160), *work]
+    """Of ``b``, between 100 and 200; work: an offset, when it was begun and done; others worked before it and after."""
+    of = [(99, 150, 160), *work, (98, 140, 170)]
     offset, begin_ns, done_ns = zip(*of, strict=True)
-    who = [0] + [1] * len(work)
-    given = rows(("a", "b"), who=who, offset=offset, begin_ns=begin_ns, done_ns=done_ns)
+    who = [0] + [1] * len(work) + [2]
+    given = rows(("a", "b", "d"), who=who, offset=offset, begin_ns=begin_ns, done_ns=done_ns)
     judged = SimpleNamespace(unpolled=[("c", Window(0, 300)), ("b", Window(100, 200))], bounds=BOUNDS)
     found = part(rows=given, judged=judged)
     members.work_without_polls(cast("Part", found))
@@ -338,3 +344,79 @@ def test_a_record_is_out_of_order_that_was_begun_after_the_letter_of_an_earlier_
 
 
 LETTERS = [(1, 100, 5, "x"), (1, 50, 8, "y"), (2, 100, 8, "z")]  # key, when, offset, by whom
+
+
+# Records that come again.
+
+OWNED = {
+    0: interval("a", 100, 200, "revoked"),
+    1: interval("b", 100, 300, "closed"),
+    2: interval("c", 101, 300, "died"),
+    3: interval("a", 150, 300, "lost"),
+}
+
+
+def again(**more: Any) -> Any:
+    """What looks up the intervals of ``OWNED``, by the number that rows give."""
+    tables = Tables(Path(), intervals=tuple(OWNED.values()))
+    found = {"interval_of": lambda who, number: OWNED.get(number), "tables": tables, **more}
+    return part(**found)
+
+
+@pytest.mark.parametrize(
+    ("numbers", "done_ns", "before"),
+    [
+        ([2, 0], [10, 20], 0),
+        ([1, 0], [10, 20], None),
+        ([3, 0], [10, 20], None),
+        ([2, 0], [20, 20], None),
+        ([9, 0], [10, 20], None),
+        ([2, 9], [10, 20], None),
+        ([1, 2, 2, 0], [10, 11, 12, 20], 1),
+        ([0, 2, 0], [10, 11, 20], 1),
+    ],
+    ids=["later", "as early", "its own", "at once", "in none", "of none", "the first one", "not its own"],
+)
+def test_work_is_stale_that_was_done_after_another_one_whose_interval_began_later(
+    numbers: Sequence[int], done_ns: Sequence[int], before: int | None
+) -> None:
+    given = rows(interval=numbers, offset=[7] * len(numbers), begin_ns=[5] * len(numbers), done_ns=done_ns)
+    found = [*repeats._stale_effect(again(), given, 0, len(numbers) - 1)]
+    told = [("stale-effect", 3, ("a", "c"), 7, done_ns[before], 20)] if before is not None else []
+    assert [(s.kind, s.tp, s.members, s.offset, s.from_ns, s.to_ns) for s in found] == told
+
+
+@pytest.mark.parametrize(("begin_ns", "excuse"), [(200, "begun as its owner"), (201, "")])
+def test_work_that_was_begun_after_its_partition_was_given_up_has_no_excuse(begin_ns: int, excuse: str) -> None:
+    assert repeats._why_late(again(tables=Tables(Path())), OWNED[0], Window(begin_ns, 400)) == excuse
+
+
+def test_work_that_was_begun_in_another_interval_of_its_member_has_one() -> None:
+    assert repeats._why_late(again(), OWNED[0], Window(201, 400)) == "begun as its owner"
+
+
+@pytest.mark.parametrize(
+    ("committed", "moved"),
+    [([], False), ([(5, 30)], False), ([(6, 30)], True), ([(6, 19)], False), ([(6, 41)], False), ([(6, 20)], True)],
+)
+def test_the_group_moved_on_when_something_above_was_accepted_meanwhile(
+    committed: Sequence[tuple[int, int]], moved: bool
+) -> None:
+    class Times:
+        @staticmethod
+        def meeting(tp: int, window: Window) -> list[Any]:
+            assert tp == 3
+            return [SimpleNamespace(offset=o) for o, at in committed if window.begin_ns <= at <= window.end_ns]
+
+    assert repeats._moved(again(tables=SimpleNamespace(accepted_of=Times)), 5, 20, 40) == moved
+
+
+@pytest.mark.parametrize(
+    ("begun_ns", "until_ns", "faulty"),
+    [(0, 400, False), (50, 89, False), (50, 91, True), (141, 200, False), (139, 200, True)],
+)
+def test_a_fault_step_counts_from_a_bound_before_the_first_delivery(begun_ns: int, until_ns: int, faulty: bool) -> None:
+    step = SimpleNamespace(begun_ns=begun_ns, in_effect=Window(begun_ns, until_ns))
+    judged = SimpleNamespace(bounds=SimpleNamespace(loop_ns=BOUND))
+    of = again(judged=judged, tables=SimpleNamespace(steps=[step]))
+    assert repeats._faulty(of, 100, 140) == faulty
