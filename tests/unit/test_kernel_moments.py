@@ -10,6 +10,7 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
+from fencepost.checkers.coordination.members import Hand, Work
 from fencepost.checkers.kernel import members, repeats, stuck
 from fencepost.checkers.kernel.before import Before, heights
 from fencepost.checkers.kernel.effects import _hopeless, _lacking, per_entity_order
@@ -17,7 +18,7 @@ from fencepost.checkers.kernel.keys import _early
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.places import Places
 from fencepost.checkers.kernel.rows import Rows
-from fencepost.checkers.kernel.tallies import Numbers, Tallies
+from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _spans, meetings
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.effects import LETTER_NS
@@ -84,8 +85,8 @@ def hand(offset: int, since_ns: int, until_ns: int) -> tuple[Any, Numbers]:
         ([(1, 189, 300)], [work(189, 189), hand(1, 189, 200)]),
         ([(2, 50, 300), (1, 60, 0)], [hand(1, 100, 200)]),
         (
-            [(5, 90, 150), (6, 120, 125), (7, 126, 0), (4, 80, 150)],
-            [work(120, 126), work(150, 150), hand(4, 100, 150), hand(7, 126, 200)],
+            [(5, 90, 150), (6, 120, 125), (7, 126, 0), (4, 80, 150), (3, 95, 0)],
+            [work(120, 126), work(150, 150), hand(4, 100, 150), hand(3, 100, 200), hand(7, 126, 200)],
         ),
     ],
 )
@@ -95,6 +96,24 @@ def test_work_in_a_time_without_polls_is_told_with_what_was_in_hand(
     found = unpolled(*given)
     assert {key: of for key, of in found.items() if key[0] == "#work"} == {k: n for k, n in told if k[0] == "#work"}
     assert {key: of for key, of in found.items() if key[0] == "#hand"} == {k: n for k, n in told if k[0] == "#hand"}
+
+
+def test_what_tasks_told_of_each_time_without_polls_is_put_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = Tallies()
+    for tp, number, (key, numbers) in ((3, "0", work(1, 2)), (4, "2", work(3, 4)), (4, "0", hand(7, 5, 6))):
+        told.put(key[0], tp, Label(("b",), number, key[4]), numbers)
+    told.put("#span", 3, Label(("b",), "0"), Numbers(1, 8, 8, 9, 9))
+    seen = []
+
+    def stuck_members(times: Any, bound_ns: int, work_of: Any) -> Iterable[str]:
+        seen.extend([times, bound_ns, *(work_of(number) for number in range(3))])
+        return ["found"]
+
+    monkeypatch.setattr(members, "stuck_members", stuck_members)
+    judged = SimpleNamespace(unpolled=["the times"], bounds=BOUNDS)
+    assert [*members.stuck_member_of(told, cast("Any", judged))] == ["found"]
+    first = Work([Window(1, 2)], [Hand(Window(5, 6), 4, 7)])
+    assert seen == [["the times"], BOUND, first, Work([], []), Work([Window(3, 4)], [])]
 
 
 # Partitions that stand still.
