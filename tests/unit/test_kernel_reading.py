@@ -13,7 +13,7 @@ import pytest
 from fencepost.checkers.kernel import arrays
 from fencepost.checkers.kernel import columns as reading
 from fencepost.checkers.kernel.commits import _after
-from fencepost.checkers.kernel.places import SHORT, Stretches, Where
+from fencepost.checkers.kernel.places import SHORT, SPARSE, Places, Stretches, Where
 from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
 from fencepost.checkers.kernel.writes import _batches
 from fencepost.checkers.spark.jvm import SETTINGS
@@ -131,6 +131,8 @@ def test_columns_go_from_rows_to_places_and_back_as_by_index(kind: str) -> None:
     where, by_place, column = Where(Stretches(at + 3), 3, size), np.arange(size) * 3, np.arange(len(at)) + 1
     assert where.whole == (kind == "whole")
     assert where.of(by_place).tolist() == by_place[at].tolist()
+    assert where.places(np.arange(len(at))).tolist() == at.tolist()
+    assert np.flatnonzero(where.taken()).tolist() == np.unique(at).tolist()
     assert where.count().tolist() == np.bincount(at, minlength=size).tolist()
     same = by_place[at] + (np.arange(len(at)) % 3 == 0)
     assert where.same(by_place, same).tolist() == (by_place[at] == same).tolist()
@@ -139,6 +141,51 @@ def test_columns_go_from_rows_to_places_and_back_as_by_index(kind: str) -> None:
     for place, value in zip(at.tolist(), column.tolist(), strict=True):
         expected[place] = value
     assert put.tolist() == expected.tolist()
+
+
+def test_numbers_that_mostly_go_up_by_one_are_stretches_and_others_are_none() -> None:
+    told = {kind: Stretches(placed(kind)[0]) for kind in ("whole", "one stretch", "stretches", "scattered", "none")}
+    assert {kind: of.begins.tolist() for kind, of in told.items()} == {
+        "whole": [0],
+        "one stretch": [0],
+        "stretches": [0, ROWS - 10],
+        "scattered": [],
+        "none": [],
+    }
+    for kind, of in told.items():
+        assert kind == "none" or (of.least, of.most) == (of.numbers.min(), of.numbers.max())
+
+
+@pytest.mark.parametrize(
+    ("offsets", "size"),
+    [
+        ([], 0),
+        ([[]], 0),
+        ([[7], [9, 8]], 3),
+        ([[30, 20], [], [25]], 11),
+        ([range(100, 15_100, 10)], 14_991),
+        ([[5], [5 + SPARSE * 1025 - 1]], SPARSE * 1025),
+        ([[5], [5 + SPARSE * 1025]], 2),
+        ([range(0, 150_000, 100), [3, 100]], 1_501),
+    ],
+    ids=["no column", "no row", "dense", "with gaps", "many with gaps", "just dense", "just sparse", "many and sparse"],
+)
+def test_offsets_are_their_own_places_until_they_are_sparse_and_then_they_are_ranked(
+    offsets: list[list[int]], size: int
+) -> None:
+    columns = [np.array(column, np.int64) for column in offsets]
+    places = Places(columns)
+    assert len(places) == size
+    for number, column in enumerate(columns):
+        where = places.where(number)
+        assert where.places(np.arange(len(column))).tolist() == places.at(column).tolist()
+        assert places.offsets(places.at(column)).tolist() == column.tolist()
+        assert len(where.taken()) == size
+        assert not len(column) or 0 <= places.at(column).min() <= places.at(column).max() < size
+        for offset in column.tolist():
+            assert places.below(offset) == places.at(np.array([offset]))[0]
+    highest = max((max(column, default=0) for column in offsets), default=0)
+    assert [places.below(-5), places.below(highest + 1), places.below(10**9)] == [0, size, size]
 
 
 @pytest.mark.parametrize("seed", range(40))
