@@ -181,6 +181,70 @@ def test_what_waits_too_long_is_acknowledged_visible_and_above_all_that_was_deli
     assert stops(start, lots) == stop
 
 
+def test_a_partition_is_watched_in_the_quiet_window_after_each_step_and_beside_one() -> None:
+    windows = [Window(n, n + 100) for n in range(3)]
+    judged = SimpleNamespace(
+        bounds=BOUNDS, recoveries=[("step", windows[1])], bystanders={3: [("beside", "b", windows[2])], 4: [0]}
+    )
+    assert [*stuck._watches(part(judged=judged, tables=SimpleNamespace(quiet=windows[0])))] == [
+        stuck._Watch("stuck-partition", windows[0], BOUND, False, None, None),
+        stuck._Watch("slow-recovery", windows[1], 2 * BOUND, True, None, cast("Any", "step")),
+        stuck._Watch("collateral-stop", windows[2], BOUND, False, "b", cast("Any", "beside")),
+    ]
+    judged.bystanders = {}
+    assert len([*stuck._watches(part(judged=judged, tables=SimpleNamespace(quiet=windows[0])))]) == 2
+
+
+@pytest.mark.parametrize(
+    ("at_ns", "owner"),
+    [(50, ""), (51, "b"), (60, "b"), (61, "a"), (70, "a"), (79, "a"), (80, "c"), (89, "c"), (90, "")],
+)
+def test_of_several_owners_the_one_that_was_given_it_first_keeps_a_partition_going(at_ns: int, owner: str) -> None:
+    owned = [interval(*of, "revoked") for of in (("b", 50, 61), ("c", 60, 90), ("a", 60, 80))]
+    assert stuck._owner(part(intervals=owned), at_ns) == owner
+
+
+@pytest.mark.parametrize("leaderless", [True, False])
+@pytest.mark.parametrize(
+    ("owner", "step", "told"),
+    [
+        (None, None, (("a",), "", "")),
+        (None, "pause", (("a",), "pause", "")),
+        ("b", "pause", (("b",), "pause", "rebalance")),
+        ("b", None, (("b",), "", "")),
+    ],
+)
+def test_a_partition_that_stands_still_is_told_with_its_owner_and_why(
+    monkeypatch: pytest.MonkeyPatch, leaderless: bool, owner: str | None, step: str | None, told: Any
+) -> None:
+    asked = []
+
+    def leaderless_at(tp: int, from_ns: int, to_ns: int) -> bool:
+        asked.append((tp, from_ns, to_ns))
+        return leaderless
+
+    def another_cause(tables: Any, step: Any, window: Window) -> str:
+        assert (tables, step.name, window) == (of.tables, "pause", Window(120, 200))
+        return "rebalance"
+
+    monkeypatch.setattr(stuck, "another_cause", another_cause)
+    owned = [interval("a", 129, 132, "revoked")]
+    of = part(intervals=owned, tables=SimpleNamespace(leaderless=leaderless_at))
+    by = cast("Any", SimpleNamespace(name=step) if step else None)
+    gap = stuck._Gap(stuck._Watch("the-kind", Window(100, 200), BOUND, owner=owner, step=by), 100, 200)
+    stuck._tell(of, gap, stuck._Stop(7, 120))
+    members, cause, excuse = told
+    excuse = "no leader" if leaderless else excuse
+    assert of.tallies == {("the-kind", 3, members, cause, excuse): Numbers(1, 7, 7, 120, 200)}
+    assert asked == [(3, 120, 200)]
+
+
+def test_a_partition_that_nobody_owns_when_the_bound_is_over_is_unowned() -> None:
+    of = part(intervals=[interval("a", 100, 130, "revoked")], tables=SimpleNamespace(leaderless=lambda *_: False))
+    stuck._tell(of, stuck._Gap(watch(), 100, 200), stuck._Stop(7, 120))
+    assert of.tallies == {("stuck-partition", 3, (), "unowned", ""): Numbers(1, 7, 7, 120, 200)}
+
+
 # Who worked when.
 
 
