@@ -13,6 +13,7 @@ from fencepost.checkers import oracle
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.tables import load
 from history.builder import HistoryBuilder
+from history.test_commit_kinds import CASES as COMMITS
 from history.test_kinds import CASES, Story
 
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
@@ -45,17 +46,20 @@ def test_rivals_find_what_the_judge_finds(
 def test_plain_spark_finds_each_kind(tmp_path: Path, load_script: Any) -> None:
     rivals, rival = load_script("rivals"), load_script("rival_spark")
     known = set[str]()
-    for story in CASES:
-        run = told(tmp_path / story.__name__, story, True)
-        expected = judged(run, rivals)
-        if set(expected) - known and not load(run).returns_of:
-            known |= set(expected)
-            assert rival.judge(run) == expected, story.__name__
+    try:
+        for story, partitions in [*((story, 1) for story in CASES), *((story, 2) for story in COMMITS)]:
+            run = told(tmp_path / story.__name__, story, True, partitions)
+            expected = judged(run, rivals)
+            if set(expected) - known and not load(run).returns_of:
+                known |= set(expected)
+                assert rival.judge(run) == expected, story.__name__
+    finally:
+        rival.session().stop()  # others start one with settings of their own
     assert known == set(rivals.KINDS.values())
 
 
-def told(folder: Path, story: Story, wrong: bool) -> Path:
-    h = HistoryBuilder(folder)
+def told(folder: Path, story: Story, wrong: bool, partitions: int = 1) -> Path:
+    h = HistoryBuilder(folder, partitions)
     story(h, wrong)
     return h.seal()
 
