@@ -71,8 +71,9 @@ class Part:
     def polls_of(self, index: Array) -> Array:
         """The polls of a few rows, each of which is in an interval."""
         rows, polls = self.rows, np.zeros(len(index), np.int64)
+        who, interval = rows.who[index], rows.interval[index]
         for stream in rows.streams:
-            mine = (rows.who[index] == stream.who) & (rows.interval[index] == stream.interval)
+            mine = (who == stream.who) & (interval == stream.interval)
             if mine.any():
                 those = np.flatnonzero((rows.who == stream.who) & (rows.interval == stream.interval))
                 polls[mine] = self.polls(stream)[np.searchsorted(those, index[mine])]

@@ -21,11 +21,11 @@ from fencepost.clusters.docker_images import HOME, Images, images
 from fencepost.clusters.docker_packets import ContainerPackets
 from fencepost.clusters.docker_processes import ContainerProcess, Containers, Place
 from fencepost.clusters.jvm import Jvm
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.own import OWN, OwnCluster
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
-from fencepost.plan import Abilities, always
+from fencepost.plan import Abilities
 from fencepost.process_interfaces import Interpreter, Spawn
 from fencepost.processes import Owner
 from fencepost.settings import KAFKAS
@@ -33,18 +33,7 @@ from fencepost.settings import KAFKAS
 PARTS = ("Docker",)
 CLIENT = "confluent-kafka"  # the only one in the images
 ABILITIES: Abilities = {
-    **always(
-        "signal",
-        "broker-signal",
-        "broker-log",
-        "links",
-        "admin",
-        "deletion",
-        "offsets",
-        "coordinator",
-        "migration",
-        "replicas",
-    ),
+    **OWN,
     "packets": docker_packets.lacking,
     "command": lambda: "members live in containers, and their image does not hold the program; use local, or attach",
 }

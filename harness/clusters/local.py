@@ -12,7 +12,7 @@ from fencepost.clusters import environments, nodes, provision, toxiproxy
 from fencepost.clusters.addresses import Addresses, reserve
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.clusters.jvm import Jvm
-from fencepost.clusters.own import OwnCluster
+from fencepost.clusters.own import OWN, OwnCluster
 from fencepost.clusters.template import template
 from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
@@ -24,19 +24,8 @@ from fencepost.processes import Owner
 
 PARTS = ("Kafka", "Toxiproxy", "ss", "loopback")
 ABILITIES: Abilities = {
-    **always(
-        "command",
-        "signal",
-        "broker-signal",
-        "broker-log",
-        "links",
-        "admin",
-        "deletion",
-        "offsets",
-        "coordinator",
-        "migration",
-        "replicas",
-    ),
+    **OWN,
+    **always("command"),
     "packets": packets.lacking,
 }
 

@@ -21,9 +21,22 @@ from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
 from fencepost.network.proxies import Proxies, write_config
 from fencepost.network_interfaces import Packets
+from fencepost.plan import Abilities, always
 from fencepost.process_interfaces import Interpreter, Process, Spawn
 from fencepost.processes import Owner, send, wait_ended
 
+OWN: Abilities = always(  # whatever its processes run on
+    "signal",
+    "broker-signal",
+    "broker-log",
+    "links",
+    "admin",
+    "deletion",
+    "offsets",
+    "coordinator",
+    "migration",
+    "replicas",
+)
 START_S = 60.0
 END_S = 10.0
 

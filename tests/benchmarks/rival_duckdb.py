@@ -154,27 +154,27 @@ def judge(folder: Path) -> Answer:
         unseen, unconsumed = ask(UNSEEN)
         twice, below = ask(order.LANDED, "fallen", 2)
         late, backlog = ask(times.STALE_WORK, "stale", 2)
-        return answer(
-            [
-                *(("phantom", phantom), ("delivered-then-lost", lost), ("aborted-read", aborted)),
-                *(
-                    ("lost-write", ask(LOST, "dirty_acked")[0]),
-                    ("unseen", unseen),
-                    ("unconsumed", unconsumed),
-                    ("redelivery", ask(REPEATED)[0]),
-                ),
-                *(("rewind", ask(order.REWINDS)[0]), ("poll-skip", ask(order.SKIPS, "gaps")[0])),
-                *(
-                    ("duplicate-write", twice),
-                    ("nonmonotonic-send", below),
-                    ("inconsistent-offsets", ask(INCONSISTENT)[0]),
-                ),
-                *(("processing-after-revocation", late), ("stale-backlog", backlog)),
-                ("history-incomplete", ask(order.HOLES)[0] + ask(times.BEFORE_ASSIGNMENT, "misplaced")[0]),
-                ("delivery-outside-assignment", ask(times.OUTSIDE, "misplaced")[0]),
-                ("processing-overlap", ask(times.OVERLAPPED, "met")[0]),
-                ("key-order", ask(times.KEY_ORDER, "early_keys")[0]),
-                ("commit-ahead", ask(times.COMMITTED_AHEAD, "ahead")[0]),
-                *(("assignment-overlap", ask(order.OVERLAPS)[0]), ("commit-regression", ask(order.REGRESSIONS)[0])),
-            ]
-        )
+        counts = {
+            "phantom": phantom,
+            "delivered-then-lost": lost,
+            "aborted-read": aborted,
+            "lost-write": ask(LOST, "dirty_acked")[0],
+            "unseen": unseen,
+            "unconsumed": unconsumed,
+            "redelivery": ask(REPEATED)[0],
+            "rewind": ask(order.REWINDS)[0],
+            "poll-skip": ask(order.SKIPS, "gaps")[0],
+            "duplicate-write": twice,
+            "nonmonotonic-send": below,
+            "inconsistent-offsets": ask(INCONSISTENT)[0],
+            "processing-after-revocation": late,
+            "stale-backlog": backlog,
+            "history-incomplete": ask(order.HOLES)[0] + ask(times.BEFORE_ASSIGNMENT, "misplaced")[0],
+            "delivery-outside-assignment": ask(times.OUTSIDE, "misplaced")[0],
+            "processing-overlap": ask(times.OVERLAPPED, "met")[0],
+            "key-order": ask(times.KEY_ORDER, "early_keys")[0],
+            "commit-ahead": ask(times.COMMITTED_AHEAD, "ahead")[0],
+            "assignment-overlap": ask(order.OVERLAPS)[0],
+            "commit-regression": ask(order.REGRESSIONS)[0],
+        }
+        return answer(counts.items())

@@ -45,22 +45,22 @@ def judge(folder: Path) -> Answer:
     suspects, wanted = pl.collect_all([suspects, wanted], engine="streaming")
     late, backlog = times.stale_work(stale, suspects, small)
     before, outside = times.misplaced_rows(misplaced, suspects, small)
-    return answer(
-        [
-            ("lost-write", _lost(acked, logged, produced, log, domain)),
-            *_records(run, suspects.lazy(), wanted.lazy(), domain).items(),
-            *order.jumps(pieces, delivered, log).items(),
-            *order.landed(runs, log).items(),
-            ("history-incomplete", order.holes(pieces, delivered) + before),
-            *(("delivery-outside-assignment", outside), ("stale-backlog", backlog)),
-            ("processing-after-revocation", late),
-            ("processing-overlap", times.overlapped(met, suspects, small)),
-            ("key-order", times.key_order(times.early_keys(blocks, early, suspects), delivered)),
-            ("commit-ahead", times.committed_ahead(ahead, suspects, wanted)),
-            ("assignment-overlap", order.overlaps(owned)),
-            ("commit-regression", order.regressions(accepted)),
-        ]
-    )
+    counts = {
+        "lost-write": _lost(acked, logged, produced, log, domain),
+        **_records(run, suspects.lazy(), wanted.lazy(), domain),
+        **order.jumps(pieces, delivered, log),
+        **order.landed(runs, log),
+        "history-incomplete": order.holes(pieces, delivered) + before,
+        "delivery-outside-assignment": outside,
+        "stale-backlog": backlog,
+        "processing-after-revocation": late,
+        "processing-overlap": times.overlapped(met, suspects, small),
+        "key-order": times.key_order(times.early_keys(blocks, early, suspects), delivered),
+        "commit-ahead": times.committed_ahead(ahead, suspects, wanted),
+        "assignment-overlap": order.overlaps(owned),
+        "commit-regression": order.regressions(accepted),
+    }
+    return answer(counts.items())
 
 
 def _as_in_files(table: pa.Table, file_of: dict[str, str]) -> pl.DataFrame:

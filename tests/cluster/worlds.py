@@ -239,7 +239,6 @@ def shown(cell: Cell, world: World, inject: Inject) -> None:
     if lacking := cell.lacking_here():
         pytest.skip(lacking)
     fault, target = cell.made(), AIMS.get(cell.target, Target())
-
     alone = isinstance(fault, ResetOffsets)  # it waits until nobody is in the group
 
     def ready() -> bool:

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from fencepost.checkers import certainty
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Parked
+from fencepost.checkers.tables.rows import Damage
+from fencepost.model import Anomaly
 from history.builder import HistoryBuilder
 from history.test_kernel_equals_oracle import agreed
 
@@ -37,10 +40,10 @@ def to_the_begin(h: HistoryBuilder, act: Callable[[], None]) -> Iterable[Row]:
     act()
     h.accepts(0, 4.5)
     a.assigned(5, generation=2)
-    a.process(range(10), 6)
+    a.process(range(10), 6, each=0.3)
     a.effect(5, 6.1, seq=1)
     a.effect(4, 6.1, seq=1, kind="dead-letter")
-    a.commit(10, 7, generation=2)
+    a.commit(10, 9.5, generation=2)
     a.revoked(38)
     a.close(39)
     return [
@@ -79,7 +82,7 @@ def test_only_the_act_on_that_partition_excuses(
 ) -> None:
     h = HistoryBuilder(tmp_path, 2, classic=classic)
     h.write(10)
-    at, tp = {BEFORE: (4.4, 0), AFTER: (9.0, 0), OTHER: (4.4, 1)}[declared]
+    at, tp = {BEFORE: (4.4, 0), AFTER: (7.5, 0), OTHER: (4.4, 1)}[declared]
     expected = story(h, lambda: h.act("reset_offsets", at, tp))
     found, _ = agreed(h.seal(), Bounds())
     promised = (Commits, Delivery, Effects, Order, Parked)
@@ -89,3 +92,15 @@ def test_only_the_act_on_that_partition_excuses(
     assert sorted(told) == sorted(
         (*row[:5], ACT if declared == BEFORE or (declared == AFTER and row[0] in whole) else row[5]) for row in expected
     )
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        *("commit-regression", "redelivery", "avoidable-redelivery", "redelivery-below-commit", "unseen", "key-order"),
+        *("duplicate-effect", "dead-letter-twice"),
+    ],
+)
+def test_nobody_is_accused_where_what_the_harness_did_is_not_wholly_known(kind: str) -> None:
+    lost = Damage("events", "history/events/harness.jsonl", "torn")
+    assert certainty.doubt(Anomaly(kind, "orders", 0), [lost]) == lost

@@ -166,7 +166,8 @@ class Declared(Scripted):
     def inject(self, world, target):
         if self.refused:
             raise FaultError("there is nothing to do")
-        return Injected(proven=lambda: Evidence(self.proves, now_ns(), "seen"), acts=[("orders", 0), ("orders", 3)])
+        at_ns = now_ns()
+        return Injected(proven=lambda: Evidence(self.proves, at_ns, "seen"), acts=[("orders", 0), ("orders", 3)])
 
 
 @pytest.mark.parametrize("proves", [True, False])
@@ -176,7 +177,7 @@ def test_a_declared_act_leaves_an_event_from_when_it_began_whether_or_not_it_is_
     fault, act = sorted(events(), key=lambda e: e["id"])
     assert (act["kind"], act["detail"]) == ("act", {"what": "declared"})
     assert act["partitions"] == [["orders", 0, None], ["orders", 3, None]]
-    assert fault["begin_ns"] <= act["begin_ns"] == act["end_ns"] < fault["end_ns"]
+    assert fault["begin_ns"] <= act["begin_ns"] == act["end_ns"] < fault["detail"]["evidence"]["at_ns"]
 
 
 def test_one_that_was_refused_is_no_act(perform):

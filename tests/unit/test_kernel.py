@@ -150,21 +150,21 @@ def edges_of(*ranges: tuple[int, int, int]) -> Tallies:
     for low, begun, finished in ranges:
         cause = f"{low} {low + 10}"
         tallies.put("#edge", 0, Label(cause=cause), Numbers(1, -1, -1, begun, finished))
-        tallies.put("#key-order", 0, Label(("a",), cause), Numbers(1, low, low, begun, finished))
+        tallies.put("#key-order", 0, Label(("a",), cause, "an excuse"), Numbers(1, low, low, begun, finished))
     return tallies
 
 
 def test_ranges_that_follow_one_another_in_time_are_not_judged_again() -> None:
     tallies = edges_of((0, 1, 5), (10, 5, 9), (20, 9, 12))
     assert settle(tallies, groups_of(30)) == []
-    assert tallies["key-order", 0, ("a",), "", ""] == Numbers(3, 0, 20, 1, 12)
+    assert tallies["key-order", 0, ("a",), "", "an excuse"] == Numbers(3, 0, 20, 1, 12)
 
 
 def test_ranges_that_cross_in_time_are_judged_again_together_with_all_between() -> None:
     tallies = edges_of((0, 1, 5), (10, 5, 30), (20, 31, 32), (30, 29, 40), (40, 41, 50))
     again = settle(tallies, groups_of(50))
     assert [(task.rules, task.low, task.high) for task in again] == [("keys", 10, 40)]
-    assert tallies["key-order", 0, ("a",), "", ""].count == 2  # of the first and the last range
+    assert tallies["key-order", 0, ("a",), "", "an excuse"].count == 2  # of the first and the last range
 
 
 @pytest.mark.parametrize(
