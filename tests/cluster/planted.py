@@ -29,7 +29,6 @@ from cluster.plans import (
     LATE_WRITES,
     MOVES,
     NARROW,
-    NOBODY,
     PEACEFUL_LETTERS,
     PEACEFUL_WRITES,
     PROMISES,
@@ -58,7 +57,7 @@ class Bug:
         kinds: exactly what it turns red.
         workload: the options that make members wrong, if it is a bug of theirs.
         planted_in: who has it.
-        blamed: whom the findings name first, where that is not just who has it.
+        blamed: whom the findings name first, if anybody, where that is not just who has it.
         may_follow: kinds that come of it or not, as the timing has it.
         notes: kinds that are shown and never break a promise.
         promises: what is promised instead of what the plan promises.
@@ -163,7 +162,7 @@ BUGS: Mapping[str, Bug] = {
         of_member("forgotten-topic"),
         drain_s=GIVES_UP_S,
         planted_in=ALL,
-        blamed=(*EVERYBODY, *NOBODY),
+        blamed=EVERYBODY,
         may_follow={"needless-revocation"},
     ),
     "restless": Bug(
@@ -203,13 +202,14 @@ BUGS: Mapping[str, Bug] = {
         {"assignment-mismatch", "stuck-partition", "unconsumed"},
         of_member("taken-for-good"),
         drain_s=GIVES_UP_S,
-        blamed=(*EVERYBODY, *NOBODY),
+        blamed=EVERYBODY,
     ),
     "unawaited-workers": Bug(
         HANDED_OVER,
         {"processing-after-revocation", "processing-overlap"},
         of_member("unawaited-workers"),
         planted_in=ALL,
+        may_follow={"stale-effect"},
     ),
     # No code of ours: locks that keep nobody out who stood still, and no lock at all.
     "offsets-first": Bug(
@@ -241,14 +241,14 @@ BUGS: Mapping[str, Bug] = {
         promises=PROMISES,
         may_follow={"stuck-partition", "unconsumed", "orphaned-partition", "redelivery-loop", "never-stable"},
         drain_s=GIVES_UP_S,
-        blamed=(*EVERYBODY, *NOBODY),
+        blamed=EVERYBODY,
     ),
-    # Who came second did no wrong; nor can anybody tell who committed, as a member of no generation.
+    # Who came second did no wrong.
     "unfenced-offsets": Bug(
         LATE_WRITES,
         {"duplicate-effect"},
         of_member("unfenced-offsets"),
-        blamed=(*EVERYBODY, *NOBODY),
+        blamed=EVERYBODY,
         may_follow={"commit-regression"},
     ),
     # The broker fences whoever had the id before.

@@ -101,8 +101,10 @@ def test_a_planted_bug_is_found_under_its_kind_and_who_has_it_is_named(chaos, ac
     assert breaking <= {f.kind for f in found} <= {*breaking, *bug.may_follow}
     assert set(bug.notes) <= {f.kind for f in shown(verdict, Severity.NOTE)}
     assert verdict.validity is (Validity.INVALID if breaking else Validity.VALID)
-    blamed = {(*example["members"], "")[0] for f in found for example in f.examples}
-    assert {name.partition(".")[0] for name in blamed} <= bug.culprits
+    # Nobody is named by some: who wrote a commit is not known for certain where the requests of several fit.
+    blamed = {example["members"][0].partition(".")[0] for f in found for example in f.examples if example["members"]}
+    assert blamed <= bug.culprits
+    assert blamed or not breaking
 
 
 @pytest.fixture

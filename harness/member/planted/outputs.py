@@ -23,7 +23,7 @@ from fencepost_member.adapters import Listener, Tp
 from fencepost_member.config import MemberConfig
 from fencepost_member.planted.turns import EVERY_S, Turns
 
-BETWEEN_S = 0.8
+BETWEEN_S = 2.0
 
 
 class _Apart:
