@@ -28,7 +28,7 @@ def measures(tables: Tables, facts: Facts, rounds: Iterable[Mapping[str, Any]]) 
         "records_in_log": facts.visible,
         "records_delivered": facts.delivered,
         "records_processed": facts.finished,
-        "commits": len(tables.commits),
+        "commits": len(tables.accepted if tables.black_box else tables.commits),
         "members": len(tables.lives),
         "rebalances": len(tables.rounds),
         "partitions_moved": sum(one["moved"] for one in rounds),

@@ -70,6 +70,12 @@ class Heartbeat(NamedTuple):
         return Window(self.begin_ns - LATE_NS, self.end_ns + self.uncertainty_ns)
 
 
+def static_ids(lines: Iterable[Line], who: Mapping[str, str]) -> Mapping[str, str]:
+    """The static id of each incarnation that told brokers one."""
+    told = ((who.get(line.get("member_id") or "", ""), line.get("instance_id")) for line in lines)
+    return {incarnation: str(name) for incarnation, name in told if incarnation and name}
+
+
 def heartbeats(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Heartbeat, ...]:
     """The heartbeats of known members that were not refused, in the order in which brokers received them.
 
