@@ -23,11 +23,11 @@ def measures(tables: Tables, facts: Facts, rounds: Iterable[Mapping[str, Any]]) 
     see ``rebalances``."""
     span_ns = facts.last_ns - facts.first_ns
     recoveries = [s for step in tables.steps if (s := recovery_s(tables, step)) is not None]
+    seen = {"records_delivered": facts.delivered, "records_processed": facts.finished}
     return {
         "records_acknowledged": facts.acknowledged,
         "records_in_log": facts.visible,
-        "records_delivered": facts.delivered,
-        "records_processed": facts.finished,
+        **({"records_committed": facts.judged} if tables.black_box else seen),
         "commits": len(tables.accepted if tables.black_box else tables.commits),
         "members": len(tables.lives),
         "rebalances": len(tables.rounds),

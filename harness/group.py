@@ -111,9 +111,9 @@ class Group:
         return self.outside.shares if self.outside else owned
 
     def progress(self) -> RecordCounts:
-        """Records so far; of members that tell nothing those are processed that they had committed when last asked."""
-        counts = count_records(self._home.history / "segments")
-        return counts._replace(processed=self.outside.committed) if self.outside else counts
+        """Records so far; of members that tell nothing all that they had committed when last asked, and no more."""
+        counts, done = count_records(self._home.history / "segments"), self.outside.committed if self.outside else 0
+        return counts._replace(delivered=done, processed=done) if self.outside else counts
 
     def stop_producers(self, within_s: float) -> list[str]:
         """End the producers cleanly; see ``stop``."""

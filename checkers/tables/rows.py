@@ -143,7 +143,7 @@ class Given(NamedTuple):
 
 
 class Advance(NamedTuple):
-    """An accepted commit above all that were before it; ``written``: in which time."""
+    """An accepted commit that took a partition on; ``written``: in which time."""
 
     offset: int
     written: Window

@@ -76,11 +76,14 @@ class Tables(Indexed):
         return next((given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation), "")
 
     def advances(self, tp: int) -> list[Advance]:
-        """The commits that took a partition on, in the order of the coordinator's log."""
-        found: list[Advance] = []
+        """The commits that took a partition on, in the order of the coordinator's log: above all that were before them,
+        since it was last taken back by a deletion or after a declared act."""
+        found, high = list[Advance](), 0
         for row in self.accepted_of.get(tp, ()):
-            if row.offset > (found[-1].offset if found else 0):
+            if row.offset > high:
                 found.append(Advance(row.offset, row.written))
+            if row.offset > high or row.offset < 0 or self.declared(tp, row.at_ns):
+                high = max(0, row.offset)
         return found
 
     def removed(self, interval: Interval, by_ns: int) -> Gone | None:

@@ -66,6 +66,7 @@ STANDS: Mapping[str, Sequence[Told]] = {
     "just longer": [("", "", (A,), 0, 6, 2.0015, 12.0025)],
     "the same again": [("", "", (A,), 0, 6, 2.0015, 16.0005)],
     "back and forth": [("", "", (A,), 0, 6, 2.0015, 16.0005)],
+    "back and forth, declared": [],
     "nothing waits": [],
     "what waits came late": [],
     "never": [("", "", (A,), 0, 6, 2.0015, 40.0)],
@@ -87,7 +88,9 @@ def test_a_partition_stands_still_whose_committed_offset_does(tmp_path: Path, wa
         a.commit(10 if way == "nothing waits" else 6, 2)
     if way == "the same again":
         a.commit(6, 9)
-    if way == "back and forth":
+    if way == "back and forth, declared":
+        h.act("reset-offsets", 7, 0)
+    if way.startswith("back and forth"):
         a.commit(2, 8)
         a.commit(6, 9)
     if way == "what waits came late":
