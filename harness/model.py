@@ -204,8 +204,8 @@ class Verdict:
     format_version: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict as plain JSON values."""
-        return asdict(self)
+        """The verdict as plain JSON values; where everything could be judged, it says nothing of that."""
+        return {name: value for name, value in asdict(self).items() if name != "unjudged" or value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Verdict:

@@ -74,6 +74,7 @@ def load(run: Path) -> Tables:
         asked_commits=requests.commits(asked, who, numbers),
         fetched=requests.fetches(asked, who, numbers),
         heartbeats=requests.heartbeats(asked, who),
+        joins=requests.joins(asked, who),
         effects=effects(events, numbers, EventKind.EFFECT),
         dead_letters=effects(events, numbers, EventKind.DEAD_LETTER),
         unguarded=lives.unguarded(events),

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.checkers.tables.effects import Effect
-from fencepost.checkers.tables.requests import Heartbeat, Request
+from fencepost.checkers.tables.requests import Heartbeat, Join, Request
 from fencepost.checkers.tables.rows import (
     Accepted,
     Act,
@@ -72,6 +72,7 @@ class Recorded:
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
+    joins: tuple[Join, ...] = ()
     effects: tuple[Effect, ...] = ()
     dead_letters: tuple[Effect, ...] = ()
     damage: tuple[Damage, ...] = ()

@@ -35,7 +35,7 @@ from history.test_standing_still import RECOVERS, Told, shown
 
 A, B = "member-0.1", "member-1.1"
 OUTSIDE = {"type": "outside"}
-JUDGED = {*Outside.kinds, "unbalanced", "not-sticky"}
+JUDGED = {*Outside.kinds, "unbalanced", "not-sticky", "long-pause"}
 BLUR_S = 0.0005
 CASES: list[test_coordination.Case] = []
 
@@ -188,6 +188,79 @@ def test_a_static_id_is_known_by_what_brokers_were_told(tmp_path: Path, named: b
     assert {life.instance_id for life in lives.values()} == ({"one"} if named else {""})
 
 
+# For how long a partition is nobody's.
+
+
+@pytest.mark.parametrize(
+    ("way", "pauses"),
+    [
+        ("wrong", [("", (A, B), 5.0005, 11.9995)]),
+        ("soon", []),
+        ("to the same", [("", (A,), 5.0005, 11.9995)]),
+        ("never again", []),
+        ("as it is over", []),
+        ("nobody could", [("nobody could", (A, B), 5.0005, 11.9995)]),
+    ],
+)
+def test_a_partition_is_nobodys_by_the_coordinators_log(tmp_path: Path, way: str, pauses: list[Any]) -> None:
+    h = HistoryBuilder(tmp_path, 2, black_box=True, promises=[{"type": "rebalances", "pause_within_s": 5}])
+    a, b = told(h)
+    a.commit(10, 2)
+    h.takes(a, 0, 5)
+    if way != "never again":
+        h.gives(a if way == "to the same" else b, 0, 10 if way == "soon" else 12)
+    if way == "nobody could":
+        h.stall(6, 11)
+    if way == "as it is over":
+        h.phases["drain"] = (11.0, 40.0)
+    leave(a, b, at=11.5 if way == "as it is over" else 39)
+    assert pauses_of(h) == [(0, *pause) for pause in pauses]
+
+
+@pytest.mark.parametrize(
+    ("way", "pauses"),
+    [
+        ("wrong", [(0, "", (A, B), 5.0, 11.9995)]),
+        ("cooperative", []),
+        ("soon", []),
+        ("kept", [(0, "", (A,), 5.0, 11.9995)]),
+        ("joins again", [(0, "", (A, B), 5.0, 11.9995)]),
+        ("refused", []),
+        ("both", [(0, "", (A, B), 5.0, 11.9995), (1, "", (B,), 5.5, 11.9995)]),
+        ("generations between", []),
+    ],
+)
+def test_an_eager_member_has_nothing_while_it_joins(tmp_path: Path, way: str, pauses: list[Any]) -> None:
+    protocol = "cooperative" if way == "cooperative" else "eager"
+    options = {"promises": [{"type": "rebalances", "pause_within_s": 5}], "protocol": protocol, "classic": True}
+    h = HistoryBuilder(tmp_path, 2, black_box=True, **options)
+    a, b = told(h)
+    a.commit(10, 2)
+    h.join(a, 5)
+    if way == "refused":
+        h.requests[-1]["error"] = "MEMBER_ID_REQUIRED"
+    if way == "joins again":
+        h.join(a, 9)
+    if way == "both":
+        h.join(b, 5.5)
+    if way == "generations between":
+        h.round(9, (a, [0]), (b, [1]), generation=9)
+        h.join(a, 9.5)
+    new = ((a, [0]), (b, [1])) if way == "kept" else ((a, []), (b, [0, 1]))
+    h.round(9 if way == "soon" else 12, *new, generation=10)
+    leave(a, b)
+    assert pauses_of(h) == pauses
+
+
+def pauses_of(h: HistoryBuilder) -> list[Any]:
+    run = h.seal()
+    origin_ns = load(run).origin_ns
+    found_ = [one for one in found(run) if one.kind == "long-pause"]
+    assert all("nobody owned" in str(example(load(run), one)["sentence"]).lower() for one in found_)
+    times = [(round((a.from_ns - origin_ns) / NS, 4), round((a.to_ns - origin_ns) / NS, 4)) for a in found_]
+    return [(a.partition, a.excuse, a.members, *at) for a, at in zip(found_, times, strict=True)]
+
+
 # When it is over.
 
 
@@ -218,7 +291,7 @@ def verdict_of(h: HistoryBuilder) -> Verdict:
     [
         ({"type": "outside"}, ()),
         ({"type": "rebalances", "sticky": True}, ()),
-        ({"type": "rebalances", "pause_within_s": 9}, ("long-pause",)),
+        ({"type": "rebalances", "pause_within_s": 9}, ()),
         ({"type": "rebalances", "static": True}, ("rebalance-on-static-bounce",)),
         ({"type": "delivery"}, ("unseen", "phantom", "redelivery-loop")),
         ({"type": "commits"}, ("commit-ahead", "silent-commit-failure")),
