@@ -186,7 +186,7 @@ class _Judging:
 
     def _doubt(self, anomaly: Anomaly) -> str:
         """Why a violation is not certain; empty when it is."""
-        if damage := certainty.doubt(anomaly, self.damage):
+        if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box):
             return f"{anomaly.kind} was seen, but what is missing may explain it: {damage}"
         if self.promise.kinds[anomaly.kind] == "liveness" and measures.stalled(self.tables, anomaly):
             return f"{anomaly.kind} was seen while the host itself stood still: look at its load and run again"

@@ -252,6 +252,24 @@ def test_an_eager_member_has_nothing_while_it_joins(tmp_path: Path, way: str, pa
     assert pauses_of(h) == pauses
 
 
+@pytest.mark.parametrize(
+    ("part", "validity"), [("", Validity.INVALID), ("offsets", Validity.UNKNOWN), ("requests", Validity.UNKNOWN)]
+)
+def test_a_pause_by_the_log_rests_on_the_log(tmp_path: Path, part: str, validity: Validity) -> None:
+    h = HistoryBuilder(tmp_path, 2, black_box=True, promises=[{"type": "rebalances", "pause_within_s": 5}])
+    a, b = told(h)
+    h.round(3, (a, [0]), (b, [1]), generation=2)
+    a.commit(10, 2)
+    h.takes(a, 0, 9)
+    h.gives(b, 0, 17)
+    leave(a, b)
+    run = h.seal()
+    if part:
+        with (run / "history" / "coordinator" / f"{part}.jsonl").open("a") as lines:
+            lines.write("torn")
+    assert judge(run, oracle.judge).validity is validity
+
+
 def pauses_of(h: HistoryBuilder) -> list[Any]:
     run = h.seal()
     origin_ns = load(run).origin_ns

@@ -17,6 +17,7 @@ import report_runs as runs
 from rich.console import Console
 
 from fencepost import Group, Scenario, Topic, at, when
+from fencepost import group as groups
 from fencepost.checkers import Outside
 from fencepost.clients import BLACK_BOX, LINES, Client
 from fencepost.clock import eventually
@@ -26,6 +27,7 @@ from fencepost.faults import ChangeSubscription, DuplicateInstance, Kill, Pause,
 from fencepost.history import EventKind
 from fencepost.listing import Kind, rows
 from fencepost.lives import Home, Incarnation
+from fencepost.member_process import MemberProcess
 from fencepost.model import TopicPartition
 from fencepost.outside import Outside as View
 from fencepost.outside import connected
@@ -206,6 +208,22 @@ def test_a_connection_of_a_child_is_none_of_its_parents() -> None:
             peer.close()
             process.communicate(b"")
             assert not connected(process.pid, bootstrap)
+
+
+def test_a_parent_whose_child_consumes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    with Owner.open(tmp_path) as owner:
+        home = Home(owner, EventLog(tmp_path / "events.jsonl", "harness"), tmp_path / "history", tmp_path)
+        runs_on = Interpreter(command=(sys.executable, "program.py", "cleanly", ""), silent=True)
+        one = MemberProcess(home, 0, 0, CONFIG, runs_on)
+        groups.Group(home, [one], []).must_consume()  # of others it is known by what they tell
+        silent = groups.Group(home, [one], [], outside=View(Admin(), "g"))  # type: ignore[arg-type]
+        silent.must_consume()  # nobody was started yet
+        one.start()
+        with pytest.raises(MemberError, match=r"member-0.1: process \d+ has no connection to any broker, so a child"):
+            silent.must_consume()
+        silent.kill()
 
 
 class Admin:
