@@ -95,11 +95,9 @@ def begin(
         "instance_id": config["instance_id"] or "",
         "config": str(properties),
     }
-    command = [*command, *(_verifiable(config) if config["client"] == VERIFIABLE else ())]
-    argv, env = (
-        [_filled(part, words) for part in command],
-        {f"FENCEPOST_{k.upper()}": word for k, word in words.items()},
-    )
+    more = _verifiable(config) if config["client"] == VERIFIABLE else ()
+    argv = [_filled(part, words) for part in (*command, *more)]
+    env = {f"FENCEPOST_{name.upper()}": word for name, word in words.items()}
     if config["client"] == BLACK_BOX:
         return owner.spawn(argv, log=log, env=env, cwd=Path.cwd())
     reading, writing = os.pipe()
