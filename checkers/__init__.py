@@ -6,6 +6,16 @@ is needed.
 
 from __future__ import annotations
 
-from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Rebalances
+from fencepost.checkers.promises import (
+    Commits,
+    Delivery,
+    Effects,
+    Order,
+    Outside,
+    Ownership,
+    Parked,
+    Progress,
+    Rebalances,
+)
 
-__all__ = ["Commits", "Delivery", "Effects", "Order", "Ownership", "Parked", "Progress", "Rebalances"]
+__all__ = ["Commits", "Delivery", "Effects", "Order", "Outside", "Ownership", "Parked", "Progress", "Rebalances"]

@@ -101,12 +101,16 @@ GROUNDS: Mapping[str, Ground] = {
     "stuck-partition": _ground(*_LIVENESS, "produced", "metadata"),
     **_COMMITS,
 }
+OF_BLACK_BOXES: Mapping[str, Ground] = {  # where others rest on callbacks
+    "long-pause": _ground("plan", "offsets", "requests", "host"),
+}
 _ALL = Ground(frozenset(PARTS))
 
 
-def doubt(anomaly: Anomaly, damage: Iterable[Damage]) -> Damage | None:
+def doubt(anomaly: Anomaly, damage: Iterable[Damage], black_box: bool = False) -> Damage | None:
     """The damage that could hide a harmless explanation of the anomaly; None: it is certain."""
-    ground, concerned = GROUNDS.get(anomaly.kind, _ALL), {"", HARNESS, *anomaly.members}
+    grounds = {**GROUNDS, **OF_BLACK_BOXES} if black_box else GROUNDS
+    ground, concerned = grounds.get(anomaly.kind, _ALL), {"", HARNESS, *anomaly.members}
     return next(
         (d for d in damage if d.part in ground.anywhere or (d.part in ground.own and whose(d.file) in concerned)),
         None,

@@ -21,6 +21,7 @@ from fencepost.checkers.needs import Needs, needs_of
 from fencepost.checkers.sentences import EXAMPLES_MAX, example
 from fencepost.checkers.tables import Tables, load
 from fencepost.checkers.tables.rows import NS, Damage
+from fencepost.checkers.unjudged import told, unjudged
 from fencepost.errors import FencepostError, ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Anomaly, Check, Finding, Severity, Validity, Verdict
@@ -54,11 +55,14 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
     strange = sorted(set(only) - set(names))
     if strange:
         raise ScenarioError(f"there is no check {strange[0]!r} in this run; it has {', '.join(dict.fromkeys(names))}")
-    anomalies, facts, failure = _find(run, tables, find, _bounds(promises))
-    damage = list(dict.fromkeys([*tables.damage, *facts.damage, *unread, *_holes(anomalies)]))
+    found, facts, failure = _find(run, tables, find, _bounds(promises))
+    blind = unjudged(tables)
+    anomalies = [anomaly for anomaly in found if anomaly.kind not in blind]
+    lacking = [d for d in (*tables.damage, *facts.damage) if not (blind and d.part == d.file.removeprefix("history/"))]
+    damage = list(dict.fromkeys([*lacking, *unread, *_holes(anomalies)]))
     checks = [faults.check(tables), _history(tables, anomalies, facts, damage, failure)]
     for promise in promises:
-        checks.append(_Judging(tables, facts, damage, failure, promise).check(anomalies))
+        checks.append(_Judging(tables, facts, damage, failure, promise, blind).check(anomalies))
     checks += _unpromised(tables, anomalies, promises)
     wanted = [check for check in checks if not only or check.check in only]
     return Verdict(
@@ -70,6 +74,7 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
         rebalances=(rebalances := measures.rebalances(tables)),
         measures=measures.measures(tables, facts, rebalances),
         versions=dict(tables.scenario.get("versions") or {}),
+        unjudged=blind,
     )
 
 
@@ -127,24 +132,34 @@ def _history(
         examples = tuple({"sentence": told, "witnesses": []} for told in files[:EXAMPLES_MAX])
         findings.append(Finding("damaged-file", Severity.NOTE, len(files), "", examples))
     broken_off = ": ".join(str(d) for d in damage if not d.file)  # in which phase, and why
-    nothing = [] if facts.delivered else ["nothing was delivered"]
+    count, done = (facts.judged, "committed") if tables.black_box else (facts.delivered, "delivered")
+    nothing = [] if count else [f"nothing was {done}"]
     reason = next(filter(None, [broken_off, failure, *files, *nothing]), "")
     validity = Validity.UNKNOWN if reason else Validity.VALID
     told = reason or "every part of the history is there and has no hole"
-    return Check("history", "the history is whole", validity, facts.delivered, told, tuple(findings))
+    return Check("history", "the history is whole", validity, count, told, tuple(findings))
 
 
 class _Judging:
     """One promise before the facts."""
 
-    def __init__(self, tables: Tables, facts: Facts, damage: Sequence[Damage], failure: str, promise: Promise) -> None:
+    def __init__(
+        self,
+        tables: Tables,
+        facts: Facts,
+        damage: Sequence[Damage],
+        failure: str,
+        promise: Promise,
+        blind: Mapping[str, str],
+    ) -> None:
         self.tables, self.facts, self.promise = tables, facts, promise
         self.name = codec.name_of(promise)
         self.damage = damage
         self.needs: Needs = needs_of(self.name)
         hurt = [str(d) for d in damage if d.part in self.needs.parts]
         failed = [why for kind, why in facts.failed.items() if kind in promise.kinds]
-        self.doubts = [failure] if failure else [*hurt, *failed]
+        promised = [kind for kind in promise.kinds if promise.severity(kind, "", "") == Severity.VIOLATION]
+        self.doubts = [failure] if failure else [*hurt, *failed, *filter(None, [told(promised, blind)])]
 
     def check(self, anomalies: Iterable[Anomaly]) -> Check:
         """What this promise makes of the anomalies of its kinds. A certain violation counts, whatever is in doubt."""
@@ -171,7 +186,7 @@ class _Judging:
 
     def _doubt(self, anomaly: Anomaly) -> str:
         """Why a violation is not certain; empty when it is."""
-        if damage := certainty.doubt(anomaly, self.damage):
+        if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box):
             return f"{anomaly.kind} was seen, but what is missing may explain it: {damage}"
         if self.promise.kinds[anomaly.kind] == "liveness" and measures.stalled(self.tables, anomaly):
             return f"{anomaly.kind} was seen while the host itself stood still: look at its load and run again"

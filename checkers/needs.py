@@ -84,6 +84,13 @@ _NEEDS = {
         lambda t, f: len(t.accepted),
         lambda t: 1,
     ),
+    "outside": Needs(
+        _ALL | {"produced", "log", "offsets", "requests", "host"},
+        "committed records",
+        f"{_LONGER}; where the run did not get through its drain, none count",
+        lambda t, f: f.judged if t.quiet.end_ns else 0,
+        _asked_for_once,
+    ),
     "progress": Needs(
         _ALL | {"produced", "log", "offsets", "requests", "host"},
         "partitions",

@@ -48,6 +48,8 @@ class DuplicateInstance:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
+        if silent := inventory.lacks_telling():
+            return silent
         if not inventory.static:
             return "members have no group.instance.id: make the group static"
         return "" if inventory.spare_members else "a second process needs a spare member: raise the group's spare"

@@ -10,6 +10,7 @@ from fencepost.errors import FaultError
 from fencepost.evidence import members
 from fencepost.evidence.witness import Injected
 from fencepost.interfaces import Evidence, Injection, Target, World
+from fencepost.model import Inventory
 
 
 @dataclass(frozen=True)
@@ -28,6 +29,10 @@ class RemoveMember:
         "the coordinator deals the member's partitions to others at once; it hears UNKNOWN_MEMBER_ID at its next "
         "heartbeat or commit, has lost its partitions, and joins again (with a classic protocol under another id)"
     )
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``. Which id the member has, it tells itself."""
+        return inventory.lacks_telling()
 
     def awaits(self, world: World, target: Target) -> str:
         """See ``Awaits``."""

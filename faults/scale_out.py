@@ -13,6 +13,7 @@ from fencepost.evidence.processes import GONE, Life, pids
 from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.history import EventKind
 from fencepost.interfaces import Injection, Target, World
+from fencepost.model import Inventory
 from fencepost.process_interfaces import Member
 
 START_S = 30.0
@@ -37,6 +38,10 @@ class ScaleOut:
         codec.settle(self)
         if self.joined_within_s < 0:
             raise ScenarioError(f"joined_within_s is {self.joined_within_s:g}: use 0 (not waited for) or more seconds")
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``. That its client has subscribed, it tells itself."""
+        return inventory.lacks_telling()
 
     def inject(self, world: World, target: Target) -> Injection:
         """Start all of them at once."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
-from fencepost.model import Described, TopicPartition
+from fencepost.described import Described
+from fencepost.model import TopicPartition
 
 if TYPE_CHECKING:
     from fencepost.scenario import Topic

@@ -18,7 +18,7 @@ from fencepost_member.adapters.settings import unknown
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
 STATIC = "static members"
-LINES, VERIFIABLE = "json-lines", "verifiable-consumer"
+LINES, VERIFIABLE, BLACK_BOX = "json-lines", "verifiable-consumer", "black-box"
 KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
 
 
@@ -48,6 +48,7 @@ class Library:
         since: what of that (a protocol, ``STATIC``, ``KAFKA_4``) it has only since a release.
         oldest: the first release that the adapter is made for.
         lines: its members are programs that tell what they do, see ``fencepost_member.lines``; no loop of ours.
+        silent: its members are programs that tell nothing: what they do is known from the brokers alone.
     """
 
     name: str
@@ -57,6 +58,7 @@ class Library:
     since: Mapping[str, str] = field(default_factory=dict)
     oldest: str = "0"
     lines: bool = False
+    silent: bool = False
 
 
 KNOWN: Mapping[str, Library] = MappingProxyType(
@@ -102,6 +104,13 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
                 frozenset(),
                 lines=True,
+            ),
+            Library(
+                BLACK_BOX,
+                "A program in any language, the group's command, that tells nothing and is judged by what brokers see.",
+                {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
+                frozenset(),
+                silent=True,
             ),
         )
     }
@@ -218,8 +227,8 @@ def check_programs(clients: Collection[Client], command: bool, python: str) -> N
         )
     if command and VERIFIABLE in names:
         raise ScenarioError(f"the client {VERIFIABLE} is a program of its own: leave the group's command out")
-    if LINES in names and not command:
-        raise ScenarioError(f"the client {LINES} is a program of yours: give the group its command")
+    if (yours := sorted(names & {LINES, BLACK_BOX})) and not command:
+        raise ScenarioError(f"the client {yours[0]} is a program of yours: give the group its command")
     if VERIFIABLE in names and python:
         raise ScenarioError(f"the client {VERIFIABLE} runs on Java: leave the group's python out")
 

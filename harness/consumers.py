@@ -33,7 +33,8 @@ class Group:
             and its settings stay as they are but for addresses, access, names and ``config``. ``protocol`` must be the
             one that follows from them, and ``client`` the library that it consumes with, without a release: it brings
             its own. With the client ``json-lines`` it may be in any language, and tells what it does; see
-            ``fencepost_member.lines``. The workload is ``OwnProgram``.
+            ``fencepost_member.lines``. With ``black-box`` it tells nothing, and is judged by what brokers see. The
+            workload is ``OwnProgram``.
     """
 
     members: int | tuple[Members, ...] = 3
@@ -77,6 +78,11 @@ class Group:
     def programs(self) -> bool:
         """Whether any of its members is another program than our loop."""
         return bool(self.command) or any(client.library.lines for client in self.clients)
+
+    @property
+    def silent(self) -> bool:
+        """Whether its members tell nothing."""
+        return any(client.library.silent for client in self.clients)
 
     @property
     def size(self) -> int:

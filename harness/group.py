@@ -11,95 +11,11 @@ from fencepost.errors import MemberError
 from fencepost.interfaces import Cluster, Workload
 from fencepost.live import RecordCounts, count_records
 from fencepost.lives import KILL_S, Home, Incarnation, stop
-from fencepost.model import TopicPartition
+from fencepost.member_process import MemberProcess
+from fencepost.outside import Outside
 from fencepost.process_interfaces import Interpreter
 
 __all__ = ["Group", "Home", "Incarnation", "Interpreter", "MemberProcess", "RecordCounts", "make", "stop"]
-
-
-class MemberProcess:
-    """One member over all its lives. Satisfies ``interfaces.Node``.
-
-    Attributes:
-        index, slot: which member, and the slot it lives in.
-        life: the present or last life; None before the first.
-    """
-
-    def __init__(
-        self, home: Home, index: int, slot: int, config: Mapping[str, Any], interpreter: Interpreter | None = None
-    ) -> None:
-        """``config``: what ``fencepost_member`` reads, but for actor, member, slot and run. Nothing is started."""
-        self.index, self.slot = index, slot
-        self.life: Incarnation | None = None
-        self._home, self._lives = home, 0
-        self._config = {**config, "member": index, "slot": slot}
-        self._interpreter = interpreter or Interpreter()
-
-    @property
-    def name(self) -> str:
-        """``member-2``, over all lives."""
-        return f"member-{self.index}"
-
-    @property
-    def actor(self) -> str:
-        """``member-2.1``: the present or last life; empty before the first."""
-        return self.life.actor if self.life else ""
-
-    @property
-    def pid(self) -> int | None:
-        """Process id of the present life; None when there is none."""
-        return self.life.pid if self.life else None
-
-    @property
-    def owned(self) -> frozenset[TopicPartition]:
-        """What the present life owned at the last refresh; nothing once it has ended."""
-        return self.life.live.owned if self.life and self.pid is not None else frozenset()
-
-    @property
-    def member_id(self) -> str:
-        """What the coordinator calls the present or last life, as that told last; empty: it has not told yet."""
-        return self.life.live.member_id if self.life else ""
-
-    def launch(self, **changes: Any) -> None:
-        """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
-        if self.pid is None:
-            self._lives += 1
-            actor = f"{self.name}.{self._lives}"
-            config = {**self._config, **changes}
-            self.life = Incarnation(self._home, actor, "fencepost_member", config, self._interpreter)
-
-    def reconfigure(self, **changes: Any) -> None:
-        """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
-        if self.life and self.pid is not None:
-            self.life.reconfigure(**changes)
-
-    def start(self) -> None:
-        """Begin a new life and return once its loop runs. No-op when alive."""
-        self.launch()
-        self.wait_started()
-
-    def wait_started(self) -> None:
-        """Wait until the loop of the present life runs. Raises MemberError when it ended instead."""
-        assert self.life is not None
-        self.life.wait_started()
-
-    def signal(self, signal: int) -> None:
-        """Send a signal to the present life; nothing happens when there is none."""
-        if self.life:
-            self.life.signal(signal)
-
-    def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
-        """What the present or last life has told of this kind until now, in order; an event as ``EventLog`` has it."""
-        if self.life is None:
-            return ()
-        self.life.live.refresh()
-        return tuple(self.life.live.told[kind].values())
-
-    def wait_ended(self, within_s: float) -> int:
-        """Wait for the present life to end and return its exit code. Raises MemberError before the first life."""
-        if self.life is None:
-            raise MemberError(f"{self.name} was never started, so it cannot end")
-        return self.life.wait_ended(within_s)
 
 
 class Group:
@@ -108,13 +24,19 @@ class Group:
     Attributes:
         members: by index; those that were never started included, the spare ones last.
         producers: the lives of the producers, each has one; empty before ``start_producers``.
+        outside: what is known of members that tell nothing; None: they tell themselves.
     """
 
     def __init__(
-        self, home: Home, members: Sequence[MemberProcess], producers: Sequence[Mapping[str, Any]], spare: int = 0
+        self,
+        home: Home,
+        members: Sequence[MemberProcess],
+        producers: Sequence[Mapping[str, Any]],
+        spare: int = 0,
+        outside: Outside | None = None,
     ) -> None:
         """``producers``: a configuration for each; ``spare``: how many of the members wait. Nothing is started."""
-        self._home, self._configs, self._spare = home, producers, spare
+        self._home, self._configs, self._spare, self.outside = home, producers, spare, outside
         self.members = tuple(members)
         self.producers: tuple[Incarnation, ...] = ()
 
@@ -159,13 +81,39 @@ class Group:
                 gave_up = f", because of {life.live.fatal}" if life.live.fatal else ""
                 raise MemberError(f"{life.actor} ended with exit code {life.exit_code}{gave_up}: {life.log_end()}")
 
+    def must_consume(self) -> None:
+        """Make sure that of members that tell nothing it is their processes that consume, and no children of them.
+
+        Raises:
+            MemberError: faults would hit another process than the one that consumes.
+        """
+        for member in self.members if self.outside else ():
+            if member.pid is not None and not member.connected:
+                raise MemberError(
+                    f"{member.actor}: process {member.pid} has no connection to any broker, so a child of it consumes, "
+                    "and faults would hit its parent alone: let the command be the consuming program itself (in a "
+                    "shell, exec it)"
+                )
+
     def describe(self) -> str:
         """What every member owns and which errors its client told, as of the last refresh; for messages."""
-        return "; ".join(_describe(member.life) for member in self.members if member.life)
+        return str(self.outside or "; ".join(_describe(member.life) for member in self.members if member.life))
+
+    def shares(self) -> list[int]:
+        """How many partitions each member owns that has some, by its callbacks, else by the coordinator: it is asked.
+
+        Raises:
+            FencepostError: it does not answer.
+        """
+        if self.outside:
+            self.outside.ask()
+        owned = [len(member.owned) for member in self.members if member.owned]
+        return self.outside.shares if self.outside else owned
 
     def progress(self) -> RecordCounts:
-        """Records so far."""
-        return count_records(self._home.history / "segments")
+        """Records so far; of members that tell nothing all that they had committed when last asked, and no more."""
+        counts, done = count_records(self._home.history / "segments"), self.outside.committed if self.outside else 0
+        return counts._replace(delivered=done, processed=done) if self.outside else counts
 
     def stop_producers(self, within_s: float) -> list[str]:
         """End the producers cleanly; see ``stop``."""
@@ -241,6 +189,7 @@ def make(
         "bootstrap": cluster.bootstrap(),
         "seed": seed,
         "client_config": dict(cluster.access),
-        "text": any(client.library.lines for client in spec.clients),
+        "text": any(client.library.lines or client.library.silent for client in spec.clients),
     }
-    return Group(home, members, [{**common, "writer": writer} for writer in range(count)], spec.spare)
+    outside = Outside(cluster.admin, name) if spec.silent else None
+    return Group(home, members, [{**common, "writer": writer} for writer in range(count)], spec.spare, outside)

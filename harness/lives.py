@@ -64,7 +64,7 @@ class Incarnation:
         self.live = LiveEvents(home.history / "events" / f"{actor}.jsonl")
         self._events, self._segments, self._lock = home.events, home.history / "segments", threading.Lock()
         self._exit_code: int | None = None
-        self._sent: set[int] = set()
+        self._sent: dict[int, int] = {}  # signal -> when it was first sent
         self._config = {**config, "actor": actor, "run": str(home.history)}
         self._file = file = home.owner.directory / "config" / f"{actor}.json"
         file.parent.mkdir(mode=0o700, exist_ok=True)
@@ -73,9 +73,9 @@ class Incarnation:
         begun_ns = now_ns()
         argv: list[str | Path] = [interpreter.python, "-m", module, file]
         env = {"PYTHONPATH": ":".join(path)}
-        self._command, self._lines = interpreter.command, interpreter.lines
+        self._command, self._lines, self._silent = interpreter.command, interpreter.lines, interpreter.silent
         self._process: Process
-        if interpreter.lines:
+        if interpreter.lines or interpreter.silent:
             self._process = programs.begin(home.owner, interpreter.command, self._config, file, self.log, path[0])
         elif interpreter.command:
             env = _environment(path[0], file)
@@ -99,16 +99,21 @@ class Incarnation:
                     polled = {"polled_ns": polled_ns} if polled_ns else {}
                     if broken := getattr(self._process, "broken", ""):
                         self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": broken})
-                    detail = {"exit_code": int(code), "how": self._how(int(code)), **polled}
+                    asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # else it tells when it leaves
+                    asked = {"asked_ns": asked_ns} if asked_ns else {}
+                    detail = {"exit_code": int(code), "how": self._how(int(code)), **polled, **asked}
                     self._events.note(EventKind.ENDED, actor=self.actor, detail=detail)
             return self._exit_code
 
     def _how(self, code: int) -> str:
-        """Who ends unasked ended by itself, whatever the code says: a clean exit as well, and the kernel's SIGKILL."""
-        asked = self._sent & {signals.SIGTERM, signals.SIGINT}
+        """Who ends unasked ended by itself, whatever the code says: a clean exit as well, and the kernel's SIGKILL.
+        Of who tells nothing, nobody knows more than that it was asked."""
+        asked = self._sent.keys() & {signals.SIGTERM, signals.SIGINT}
         if code == 0 or (code - 128 in asked and self._said_so()):  # a JVM ends so that handles the signal
             return "closed" if asked else "crashed"
-        return "killed" if self._sent & {-code, code - 128} else "crashed"  # as a shell tells it, too
+        if self._silent and asked and signals.SIGKILL not in self._sent:
+            return "closed"
+        return "killed" if self._sent.keys() & {-code, code - 128} else "crashed"  # as a shell tells it, too
 
     def _said_so(self) -> bool:
         self.live.refresh()
@@ -120,10 +125,12 @@ class Incarnation:
         return None if self.exit_code is not None else int(self._process.pid)
 
     def wait_started(self) -> None:
-        """Wait until its loop runs. Raises MemberError when it ended instead."""
+        """Wait until its loop runs; of who tells nothing, its process. Raises MemberError when it ended instead."""
 
         def started() -> bool:
             self.live.refresh()
+            if self._silent and self.exit_code is None:
+                return True
             if self.live.started is None and self.exit_code is not None:
                 raise MemberError(f"{self.actor} ended with exit code {self.exit_code} at its start: {self.log_end()}")
             return self.live.started is not None
@@ -156,7 +163,7 @@ class Incarnation:
         """Send a signal; nothing happens when it has ended."""
         with self._lock:
             if self._exit_code is None and self._process.poll() is None:
-                self._sent.add(number)
+                self._sent.setdefault(number, now_ns())
                 self._process.send_signal(signals.Signals(number))
 
     def reconfigure(self, **changes: Any) -> None:

@@ -83,34 +83,6 @@ class View:
 
 
 @dataclass(frozen=True)
-class GroupMember:
-    """A member as its coordinator describes it.
-
-    Attributes:
-        protocol: the one that it takes part by: ``classic`` or ``consumer``.
-        topics: what it subscribes to; None: not told now (a classic group that rebalances).
-    """
-
-    protocol: str
-    topics: frozenset[str] | None = None
-
-
-@dataclass(frozen=True)
-class Described:
-    """A group as its coordinator describes it.
-
-    Attributes:
-        protocol: ``classic`` or ``consumer``; empty: there is no such group.
-        assignor: the one that its members agreed on, or that the brokers use; empty: none now.
-        members: by member id.
-    """
-
-    protocol: str = ""
-    assignor: str = ""
-    members: Mapping[str, GroupMember] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
 class Inventory:
     """What a scenario has: members 0 .. members-1, brokers 1 .. brokers, and topics with their partition counts.
 
@@ -131,8 +103,14 @@ class Inventory:
 
     def lacks_loop(self) -> str:
         """A sentence when members are not our loop, which alone can be told to do otherwise; else empty."""
-        ours = not self.own_program and not any(client.library.lines for client in self.clients)
+        libraries = [client.library for client in self.clients]
+        ours = not self.own_program and not any(library.lines or library.silent for library in libraries)
         return "" if ours else "the members run a program of the user's, which cannot be told to do otherwise"
+
+    def lacks_telling(self) -> str:
+        """A sentence when members tell nothing of what they do; else empty."""
+        silent = any(client.library.silent for client in self.clients)
+        return "the members are black boxes, which tell nobody what they are doing" if silent else ""
 
     def lacks_member(self, index: int) -> str:
         """A sentence when there is no such member; else empty."""
@@ -207,7 +185,12 @@ class Check:
 
 @dataclass(frozen=True)
 class Verdict:
-    """The judgement of one run; ``verdict.json`` is exactly this value."""
+    """The judgement of one run; ``verdict.json`` is exactly this value.
+
+    Attributes:
+        unjudged: the kinds of findings that nobody could see in this run, each with the reason; a promise that speaks
+            of one of them is unknown.
+    """
 
     scenario: str
     seed: int
@@ -217,11 +200,12 @@ class Verdict:
     rebalances: tuple[Mapping[str, Any], ...] = ()
     measures: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    unjudged: Mapping[str, str] = field(default_factory=dict)
     format_version: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict as plain JSON values."""
-        return asdict(self)
+        """The verdict as plain JSON values; where everything could be judged, it says nothing of that."""
+        return {name: value for name, value in asdict(self).items() if name != "unjudged" or value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Verdict:

@@ -20,8 +20,8 @@ from fencepost_member.events import EventLog
 class Progress:
     """The run at one moment, for people who watch. Counts are records.
 
-    ``members`` holds (name, alive, owned partitions); ``faults`` holds (step, fault, target, state, evidence); ``note``
-    says what is being waited for, where that may take long.
+    ``members`` holds (name, alive, owned partitions; -1: it does not tell); ``faults`` holds (step, fault, target,
+    state, evidence); ``note`` says what is being waited for, where that may take long.
     """
 
     phase: str
@@ -119,7 +119,7 @@ class Phases:
         elapsed_s = (now_ns() - self._began_ns) / NS
         if self.group is None:
             return Progress(self._name, elapsed_s, note=note)
-        records = self.group.progress()
+        records, silent = self.group.progress(), self.group.outside is not None
         return Progress(
             self._name,
             elapsed_s,
@@ -127,7 +127,7 @@ class Phases:
             records.delivered,
             records.processed,
             max(0, records.acknowledged - records.processed),
-            tuple((m.name, m.pid is not None, len(m.owned)) for m in self.group.members if m.life),
+            tuple((m.name, m.pid is not None, -1 if silent else len(m.owned)) for m in self.group.members if m.life),
             tuple((s.step.step, codec.name_of(s.step.fault), s.target, s.state, s.evidence) for s in self.states),
             note,
         )

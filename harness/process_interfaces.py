@@ -76,6 +76,7 @@ class Interpreter:
         spawn: starts its processes where they live; None: on this machine.
         command: a program that is the member itself, started in the current directory; empty: ours.
         lines: the program is not instrumented: it tells what it does, see ``fencepost_member.lines``.
+        silent: nor does it tell anything.
     """
 
     python: str = sys.executable
@@ -83,6 +84,7 @@ class Interpreter:
     spawn: MemberSpawn | None = None
     command: tuple[str, ...] = ()
     lines: bool = False
+    silent: bool = False
 
 
 class Node(Protocol):

@@ -1,4 +1,5 @@
 """Members that are programs of others and tell what they do as JSON lines: how they are started, and who records them.
+Those that tell nothing are started alike, and nobody records them.
 
 A program finds its settings in its command, where ``{bootstrap}``, ``{group}``, ``{topics}`` (commas between them),
 ``{client_id}``, ``{instance_id}`` (empty: none) and ``{config}`` (a properties file with all of them but the topics,
@@ -15,7 +16,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.clients import VERIFIABLE
+from fencepost.clients import BLACK_BOX, VERIFIABLE
 from fencepost.clock import NS, now_ns
 from fencepost.errors import MemberError
 from fencepost.process_interfaces import Environment, Interpreter, Process
@@ -76,8 +77,8 @@ class Told:
 
 def begin(
     owner: Owner, command: Sequence[str], config: Mapping[str, Any], file: Path, log: Path, member_side: str
-) -> Told:
-    """Start a program and its scribe; both are the owner's.
+) -> Process:
+    """Start a program and, where it tells anything, its scribe; both are the owner's.
 
     Args:
         config: of the member, which ``file`` holds; beside it the properties file is written.
@@ -94,11 +95,14 @@ def begin(
         "instance_id": config["instance_id"] or "",
         "config": str(properties),
     }
-    argv = [*command, *(_verifiable(config) if config["client"] == VERIFIABLE else ())]
+    more = _verifiable(config) if config["client"] == VERIFIABLE else ()
+    argv = [_filled(part, words) for part in (*command, *more)]
+    env = {f"FENCEPOST_{name.upper()}": word for name, word in words.items()}
+    if config["client"] == BLACK_BOX:
+        return owner.spawn(argv, log=log, env=env, cwd=Path.cwd())
     reading, writing = os.pipe()
     try:
-        env = {f"FENCEPOST_{name.upper()}": word for name, word in words.items()}
-        program = owner.spawn([_filled(part, words) for part in argv], log=log, env=env, cwd=Path.cwd(), stdout=writing)
+        program = owner.spawn(argv, log=log, env=env, cwd=Path.cwd(), stdout=writing)
         scribe: list[str | Path] = [sys.executable, "-m", "fencepost_member.lines", file, str(program.pid)]
         return Told(program, owner.spawn(scribe, log=log, env={"PYTHONPATH": member_side}, stdin=reading))
     finally:
@@ -108,8 +112,10 @@ def begin(
 
 def interpreter(found: Interpreter, command: tuple[str, ...], environment: Environment) -> Interpreter:
     """What a member runs on, by what its cluster found for it, and the group's command."""
-    lines = environment.client.library.lines
-    return replace(found, command=command or found.command, lines=lines) if command or lines else found
+    library = environment.client.library
+    if not command and not library.lines:
+        return found
+    return replace(found, command=command or found.command, lines=library.lines, silent=library.silent)
 
 
 def importing(options: Mapping[str, Any], interpreter: Interpreter) -> Interpreter:

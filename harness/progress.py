@@ -85,7 +85,11 @@ def counts(progress: Progress) -> str:
 
 def members(progress: Progress) -> str:
     """Every member with the number of partitions that it owns."""
-    parts = [f"{name} owns {owned}" if alive else f"{name} is down" for name, alive, owned in progress.members]
+    lives = (
+        (name, ("lives" if owned < 0 else f"owns {owned}") if alive else "is down")
+        for name, alive, owned in progress.members
+    )
+    parts = [f"{name} {how}" for name, how in lives]
     return ", ".join(parts) or "no members yet"
 
 
@@ -115,7 +119,8 @@ def picture(progress: Progress) -> RenderableType:
 def _members(progress: Progress) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for name, alive, owned in progress.members:
-        state = Text(f"{owned:2} " + "▮" * owned, "green") if alive else Text("down", "bold red")
+        has = "lives" if owned < 0 else f"{owned:2} " + "▮" * owned
+        state = Text(has, "green") if alive else Text("down", "bold red")
         table.add_row(f"  {name}", state)
     return table
 

@@ -42,6 +42,7 @@ _LOG = logging.getLogger(__name__)
 WARM_UP_S = 60.0
 STOP_S = 30.0
 WARM_UP_HINT = "Look at the members' logs, and whether the settings of the group and its topics let members join"
+WARM_UP_HINT_OUTSIDE = f"{WARM_UP_HINT}. Members that tell nothing are seen by what they commit: do they commit?"
 
 
 def run(
@@ -180,23 +181,27 @@ class _Run:
         """Every partition has exactly one owner, every member that can have one has, and records are processed.
 
         Raises:
-            MemberError: a process ended, though nothing was done to it yet.
+            MemberError: a process ended, though nothing was done to it yet; or another one consumes.
             WaitTimeout: the group never became that.
         """
         busy = min(self._scenario.group.size, max(map(len, self._topics.by_name.values())))
 
         def warm() -> bool:
             group.must_live()
-            owned = [len(m.owned) for m in group.members if m.owned]
+            owned = group.shares()
             return sum(owned) == len(self._topics.numbers) and len(owned) >= busy and group.progress().processed > 0
 
-        self._phases.wait(warm, WARM_UP_S, "the group to be stable and to consume", group.describe, WARM_UP_HINT)
+        hint = WARM_UP_HINT_OUTSIDE if group.outside else WARM_UP_HINT
+        self._phases.wait(warm, WARM_UP_S, "the group to be stable and to consume", group.describe, hint)
+        group.must_consume()
 
     def _chaos(self, group: groups.Group, injector: Injector) -> None:
         """Until all steps are healed and enough was processed; the ceiling ends it without complaint."""
 
         def over() -> bool:
             injector.do_what_is_due()
+            if injector.finished and group.outside:
+                group.outside.ask()
             return injector.finished and group.progress().processed >= self._scenario.min_records
 
         injector.begin()

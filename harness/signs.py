@@ -52,10 +52,11 @@ class CoordinatorSigns:
 
 @dataclass(frozen=True)
 class Signs:
-    """The group at one moment. ``coordinator``: None where the brokers show no logs."""
+    """The group at one moment. ``coordinator``: None where brokers show no logs; ``silent``: members tell nothing."""
 
     members: tuple[MemberSigns, ...]
     coordinator: CoordinatorSigns | None
+    silent: bool = False
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,10 @@ class _OfMember:
     needs: ClassVar[frozenset[str]] = frozenset()
     hits: ClassVar[str] = "members"
 
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return inventory.lacks_telling()
+
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
         those = [m for m in signs.members if m.alive and self.kind in m.open and _counts(m, among)]
@@ -111,6 +115,10 @@ class Fenced:
     needs: ClassVar[frozenset[str]] = frozenset({"broker-log"})  # who hangs calls nothing back
     hits: ClassVar[str] = "members"
 
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``. By which id a member is known, it tells itself."""
+        return inventory.lacks_telling()
+
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
         removed = signs.coordinator.removed if signs.coordinator else {}
@@ -139,7 +147,7 @@ def lasting(signs: Signs | None) -> dict[str, bool | None]:
     everybody = [member.index for member in signs.members]
     return {
         codec.name_of(state): None
-        if signs.coordinator is None and state.hits == "brokers"
+        if (signs.coordinator is None and state.hits == "brokers") or (signs.silent and state.hits == "members")
         else state.seen(signs, 0, everybody) is not None
         for state in LASTING
     }

@@ -130,7 +130,7 @@ class OwnerOf:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
-        return inventory.lacks_partition(partition_of(self.partition))
+        return inventory.lacks_telling() or inventory.lacks_partition(partition_of(self.partition))
 
     def resolve(self, view: View, pick: float) -> Target | None:
         """The owner, while there is exactly one that lives."""

@@ -79,9 +79,9 @@ class World:
                 MemberSigns(member.index, member.actor, member.pid is not None, member.index in self.disturbed, *told)
             )
         try:
-            return Signs(tuple(members), self._coordinator_log().signs)
+            return Signs(tuple(members), self._coordinator_log().signs, self._handles.outside is not None)
         except NotShown:
-            return Signs(tuple(members), None)
+            return Signs(tuple(members), None, self._handles.outside is not None)
 
     def _coordinator_log(self) -> CoordinatorLog:
         """Read on."""

@@ -7,12 +7,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost import codec
-from fencepost.clients import LINES
+from fencepost.clients import BLACK_BOX, LINES
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost.workloads._common import Load, check_options
 from fencepost_member.config import PROCESSED
+
+UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True)
@@ -25,7 +27,7 @@ class OwnProgram(Load):
         processed: when the program is done with a record, which it does not tell: ``next-poll`` (when it polls again or
             closes, or commits past the record) or ``commit`` (when it commits past it, or stores such an offset; for
             programs that collect records over several polls, or hand them to threads); a program with the client
-            ``json-lines`` may tell it itself, with ``told``.
+            ``json-lines`` may tell it itself, with ``told``; of one with the client ``black-box`` it is ``unknown``.
     """
 
     processed: str = "next-poll"
@@ -33,8 +35,8 @@ class OwnProgram(Load):
 
     def __post_init__(self) -> None:
         codec.settle(self)
-        if self.processed not in PROCESSED:
-            raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join(PROCESSED)}")
+        if self.processed not in (*PROCESSED, UNKNOWN):
+            raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join((*PROCESSED, UNKNOWN))}")
         check_options(self)
         if self.rate_hz <= 0:
             raise ScenarioError(f"rate_hz is {self.rate_hz!r}, it must be above 0: a program has its own speed")
@@ -43,6 +45,11 @@ class OwnProgram(Load):
         """See ``Names``."""
         if self.processed == "told" and {client.name for client in inventory.clients} != {LINES}:
             return f"only a program with the client {LINES} can tell when it is done with a record"
+        if (self.processed == UNKNOWN) != bool(silent := inventory.lacks_telling()):
+            known = (
+                f"say processed={UNKNOWN!r}" if silent else f"processed={UNKNOWN!r} goes with the client {BLACK_BOX}"
+            )
+            return f"{silent}: {known}" if silent else known
         return "" if inventory.own_program else "own_program goes with a group that has a command, the program"
 
     def member_config(self, member: int) -> dict[str, Any]:
@@ -50,7 +57,10 @@ class OwnProgram(Load):
         return {"processed": self.processed}
 
     def promises(self) -> Collection[Promise]:
-        """What most programs are meant to keep: at-least-once, one owner, commits of what is done, progress."""
-        from fencepost.checkers import Commits, Delivery, Ownership, Progress
+        """What most programs are meant to keep: at-least-once, one owner, commits of what is done, progress. Of one
+        that tells nothing, what brokers see of that."""
+        from fencepost.checkers import Commits, Delivery, Outside, Ownership, Progress
 
+        if self.processed == UNKNOWN:
+            return (Outside(within_s=30),)
         return (Delivery("at-least-once"), Ownership(of="assignment"), Progress(within_s=30), Commits())

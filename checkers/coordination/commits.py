@@ -58,8 +58,9 @@ def foreign_commit(tables: Tables) -> Iterator[Sighting]:
 
     Judged by the order of the coordinator's log: its last assignment record before the commit gave the partition to an
     incarnation (known) that is not the commit's writer (known). ``zombie-commit`` when the writer had been assigned the
-    partition before that record was certainly written, else ``foreign-commit``. members: the writer, the owner; offset:
-    the committed one; times: when it was written; excuse: a declared act before it.
+    partition before that record was certainly written (of black boxes: when an earlier record had given it to the
+    writer), else ``foreign-commit``. members: the writer, the owner; offset: the committed one; times: when it was
+    written; excuse: a declared act before it.
     """
     for tp, rows in tables.accepted_of.items():
         given = tables.given_of.get(tp, [])
@@ -70,6 +71,7 @@ def foreign_commit(tables: Tables) -> Iterator[Sighting]:
             owner = given[last]
             held = tables.intervals_of.get((by, tp), [])[:1]
             was_owner = any(i.assigned_begin_ns <= owner.at_ns + owner.uncertainty_ns for i in held)
+            was_owner = was_owner or (tables.black_box and any(g.incarnation == by for g in given[:last]))
             kind, members = "zombie-commit" if was_owner else "foreign-commit", people(by, owner.incarnation)
             excuse, at_ns = tables.declared(tp, commit.at_ns), commit.at_ns
             yield Sighting(kind, tp, members, "", excuse, commit.offset, at_ns, at_ns)

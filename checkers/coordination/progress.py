@@ -19,7 +19,8 @@ STABLE_NS = 5 * NS  # so long without a new round, and the group was stable
 
 def _within_ns(tables: Tables) -> int:
     """The bound of the promise of progress; of several, the longest."""
-    bounds = [p.get("within_s", WITHIN_S) for p in tables.promised("progress")]
+    promised = [*tables.promised("progress"), *tables.promised("outside")]
+    bounds = [p.get("within_s", WITHIN_S) for p in promised]
     return round(max((float(b) for b in bounds if isinstance(b, int | float)), default=WITHIN_S) * NS)
 
 

@@ -63,22 +63,60 @@ def long_pause(tables: Tables) -> Iterator[Sighting]:
     """``long-pause``: between two owners a partition certainly had none for longer than is promised.
 
     By the members' callbacks: from when all that may have owned it had given it up, to when the next one may have been
-    assigned it. Only until the first member leaves because the run is over. One sighting for each pause.
+    assigned it. Of black boxes by the coordinator's log: from when it was certainly taken from its owner to when it may
+    have been given to the next one; in the eager protocol, whose members give up everything before they join, also from
+    when a broker certainly had the owner's first request to join a generation, to when that may have begun. (Who dies
+    or stands still has its partitions, for the coordinator.) Only until the first member leaves because the run is
+    over. One sighting for each pause.
 
     members: who gave it up last, who was assigned it next; excuse ``nobody could``: no member lived and could run all
     the time, or the host stood still; times: the pause.
     """
     bounds = [p.get("pause_within_s") for p in tables.promised(PROMISE)]
     bound_ns = round(min((b for b in bounds if isinstance(b, int | float) and b > 0), default=0) * NS)
-    for tp, intervals in tables.intervals_by_tp.items() if bound_ns else ():  # in the order of their begins
+    pauses = (*_taken(tables), *_joining(tables)) if tables.black_box else _given_up(tables)
+    for tp, pause, former, later in pauses if bound_ns else ():
+        if pause.length_ns > bound_ns and pause.end_ns < tables.closing_ns:
+            excuse = "" if somebody(tables, pause) else "nobody could"
+            yield Sighting("long-pause", tp, people(former, later), "", excuse, -1, *pause)
+
+
+Pause = tuple[int, Window, str, str]  # partition, when, who gave it up last, who was given it next
+
+
+def _given_up(tables: Tables) -> Iterator[Pause]:
+    """By callbacks."""
+    for tp, intervals in tables.intervals_by_tp.items():  # in the order of their begins
         last: Interval | None = None
         for interval in intervals:
-            pause = Window(last.possible.end_ns, interval.possible.begin_ns) if last else Window(0, 0)
-            if last and pause.length_ns > bound_ns and pause.end_ns < tables.closing_ns:
-                excuse = "" if somebody(tables, pause) else "nobody could"
-                members = people(last.incarnation, interval.incarnation)
-                yield Sighting("long-pause", tp, members, "", excuse, -1, *pause)
+            if last:
+                pause = Window(last.possible.end_ns, interval.possible.begin_ns)
+                yield tp, pause, last.incarnation, interval.incarnation
             last = max(last or interval, interval, key=lambda i: i.possible.end_ns)
+
+
+def _taken(tables: Tables) -> Iterator[Pause]:
+    """By the coordinator's log, in which the partition was nobody's."""
+    for tp, rows in tables.given_of.items():
+        for former, taken, given in zip(rows, rows[1:], rows[2:], strict=False):
+            if not taken.member_id:
+                pause = Window(taken.at_ns + taken.uncertainty_ns, given.at_ns - given.uncertainty_ns)
+                yield tp, pause, former.incarnation, given.incarnation
+
+
+def _joining(tables: Tables) -> Iterator[Pause]:
+    """By requests to join a generation, until its record."""
+    for before, now in pairwise(tables.rounds) if tables.protocol == "eager" else ():
+        first: dict[str, int] = {}
+        for join in tables.joins:
+            if before.end_ns + before.uncertainty_ns < join.at_ns <= now.end_ns:
+                first.setdefault(join.incarnation, join.at_ns)
+        begun_ns = now.end_ns - now.uncertainty_ns
+        for tp in tables.partitions if first else ():
+            owner = tables.keeper(tp, before.end_ns + before.uncertainty_ns)
+            if owner in first and tables.keeper(tp, first[owner]) == owner:
+                later = tables.keeper(tp, now.end_ns + now.uncertainty_ns) or owner
+                yield tp, Window(first[owner], begun_ns), owner, later
 
 
 def rebalance_on_static_bounce(tables: Tables) -> Iterator[Sighting]:

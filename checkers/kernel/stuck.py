@@ -37,11 +37,12 @@ class _Watch(NamedTuple):
 
 
 class _Gap(NamedTuple):
-    """A time without a delivery, longer than the bound."""
+    """A time without a delivery, longer than the bound; of black boxes without a commit, and what these had reached."""
 
     watch: _Watch
     begin_ns: int
     end_ns: int
+    reached: int = 0
 
 
 class _Stop(NamedTuple):
@@ -57,7 +58,8 @@ def standing_still(part: Part) -> None:
     First the gaps between deliveries that are long enough, then what waited in them: nearly always there is none.
     """
     watches = [watch for watch in _watches(part) if watch.window.length_ns > watch.bound_ns]
-    gaps = _gaps(part, watches) if watches else []
+    find = _gaps_of_commits if part.tables.black_box else _gaps
+    gaps = [*find(part, watches)] if watches else []
     for gap, stop in zip(gaps, _stops(part, gaps) if gaps else (), strict=True):
         if stop:
             _tell(part, gap, stop)
@@ -88,6 +90,21 @@ def _gaps(part: Part, watches: Sequence[_Watch]) -> list[_Gap]:
     return gaps
 
 
+def _gaps_of_commits(part: Part, watches: Sequence[_Watch]) -> Iterator[_Gap]:
+    """Between the commits that took a partition on, each of which was written at an unknown moment of its window."""
+    advances = sorted((advance.written, advance.offset) for advance in part.tables.advances(part.tp))
+    for watch in watches:
+        reached_ns, until_ns = watch.window
+        later = [one for one in advances if one[0].end_ns > watch.window.begin_ns and one[0].begin_ns < until_ns]
+        for when, _ in [*later, (Window(until_ns, until_ns), 0)]:
+            if when.begin_ns - reached_ns > watch.bound_ns:
+                before = (o for written, o in advances if written.begin_ns <= reached_ns)
+                yield _Gap(watch, reached_ns, when.begin_ns, max(before, default=0))
+            if watch.first:
+                break
+            reached_ns = max(reached_ns, when.end_ns)
+
+
 def _runs(moments: Array, watch: _Watch) -> Iterator[Window]:
     """The times in which deliveries inside the window are not more than the bound apart."""
     low, high = np.searchsorted(moments, watch.window.begin_ns, "right"), np.searchsorted(moments, watch.window.end_ns)
@@ -99,7 +116,7 @@ def _runs(moments: Array, watch: _Watch) -> Iterator[Window]:
 
 def _stops(part: Part, gaps: Sequence[_Gap]) -> list[_Stop | None]:
     """What waits is visible, acknowledged, and above all that was delivered up to the begin of the gap."""
-    firsts = [part.start] * len(gaps)
+    firsts = [max(part.start, gap.reached) for gap in gaps]
     for lot in part.lots:
         rows = lot.rows
         for number, gap in enumerate(gaps):
@@ -131,7 +148,10 @@ def _sooner(one: _Stop | None, other: _Stop | None) -> _Stop | None:
 
 def _tell(part: Part, gap: _Gap, stop: _Stop) -> None:
     watch, time = gap.watch, Window(stop.since_ns, gap.end_ns)
-    owner = _owner(part, stop.since_ns + watch.bound_ns) if watch.owner is None else watch.owner
+    owner = watch.owner
+    if owner is None:
+        over_ns = stop.since_ns + watch.bound_ns
+        owner = part.tables.keeper(part.tp, over_ns) if part.tables.black_box else _owner(part, over_ns)
     cause = watch.step.name if watch.step else ("" if owner else "unowned")
     excuse = "no leader" if part.tables.leaderless(part.tp, *time) else ""
     if watch.owner is not None and watch.step and not excuse:

@@ -139,8 +139,8 @@ def passes(history: History, tp: int) -> list[Commit]:
 def unconsumed(history: History) -> Iterator[Sighting]:
     """``unconsumed``: a visible record at or above the final committed offset that nobody finished.
 
-    Not below the group's start, and only when the drain ended. members: whoever was assigned the partition last;
-    times: the quiet window.
+    Not below the group's start, and only when the drain ended. members: whoever was assigned the partition last (of
+    black boxes by the coordinator's log); times: the quiet window.
     """
     quiet = history.tables.quiet
     if not quiet.end_ns:
@@ -148,10 +148,11 @@ def unconsumed(history: History) -> Iterator[Sighting]:
     for tp, log in history.log.items():
         owners = [i for i in history.tables.intervals if i.tp == tp]
         last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
+        owner = last.incarnation if last else history.tables.last_keeper(tp) if history.tables.black_box else ""
         end = history.domain(tp).stop
         for offset in log:
             if offset >= end and not history.finished(tp, offset):
-                yield Sighting("unconsumed", tp, people(last.incarnation if last else ""), "", "", offset, *quiet)
+                yield Sighting("unconsumed", tp, people(owner), "", "", offset, *quiet)
 
 
 def history_incomplete(history: History) -> Iterator[Sighting]:

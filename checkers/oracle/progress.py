@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
+from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.checkers.coordination.aftermath import another_cause, bystanders, recoveries
@@ -26,6 +26,9 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
 
     members: who certainly owned it when the bound was over (the earliest assigned, then incarnation); cause ``unowned``
     when nobody did; excuse ``no leader``: the partition had none at some time between.
+
+    Of black boxes the commits that took the partition on stand for deliveries of all below them, and the owner is the
+    coordinator's. A gap goes from when the last one was certainly written to when the next one may have been.
     """
     quiet, bound_ns = history.tables.quiet, history.bounds.stuck_ns
     for tp in history.log:
@@ -42,14 +45,29 @@ class _Stop(NamedTuple):
     end_ns: int
 
 
+class _Moment(NamedTuple):
+    """When a partition was taken on, to an offset, and beyond it no further."""
+
+    when: Window
+    offset: int
+
+
+def _moments(history: History, tp: int) -> list[_Moment]:
+    """By deliveries; of black boxes by commits."""
+    if history.tables.black_box:
+        return [_Moment(advance.written, advance.offset - 1) for advance in history.tables.advances(tp)]
+    return [_Moment(Window(row.delivered_ns, row.delivered_ns), row.offset) for row in history.rows.get(tp, ())]
+
+
 def _stops(history: History, tp: int, window: Window, bound_ns: int) -> Iterator[_Stop]:
     """Where the moments of delivery of a partition cut a window into gaps, those in which a record waited too long."""
-    delivered = [(row.delivered_ns, row.offset) for row in history.rows.get(tp, ())]
-    inside = {at_ns for at_ns, _ in delivered if window.begin_ns < at_ns < window.end_ns}
+    moments = sorted(_moments(history, tp))
+    inside = [m.when for m in moments if window.begin_ns < m.when.end_ns and m.when.begin_ns < window.end_ns]
     known = (history.acknowledged.get((tp, offset)) for offset in history.log[tp])
     acked = {sent.offset: sent.acked_ns for sent in known if sent}
-    for begin_ns, end_ns in pairwise(sorted({*window, *inside})):
-        highest = max((o for at_ns, o in delivered if at_ns <= begin_ns), default=-1)
+    begins = accumulate([window.begin_ns, *(when.end_ns for when in inside)], max)
+    for begin_ns, end_ns in zip(begins, [*(when.begin_ns for when in inside), window.end_ns], strict=True):
+        highest = max((m.offset for m in moments if m.when.begin_ns <= begin_ns), default=-1)
         first = max(history.start(tp), highest + 1)
         waiting = {o: max(begin_ns, at_ns) for o, at_ns in acked.items() if o >= first}
         late = {o: since for o, since in waiting.items() if end_ns - since > bound_ns}
@@ -58,6 +76,8 @@ def _stops(history: History, tp: int, window: Window, bound_ns: int) -> Iterator
 
 
 def _owner(history: History, tp: int, at_ns: int) -> str:
+    if history.tables.black_box:
+        return history.tables.keeper(tp, at_ns)
     owners = [i for i in history.tables.intervals if i.tp == tp and i.certain.begin_ns <= at_ns <= i.certain.end_ns]
     return min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
 
@@ -82,7 +102,7 @@ def slow_recovery(history: History) -> Iterator[Sighting]:
     bound_ns = history.bounds.recovers_ns
     for step, recovery in recoveries(history.tables, bound_ns):
         for tp in history.log:
-            inside = (r.delivered_ns for r in history.rows.get(tp, ()) if r.delivered_ns > recovery.begin_ns)
+            inside = (m.when.begin_ns for m in _moments(history, tp) if m.when.end_ns > recovery.begin_ns)
             first = Window(recovery.begin_ns, min([recovery.end_ns, *inside]))
             for stop in _stops(history, tp, first, bound_ns):
                 owner = _owner(history, tp, stop.since_ns + bound_ns)

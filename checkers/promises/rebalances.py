@@ -44,7 +44,7 @@ class Rebalances:
         promised = {
             "unbalanced": self.balanced,
             "not-sticky": self.sticky,
-            "long-pause": True,
+            "long-pause": self.pause_within_s > 0,
             "rebalance-on-static-bounce": self.static,
         }
         return "violation" if promised[kind] and not excuse else "permitted"

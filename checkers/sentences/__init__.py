@@ -145,7 +145,8 @@ def _stuck(t: Telling) -> str:
     owner = f"while {t.who} owned it" if t.a.members else "while nobody owned it"
     leader = "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
-    waited = f"records of {t.place} waited, from offset {t.a.first_offset} on, and none was delivered"
+    done = "committed" if t.tables.black_box else "delivered"
+    waited = f"records of {t.place} waited, from offset {t.a.first_offset} on, and none was {done}"
     return f"{often} ({t.span}) {waited} {owner}{leader}"
 
 
@@ -160,7 +161,8 @@ def _collateral(t: Telling) -> str:
 
 def _unconsumed(t: Telling) -> str:
     owner = f"the last owner of {t.place} was {t.who}" if t.a.members else f"nobody was ever assigned {t.place}"
-    return f"nobody had processed {t.records} when the drain ended, at {t.at(t.a.to_ns)}; {owner}"
+    done = "committed past" if t.tables.black_box else "processed"
+    return f"nobody had {done} {t.records} when the drain ended, at {t.at(t.a.to_ns)}; {owner}"
 
 
 def _incomplete(t: Telling) -> str:

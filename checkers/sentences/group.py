@@ -120,7 +120,8 @@ def _stale_write(t: Telling) -> str:
 def _orphaned(t: Telling) -> str:
     leader = "; it had no leader for a part of that time" if t.a.excuse else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
-    return f"nobody owned {t.place} {often} ({t.span}), by the coordinator's log and by all callbacks{leader}"
+    callbacks = "" if t.tables.black_box else " and by all callbacks"
+    return f"nobody owned {t.place} {often} ({t.span}), by the coordinator's log{callbacks}{leader}"
 
 
 def _restless(t: Telling) -> str:

@@ -129,8 +129,9 @@ def _life_with(life: Life, event: Event) -> Life:
         how, ended_ns = str(detail.get("how") or "crashed"), event["end_ns"] or event["begin_ns"]
         polled_ns = int(detail.get("polled_ns") or 0)
         last = (Window(polled_ns, ended_ns),) if polled_ns else ()
-        signal = _signal(detail.get("exit_code"))
-        return replace(life, ended_ns=ended_ns, how=how, signal=signal, unpolled=(*life.unpolled, *last))
+        signal, asked_ns = _signal(detail.get("exit_code")), int(detail.get("asked_ns") or 0)
+        life = replace(life, signal=signal, asked_ns=asked_ns, unpolled=(*life.unpolled, *last))
+        return replace(life, ended_ns=ended_ns, how=how)
     return life
 
 

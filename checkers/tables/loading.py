@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from fencepost.checkers.tables import coordinator, lives, requests, wholeness
@@ -40,6 +41,8 @@ def load(run: Path) -> Tables:
     who = coordinator.incarnations(events, asked, known)
     given, gone, doubled = coordinator.assignments(offsets, who, numbers)
     intervals = lives.intervals(events, known, numbers)
+    for name, instance_id in requests.static_ids(asked, who).items():  # of a black box nobody else tells
+        known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
     broken_off = lives.broken_off(phases)
     wholeness.check(reader, events, known, broken_off, pairs)
     return Tables(
@@ -71,6 +74,7 @@ def load(run: Path) -> Tables:
         asked_commits=requests.commits(asked, who, numbers),
         fetched=requests.fetches(asked, who, numbers),
         heartbeats=requests.heartbeats(asked, who),
+        joins=requests.joins(asked, who),
         effects=effects(events, numbers, EventKind.EFFECT),
         dead_letters=effects(events, numbers, EventKind.DEAD_LETTER),
         unguarded=lives.unguarded(events),

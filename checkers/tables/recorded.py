@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.checkers.tables.effects import Effect
-from fencepost.checkers.tables.requests import Heartbeat, Request
+from fencepost.checkers.tables.requests import Heartbeat, Join, Request
 from fencepost.checkers.tables.rows import (
     Accepted,
     Act,
@@ -27,6 +27,7 @@ from fencepost.checkers.tables.rows import (
     Window,
 )
 from fencepost.checkers.tables.seeks import Seek
+from fencepost.clients import BLACK_BOX
 
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
 
@@ -71,6 +72,7 @@ class Recorded:
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
+    joins: tuple[Join, ...] = ()
     effects: tuple[Effect, ...] = ()
     dead_letters: tuple[Effect, ...] = ()
     damage: tuple[Damage, ...] = ()
@@ -100,6 +102,11 @@ class Recorded:
         """Of so many records of a writer the last one was made impossible to process by the workload; 0: of none."""
         every = (self.asked.get("workload") or {}).get("poison_every")
         return max(0, every) if isinstance(every, int) else 0
+
+    @property
+    def black_box(self) -> bool:
+        """Whether the members told nothing: what is known of them, brokers saw."""
+        return (self.asked.get("group") or {}).get("client") == BLACK_BOX
 
     @property
     def protocol(self) -> str:

@@ -70,6 +70,29 @@ class Heartbeat(NamedTuple):
         return Window(self.begin_ns - LATE_NS, self.end_ns + self.uncertainty_ns)
 
 
+class Join(NamedTuple):
+    """A known member joined the next generation (classic protocols); by ``at_ns`` brokers certainly had its request."""
+
+    incarnation: str
+    at_ns: int
+
+
+def joins(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Join, ...]:
+    """The requests to join that were accepted, in the order of time."""
+    found = []
+    for line in lines:
+        incarnation = who.get(line.get("member_id") or "", "")
+        if line.get("api") == "JOIN_GROUP" and incarnation and line.get("start_ns") and not line.get("error"):
+            found.append(Join(incarnation, int(line["start_ns"]) + int(line.get("uncertainty_ns") or 0)))
+    return tuple(sorted(found, key=lambda join: join.at_ns))
+
+
+def static_ids(lines: Iterable[Line], who: Mapping[str, str]) -> Mapping[str, str]:
+    """The static id of each incarnation that told brokers one."""
+    told = ((who.get(line.get("member_id") or "", ""), line.get("instance_id")) for line in lines)
+    return {incarnation: str(name) for incarnation, name in told if incarnation and name}
+
+
 def heartbeats(lines: Iterable[Line], who: Mapping[str, str]) -> tuple[Heartbeat, ...]:
     """The heartbeats of known members that were not refused, in the order in which brokers received them.
 

@@ -34,6 +34,7 @@ class Life:
         instance_id: its static id. fatal: the error for which its client gave up. signal: what ended it. Empty: none.
         unpolled: from one poll to the next where that took over 1 s, and from the last one to its end.
         subscribed: when it changed what it subscribes to.
+        asked_ns: when the harness asked a black box to end.
     """
 
     incarnation: str
@@ -49,6 +50,7 @@ class Life:
     signal: str = ""
     unpolled: tuple[Window, ...] = ()
     subscribed: tuple[Window, ...] = ()
+    asked_ns: int = 0
 
     @property
     def alive(self) -> Window:
@@ -138,6 +140,13 @@ class Given(NamedTuple):
     uncertainty_ns: int
     member_id: str
     incarnation: str
+
+
+class Advance(NamedTuple):
+    """An accepted commit that took a partition on; ``written``: in which time."""
+
+    offset: int
+    written: Window
 
 
 class Gone(NamedTuple):

@@ -12,7 +12,7 @@ from functools import cached_property
 
 from fencepost.checkers.tables.indices import Indexed
 from fencepost.checkers.tables.rests import Rest, rests
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Round, Window
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Advance, Commit, Given, Gone, Interval, Round, Window
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,26 @@ class Tables(Indexed):
             return None
         return rows[last]
 
+    def keeper(self, tp: int, at_ns: int) -> str:
+        """Who certainly had a partition at a moment, by the coordinator's log; empty: nobody, or not certain."""
+        given = self.certain_owner(tp, at_ns)
+        return given.incarnation if given else ""
+
+    def last_keeper(self, tp: int) -> str:
+        """Who had a partition last, by the coordinator's log; empty: nobody that is known."""
+        return next((given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation), "")
+
+    def advances(self, tp: int) -> list[Advance]:
+        """The commits that took a partition on, in the order of the coordinator's log: above all that were before them,
+        since it was last taken back by a deletion or after a declared act."""
+        found, high = list[Advance](), 0
+        for row in self.accepted_of.get(tp, ()):
+            if row.offset > high:
+                found.append(Advance(row.offset, row.written))
+            if row.offset > high or row.offset < 0 or self.declared(tp, row.at_ns):
+                high = max(0, row.offset)
+        return found
+
     def removed(self, interval: Interval, by_ns: int) -> Gone | None:
         """The coordinator's record that the owner of ``interval`` was gone during it, if possibly by ``by_ns``."""
         during = Window(interval.assigned_begin_ns, by_ns)
@@ -90,9 +110,10 @@ class Tables(Indexed):
 
     @cached_property
     def closing_ns(self) -> int:
-        """When the first member began to leave in the drain (who loses a partition does not); FOREVER when none did."""
+        """When the first member began to leave in the drain (who loses a partition does not); FOREVER when none did.
+        A black box may leave from when it was asked to end."""
         drain = self.phases.get("drain", Window(FOREVER, 0))
-        signs = []
+        signs = [life.asked_ns for life in self.lives.values() if life.asked_ns >= drain.begin_ns]
         for life in self.lives.values():
             if life.how == "closed" and life.ended_ns >= drain.begin_ns:
                 own = self.intervals_by_incarnation.get(life.incarnation, ())

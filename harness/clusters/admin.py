@@ -14,8 +14,9 @@ from fencepost.clusters import admin_groups as groups
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin_connections import WITHIN_S, Connections, late, needless, passing, refuse
 from fencepost.clusters.nodes import Endpoint
+from fencepost.described import Described
 from fencepost.errors import ClusterError
-from fencepost.model import Described, TopicPartition
+from fencepost.model import TopicPartition
 from fencepost.scenario import Topic
 
 OFFSETS_TOPIC = "__consumer_offsets"
@@ -61,8 +62,7 @@ class ObserverAdmin:
         """What the coordinator tells of the group, whatever its protocol.
 
         Raises:
-            ClusterError: we may not ask.
-            WaitTimeout: no coordinator answered within 15 s.
+            ClusterError, WaitTimeout: we may not ask; no coordinator answered within 15 s.
         """
         return groups.describe(self._brokers, group)
 

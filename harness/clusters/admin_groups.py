@@ -7,12 +7,13 @@ from functools import partial
 from typing import Any
 
 from kafka import errors as kafka_errors
-from kafka.protocol.consumer.metadata import ConsumerProtocolSubscription
+from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
 from fencepost.clock import eventually
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin_connections import WITHIN_S, Connections, passing, refuse
-from fencepost.model import Described, GroupMember, TopicPartition
+from fencepost.described import Described, GroupMember
+from fencepost.model import TopicPartition
 
 UNKNOWN_GROUP = (kafka_errors.GroupIdNotFoundError.errno,)  # also of one of the other protocol
 MEMBER_TYPES = {0: "classic", 1: "consumer"}
@@ -45,7 +46,10 @@ def describe(brokers: Connections, group: str) -> Described:
 
 def _classic(told: Any) -> Described:
     """While the group rebalances, nothing is told of its members but who they are."""
-    members = {m.member_id: GroupMember("classic", _subscribed(m.member_metadata)) for m in told.members}
+    members = {
+        m.member_id: GroupMember("classic", _subscribed(m.member_metadata), _assigned(m.member_assignment))
+        for m in told.members
+    }
     return Described("classic", told.protocol_data, members)
 
 
@@ -53,10 +57,19 @@ def _subscribed(metadata: bytes) -> frozenset[str] | None:
     return frozenset(ConsumerProtocolSubscription.decode(metadata).topics) if metadata else None
 
 
+def _assigned(assignment: bytes) -> frozenset[TopicPartition]:
+    told = ConsumerProtocolAssignment.decode(assignment).partitions() if assignment else ()
+    return frozenset(TopicPartition(topic, partition) for topic, partition in told)
+
+
 def _consumer(told: Any) -> Described:
     """Who takes part by the classic protocol is told apart."""
     members = {
-        m.member_id: GroupMember(MEMBER_TYPES.get(m.member_type, ""), frozenset(m.subscribed_topic_names))
+        m.member_id: GroupMember(
+            MEMBER_TYPES.get(m.member_type, ""),
+            frozenset(m.subscribed_topic_names),
+            frozenset(TopicPartition(t.topic_name, p) for t in m.assignment.topic_partitions for p in t.partitions),
+        )
         for m in told.members
     }
     return Described("consumer", told.assignor_name, members)

@@ -16,7 +16,7 @@ from functools import cache as once
 from importlib import metadata
 from pathlib import Path
 
-from fencepost.clients import LINES, VERIFIABLE, Client
+from fencepost.clients import BLACK_BOX, LINES, VERIFIABLE, Client
 from fencepost.clusters import cache, provision
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.clusters.jvm import Jvm
@@ -40,6 +40,8 @@ def interpreter(wanted: Environment, progress: Progress = quiet) -> Interpreter:
     """
     if wanted.client.name == LINES:
         return Interpreter(lines=True)
+    if wanted.client.name == BLACK_BOX:
+        return Interpreter(silent=True)
     if wanted.client.name == VERIFIABLE:
         return _verifiable(wanted.client, progress)
     client = wanted.client if wanted.client.version else _installed(wanted.client)

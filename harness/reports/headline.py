@@ -80,6 +80,14 @@ def count_faults(faults: Iterable[Fault]) -> FaultCount:
     return FaultCount(sum(f.took_effect for f in due), len(due), len(all_) - len(due))
 
 
+def unjudged(verdict: Verdict | None) -> list[tuple[str, list[str]]]:
+    """Why kinds of findings could not be judged in this run, whatever was promised, and which."""
+    found: dict[str, list[str]] = {}
+    for kind, why_not in (verdict.unjudged if verdict else {}).items():
+        found.setdefault(why_not, []).append(kind)
+    return list(found.items())
+
+
 def validity(folder: Folder) -> Validity:
     """The verdict's validity; a run that was not judged is unknown."""
     return folder.verdict.validity if folder.verdict else Validity.UNKNOWN
@@ -113,4 +121,5 @@ def why(folder: Folder, faults: Sequence[Fault]) -> str:
         return f"{told or 'the verdict gives no reason'}. {seen if violations else none}."
     facts = max((c.facts_judged for c in verdict.checks), default=0)
     kept = f"All {len(verdict.checks)} checks are valid, over as many as {plural(facts, 'fact')}"
-    return f"{kept}; faults proven: {count}."
+    unseen = f"; {plural(len(verdict.unjudged), 'kind')} of findings nobody could see" if verdict.unjudged else ""
+    return f"{kept}; faults proven: {count}{unseen}."

@@ -80,6 +80,7 @@ def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
         "owned": view.owned(folder, story, palette),
         "legend": view.legend(palette),
         "judged": view.judged(folder),
+        "unjudged": [(why, ", ".join(kinds)) for why, kinds in headline.unjudged(folder.verdict)],
         "environment": view.environment(folder),
         "advice": advise(folder),
         "kinds": sorted(kinds, key=str),

@@ -40,6 +40,8 @@ def summary(run: Path) -> RenderableType:
         head = Text(worst.finding.kind, style="bold red")
         head.append(f", {plural(worst.finding.count, 'time')}, against {broken}", "default")
         parts += [head, Text(f"  {worst.sentence}"), Text(f"  repeat it: {folder.command}", "dim"), Text()]
+    unjudged = headline.unjudged(folder.verdict)
+    parts += [Text(f"not judged, because {why}: {', '.join(kinds)}", "yellow") for why, kinds in unjudged]
     parts += [Text(f"advice for {', '.join(one.to)}: {one.sentence}", "dim") for one in advise(folder)]
     parts += [Text(f"missing: {sentence}", "yellow") for sentence in folder.missing]
     report = run / "report.html"

@@ -82,7 +82,9 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
     members = group.get("members", len({life.member for life in story.lives}) or None)
     pairs: list[tuple[str, Any]] = [
         ("records produced", measures.get("records_acknowledged", folder.rows("produced"))),
-        ("records delivered", measures.get("records_delivered", folder.rows("delivered"))),
+        ("records committed", measures["records_committed"])
+        if "records_committed" in measures
+        else ("records delivered", measures.get("records_delivered", folder.rows("delivered"))),
         ("records judged", facts.get("delivery", max(facts.values(), default=None))),
         ("faults proven", str(headline.count_faults(story.faults))),
         ("members", members),

@@ -210,7 +210,8 @@ class MemberTeller:
 
     def gives_up(self, error: str, at: float) -> None:
         """Its client meets a fatal error."""
-        self.events.note("error", error=error, detail={"fatal": True}, begin_ns=ns(at), end_ns=ns(at))
+        if not self.history.black_box:
+            self.events.note("error", error=error, detail={"fatal": True}, begin_ns=ns(at), end_ns=ns(at))
 
     def miscounts(self, by: int, tp: int = 0) -> None:
         """The numbers of its records of a partition go on ``by`` too high."""
@@ -240,7 +241,7 @@ class MemberTeller:
     def close(self, at: float) -> None:
         """A clean end: closed, and reaped 10 ms later."""
         self._event("closed", at, at)
-        self.history.ended(self.name, at + 0.01, "closed")
+        self.history.ended(self.name, at + 0.01, "closed", asked=at if self.history.black_box else None)
         self.history.removes(self, at + 0.005)
 
     def die(self, at: float, how: str = "killed", exit_code: int = 0, polled: float | None = None) -> None:
@@ -248,6 +249,8 @@ class MemberTeller:
         self.history.ended(self.name, at, how, exit_code, polled)
 
     def _event(self, kind: str, at: float, end: float | None, *, tp: int | None = None, **fields: Any) -> None:
+        if self.history.black_box:
+            return
         offset = fields.pop("offset", None)
         if tp is not None:
             name = self.history.partitions[tp]
@@ -259,7 +262,8 @@ class MemberTeller:
 
 class HistoryBuilder:
     """One run. ``partitions`` of one topic, numbered like their ``tp``; ``classic``: the coordinator's records are
-    those of the classic protocol instead of the consumer protocol."""
+    those of the classic protocol instead of the consumer protocol; ``black_box``: members tell nothing of what they do,
+    but what brokers and the harness see of it is there."""
 
     def __init__(
         self,
@@ -270,6 +274,7 @@ class HistoryBuilder:
         min_records: int = 1,
         keys: int = 3,
         classic: bool = False,
+        black_box: bool = False,
         config: Mapping[str, Any] | None = None,
         protocol: str = "",
         workload: Mapping[str, Any] | None = None,
@@ -279,7 +284,7 @@ class HistoryBuilder:
         self.partitions = [TopicPartition(TOPIC, n) for n in range(partitions)]
         self.promises = list(promises)
         self.min_records, self.keys, self.classic, self.config = min_records, keys, classic, dict(config or {})
-        self.protocol, self.workload = protocol, dict(workload or {})
+        self.protocol, self.workload, self.black_box = protocol, dict(workload or {}), black_box
         self.content: dict[tuple[int, int], tuple[int, int, int]] = {}
         self.produced: list[Produced] = []
         self.log: list[Logged] = []
@@ -371,13 +376,24 @@ class HistoryBuilder:
         times = {"begin_ns": ns(at), "end_ns": ns(at)}
         self.harness.note("launched", actor=name, detail={"slot": index, "member": index, "pid": 1}, **times)
         detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id}
-        events.note("started", detail=detail, **times)
+        if not self.black_box:
+            events.note("started", detail=detail, **times)
         self.members.append(teller)
         return teller
 
-    def ended(self, name: str, at: float, how: str, exit_code: int = 0, polled: float | None = None) -> None:
-        """A process was reaped, which had polled last at ``polled``."""
-        detail = {"exit_code": exit_code, "how": how, **({} if polled is None else {"polled_ns": ns(polled)})}
+    def ended(
+        self,
+        name: str,
+        at: float,
+        how: str,
+        exit_code: int = 0,
+        polled: float | None = None,
+        asked: float | None = None,
+    ) -> None:
+        """A process was reaped, which had polled last at ``polled``, and was asked to end at ``asked``."""
+        told = {"polled_ns": polled, "asked_ns": asked}
+        times = {name: ns(moment) for name, moment in told.items() if moment is not None}
+        detail = {"exit_code": exit_code, "how": how, **times}
         self.harness.note("ended", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
 
     def ends_transaction(self, producer: int, at: float, *, committed: bool = True) -> None:
@@ -518,7 +534,8 @@ class HistoryBuilder:
             self.harness.note("phase", detail={"name": name, **reason}, begin_ns=ns(begin), end_ns=end_ns)
         for log in (self.harness, *(m.events for m in self.members)):
             log.close()
-        group = {"config": self.config, "protocol": self.protocol}
+        client = {"client": "black-box"} if self.black_box else {}
+        group = {"config": self.config, "protocol": self.protocol, **client}
         scenario = {"name": self.name, "group": group, "workload": self.workload, "promises": self.promises}
         scenario["min_records"] = self.min_records
         self.run.write_json("scenario.json", {"scenario": scenario, "seed": 1, "versions": {"kafka": "4.3.1"}})
@@ -565,7 +582,7 @@ class HistoryBuilder:
 
     def _write_records(self) -> None:
         history = self.run.history
-        for member in self.members:
+        for member in () if self.black_box else self.members:
             rows = [Delivered(**asdict(row)) for row in member.rows]
             _write_rows(history / "delivered" / f"{member.name}.parquet", DELIVERED_COLUMNS, rows)
         known = sorted((p for p in self.produced if p.outcome == Sent.OK), key=lambda p: p.offset)

@@ -35,15 +35,22 @@ def wild(folder: Path, seed: int, *, guest: bool = False) -> Path:
     return _Group(folder, rng, wild=rng.choice((0.05, 0.15, 0.4)), guest=guest).live()
 
 
+def silent(folder: Path, seed: int) -> Path:
+    """The same of members that tell nothing."""
+    rng = random.Random(f"silent/{seed}")
+    return _Group(folder, rng, wild=rng.choice((0.05, 0.15, 0.4)), guest=False, black_box=True).live()
+
+
 class _Group:
     """Plays the life of a group, one action after the other; ``t`` is now."""
 
-    def __init__(self, folder: Path, rng: random.Random, wild: float, guest: bool) -> None:
+    def __init__(self, folder: Path, rng: random.Random, wild: float, guest: bool, black_box: bool = False) -> None:
         promises = [{"type": name} for name in PROMISES]
         self.rng, self.wild, self.guest = rng, wild, guest
         self.partitions = rng.randint(1, 3)
         options = {"promises": promises, "keys": rng.choice((1, 2, 5)), "classic": rng.random() < 0.5}
-        self.h = HistoryBuilder(folder, self.partitions, config={"heartbeat.interval.ms": 500}, **options)
+        config = {"heartbeat.interval.ms": 500}
+        self.h = HistoryBuilder(folder, self.partitions, config=config, black_box=black_box, **options)
         self.h.protocol = rng.choice(("", "cooperative")) if wild else ""
         self.h.blur_ns = rng.choice((0, 500_000, 500_000, 20_000_000))
         self.t = 1.0

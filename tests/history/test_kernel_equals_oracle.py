@@ -31,7 +31,8 @@ NARROW = 3  # records of a range
 AS_IF_LARGE = {"arrays.STEP": 2, "places.SHORT": 0, "places.SPARSE": 0}  # what the kernel does for large tasks only
 FIRST, LAST, EACH = 50, 200, 50  # seeds below FIRST are judged on Spark, too
 BATCHES, BATCH = 50, 100  # of fresh histories, by night
-KINDS = pytest.mark.parametrize("tell", [random_histories.wild, odd_histories.tell], ids=["lives", "odd"])
+TELLERS = {"lives": random_histories.wild, "odd": odd_histories.tell, "silent": random_histories.silent}
+KINDS = pytest.mark.parametrize("tell", TELLERS.values(), ids=TELLERS.keys())
 pytestmark = pytest.mark.timeout(SHRINKING_S)
 
 Found = tuple[list[Anomaly], Facts]

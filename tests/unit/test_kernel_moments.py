@@ -229,7 +229,7 @@ def test_a_partition_that_stands_still_is_told_with_its_owner_and_why(
 
     monkeypatch.setattr(stuck, "another_cause", another_cause)
     owned = [interval("a", 129, 132, "revoked")]
-    of = part(intervals=owned, tables=SimpleNamespace(leaderless=leaderless_at))
+    of = part(intervals=owned, tables=SimpleNamespace(leaderless=leaderless_at, black_box=False))
     by = cast("Any", SimpleNamespace(name=step) if step else None)
     gap = stuck._Gap(stuck._Watch("the-kind", Window(100, 200), BOUND, owner=owner, step=by), 100, 200)
     stuck._tell(of, gap, stuck._Stop(7, 120))
@@ -240,7 +240,10 @@ def test_a_partition_that_stands_still_is_told_with_its_owner_and_why(
 
 
 def test_a_partition_that_nobody_owns_when_the_bound_is_over_is_unowned() -> None:
-    of = part(intervals=[interval("a", 100, 130, "revoked")], tables=SimpleNamespace(leaderless=lambda *_: False))
+    of = part(
+        intervals=[interval("a", 100, 130, "revoked")],
+        tables=SimpleNamespace(leaderless=lambda *_: False, black_box=False),
+    )
     stuck._tell(of, stuck._Gap(watch(), 100, 200), stuck._Stop(7, 120))
     assert of.tallies == {("stuck-partition", 3, (), "unowned", ""): Numbers(1, 7, 7, 120, 200)}
 

@@ -1,0 +1,164 @@
+"""Members that tell nothing: Kafka's console consumer, and a program of ours, right and wrong, judged from outside."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from cluster.plans import one_a_day
+from fencepost import Group, Scenario, Topic, at, past_session, runner
+from fencepost.checkers import Delivery, Outside, Rebalances
+from fencepost.checkers.judge import judge
+from fencepost.checkers.spark.finder import find_here
+from fencepost.clusters import provision
+from fencepost.clusters.jvm import Jvm
+from fencepost.faults import Kill, MoveCoordinator, Pause
+from fencepost.model import Severity, Validity, Verdict
+from fencepost.targets import member
+from fencepost.workloads import OwnProgram
+from fencepost_member.events import read
+
+pytestmark = [pytest.mark.cluster, pytest.mark.timeout(400)]
+
+SESSION = {"session.timeout.ms": 6000}
+# A consumer as one would write it in any language: it knows nothing of who starts it, and prints nothing.
+PROGRAM = """
+import os, signal, sys, threading
+from confluent_kafka import Consumer, KafkaException, TopicPartition
+
+bootstrap, group, topic, protocol, bug = sys.argv[1:]
+stop = threading.Event()
+signal.signal(signal.SIGTERM, lambda *_: stop.set())
+settings = {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False,
+            "auto.offset.reset": "earliest"}
+strategies = {"eager": "range", "cooperative": "cooperative-sticky"}
+if protocol == "consumer":
+    settings["group.protocol"] = "consumer"
+else:
+    settings.update({"session.timeout.ms": 6000, "heartbeat.interval.ms": 500,
+                     "partition.assignment.strategy": strategies[protocol]})
+consumer, count, done, forgotten = Consumer(settings), 0, {}, False
+
+def assigned(consumer, partitions):
+    if bug == "forgets" and forgotten:  # it goes on to leave out what it left out before
+        consumer.pause([p for p in partitions if p.partition == 0])
+
+consumer.subscribe([topic], on_assign=assigned)
+while not stop.is_set():
+    if bug != "remembers":  # it goes on to commit what it gave up long ago
+        done = {}
+    for message in consumer.consume(100, 0.1):
+        if message.error() is None:
+            done[message.topic(), message.partition()] = message.offset() + 1
+            count += 1
+    if bug == "forgets" and not forgotten and count > 300:
+        forgotten = True
+        consumer.pause([p for p in consumer.assignment() if p.partition == 0])
+    if bug == "dies" and count > 500 and not os.path.exists("dead"):
+        open("dead", "x").close()
+        os._exit(1)
+    if done:
+        try:
+            consumer.commit(offsets=[TopicPartition(*tp, offset) for tp, offset in done.items()], asynchronous=False)
+        except KafkaException:
+            pass
+consumer.close()
+"""
+COMMAND = [sys.executable, "program.py", "{bootstrap}", "{group}", "{topics}"]
+SCENARIO = Scenario(
+    "black boxes",
+    [Topic("orders", partitions=6)],
+    Group(command=["true"], client="black-box", members=3, config=SESSION),
+    OwnProgram("unknown", rate_hz=300),
+    schedule=[
+        at(2, MoveCoordinator()),
+        at(4, Pause(), member(1), heal_after=past_session(1.5), expect="fenced"),
+        at(18, Kill(), member(0), heal_after=1),
+    ],
+    min_records=500,
+)
+AWAY = replace(SCENARIO, schedule=[at(2, Pause(), member(0), heal_after=past_session(1.5))], min_records=9_000)
+CALM = replace(SCENARIO, schedule=[], promises=[Outside(within_s=6)], min_records=3_000, drain_s=12)
+
+
+@pytest.fixture(autouse=True)
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+
+
+def of(scenario: Scenario, bug: str = "none", protocol: str = "cooperative") -> Scenario:
+    command = [*COMMAND, protocol, bug]
+    return replace(scenario, group=replace(scenario.group, command=command, protocol=protocol))
+
+
+def performed(scenario: Scenario, folder: Path) -> tuple[Path, Verdict]:
+    run = runner.run(scenario, plan=scenario.plan(1), runs=folder)
+    return run, judge(run, find_here)
+
+
+def broken(verdict: Verdict) -> set[str]:
+    return {f.kind for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION}
+
+
+def reasons(verdict: Verdict) -> str:
+    return "; ".join(f"{c.check}: {c.reason} {broken(verdict)}" for c in verdict.checks if c.validity != "valid")
+
+
+@pytest.mark.parametrize("protocol", one_a_day())
+def test_a_right_program_is_valid_for_what_brokers_see(tmp_path: Path, protocol: str) -> None:
+    run, verdict = performed(of(SCENARIO, protocol=protocol), tmp_path)
+    assert verdict.validity is Validity.VALID, reasons(verdict)
+    assert {"unseen", "commit-ahead", "stuck-member", "assignment-overlap"} <= verdict.unjudged.keys()
+    assert verdict.measures["commits"] > 50
+    fenced = next(fault for fault in verdict.faults if fault["expect"] == "fenced")
+    assert fenced["reached"]
+    ended = {e["actor"]: e["detail"] for e in read(run / "history/events/harness.jsonl").events if e["kind"] == "ended"}
+    assert ended["member-0.1"]["how"] == "killed"
+    assert {ended[f"member-{i}"]["how"] for i in ("0.2", "1.1", "2.1")} == {"closed"}
+
+
+def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
+    promises = [Outside(), Rebalances(), Delivery("at-least-once")]
+    _, verdict = performed(replace(of(CALM), promises=promises), tmp_path)
+    checks = {check.check: check for check in verdict.checks}
+    assert {name: check.validity for name, check in checks.items()} == {
+        "faults": Validity.VALID,
+        "history": Validity.VALID,
+        "outside": Validity.VALID,
+        "rebalances": Validity.VALID,
+        "delivery": Validity.UNKNOWN,
+    }
+    assert "a black box tells nobody which records" in checks["delivery"].reason
+    assert "unseen" in checks["delivery"].reason
+    assert not broken(verdict)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "bug", "kinds", "may_follow"),
+    [
+        (AWAY, "remembers", {"commit-regression", "zombie-commit"}, {"unconsumed"}),
+        (CALM, "forgets", {"stuck-partition", "unconsumed"}, set()),
+        (CALM, "dies", {"dead-member"}, {"stuck-partition", "orphaned-partition", "unconsumed"}),
+    ],
+)
+def test_a_wrong_program_is_found_from_outside(
+    tmp_path: Path, scenario: Scenario, bug: str, kinds: set[str], may_follow: set[str]
+) -> None:
+    _, verdict = performed(of(scenario, bug), tmp_path)
+    assert verdict.validity is Validity.INVALID, reasons(verdict)
+    assert kinds <= broken(verdict) <= kinds | may_follow, reasons(verdict)
+
+
+def test_the_console_consumer_of_kafka_is_a_black_box(tmp_path: Path) -> None:
+    jvm = Jvm(provision.java().path, tuple(provision.kafka(lambda said: None)))
+    words = ["--bootstrap-server", "{bootstrap}", "--group", "{group}", "--topic", "{topics}", "--from-beginning"]
+    words += ["--consumer.config", "{config}"]
+    command = jvm.command("org.apache.kafka.tools.consumer.ConsoleConsumer", *words, heap="128M")
+    group = replace(SCENARIO.group, command=tuple(map(str, command)), protocol="eager")
+    run, verdict = performed(replace(SCENARIO, group=group), tmp_path)
+    assert verdict.validity is Validity.VALID, reasons(verdict)
+    assert "Processed a total of" in (run / "logs" / "member-0.2.log").read_text()

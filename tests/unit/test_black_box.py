@@ -1,0 +1,274 @@
+"""Members that tell nothing: how they are asked for, what is refused, and what is known of their processes."""
+
+from __future__ import annotations
+
+import re
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import report_runs as runs
+from rich.console import Console
+
+from fencepost import Group, Scenario, Topic, at, when
+from fencepost import group as groups
+from fencepost.checkers import Outside
+from fencepost.clients import BLACK_BOX, LINES, Client
+from fencepost.clock import eventually
+from fencepost.described import Described, GroupMember
+from fencepost.errors import MemberError, PlanError, ScenarioError
+from fencepost.faults import ChangeSubscription, DuplicateInstance, Kill, Pause, RemoveMember, ScaleOut, Stall
+from fencepost.history import EventKind
+from fencepost.listing import Kind, rows
+from fencepost.lives import Home, Incarnation
+from fencepost.member_process import MemberProcess
+from fencepost.model import TopicPartition
+from fencepost.outside import Outside as View
+from fencepost.outside import connected
+from fencepost.phases import Progress
+from fencepost.process_interfaces import Environment, Interpreter
+from fencepost.processes import Owner
+from fencepost.programs import interpreter
+from fencepost.progress import members
+from fencepost.reports import headline, html, text
+from fencepost.signs import MemberSigns, Signs
+from fencepost.single import until
+from fencepost.states import commit_in_flight, fenced, joining, lasting
+from fencepost.targets import idle, member, one_member, owner_of
+from fencepost.workloads import OwnProgram, PollLoop
+from fencepost_member.events import EventLog, read
+
+WITHIN_S = 20.0
+GROUP = Group(command=["./consumer", "{bootstrap}"], client=BLACK_BOX, members=3, spare=1, static=True)
+SCENARIO = Scenario("silent", [Topic("orders")], GROUP, OwnProgram("unknown"))
+PROGRAM = """
+import os, signal, sys, threading
+if sys.argv[1] == "ends":
+    sys.exit(3)
+codes = {"cleanly": 0, "as-a-jvm": 143, "badly": 1}
+if sys.argv[1] in codes:
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(codes[sys.argv[1]]))
+if sys.argv[1] == "stubborn":
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+print("ready", os.environ["FENCEPOST_GROUP"], os.environ["FENCEPOST_BOOTSTRAP"], sys.argv[2], flush=True)
+threading.Event().wait()
+"""
+CONFIG: dict[str, Any] = {
+    "member": 0,
+    "slot": 0,
+    "group": "g",
+    "topics": {"orders": {"0": 0}},
+    "bootstrap": "127.0.0.1:9092",
+    "client": BLACK_BOX,
+    "protocol": "eager",
+    "client_config": {},
+    "instance_id": None,
+    "loop": {},
+}
+
+
+# What is asked.
+
+
+def test_it_promises_what_brokers_see() -> None:
+    assert SCENARIO.judged_by() == (Outside(within_s=30),)
+    assert Scenario.from_json(SCENARIO.to_json()) == replace(SCENARIO, promises=SCENARIO.judged_by())
+    (described,) = [about for name, about in rows(Kind.CLIENTS) if name == BLACK_BOX]
+    assert "tells nothing and is judged by what brokers see" in described
+
+
+@pytest.mark.parametrize(
+    ("options", "workload", "sentence"),
+    [
+        (
+            {"command": []},
+            OwnProgram("unknown"),
+            "the client black-box is a program of yours: give the group its command",
+        ),
+        ({}, OwnProgram(), "black boxes, which tell nobody what they are doing: say processed='unknown'"),
+        ({}, OwnProgram("told"), "only a program with the client json-lines can tell when it is done"),
+        ({}, PollLoop(), "with which goes the workload own_program"),
+        ({"client": LINES}, OwnProgram("unknown"), "processed='unknown' goes with the client black-box"),
+        ({"client": "black-box==1.0"}, OwnProgram("unknown"), "leaves python and the client's release out"),
+    ],
+)
+def test_what_cannot_be_is_refused(options: dict[str, Any], workload: Any, sentence: str) -> None:
+    with pytest.raises(ScenarioError, match=re.escape(sentence)):
+        replace(SCENARIO, group=replace(GROUP, **options), workload=workload)
+
+
+@pytest.mark.parametrize(
+    "entry",
+    [
+        at(1, Pause(), owner_of("orders-0"), heal_after=1),
+        at(1, RemoveMember(), one_member()),
+        at(1, ScaleOut(), idle(1)),
+        at(1, DuplicateInstance(), member(0), heal_after=1),
+        when(commit_in_flight(), Pause(), heal_after=1),
+        at(1, Pause(), one_member(), heal_after=until(fenced())),
+    ],
+    ids=lambda entry: type(entry.fault).__name__,
+)
+def test_what_needs_members_that_tell_is_refused(entry: Any) -> None:
+    with pytest.raises(PlanError, match="the members are black boxes, which tell nobody what they are doing"):
+        replace(SCENARIO, schedule=[entry]).plan(1)
+
+
+@pytest.mark.parametrize("fault", [Stall(), ChangeSubscription()])
+def test_what_tells_our_loop_to_do_otherwise_is_refused(fault: Any) -> None:
+    with pytest.raises(PlanError, match="cannot be told to do otherwise"):
+        replace(SCENARIO, schedule=[at(1, fault, one_member(), heal_after=1)]).plan(1)
+
+
+def test_faults_of_processes_and_states_of_the_coordinator_are_not_refused() -> None:
+    entries = [at(1, Pause(), one_member(), heal_after=1), at(5, Kill(), member(0), heal_after=1)]
+    entries.append(when(joining(), Kill(), member(1), heal_after=1))
+    assert len(replace(SCENARIO, schedule=entries).plan(1).steps) == 3
+
+
+# What is known of it.
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[str], Incarnation]]:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    with Owner.open(tmp_path) as owner:
+        home = Home(
+            owner, EventLog(tmp_path / "history/events/harness.jsonl", "harness"), tmp_path / "history", tmp_path
+        )
+
+        def begin(way: str) -> Incarnation:
+            command = (sys.executable, "program.py", way, "{client_id}")
+            found = interpreter(Interpreter(), command, Environment(Client(BLACK_BOX)))
+            return Incarnation(home, "member-0.1", "", CONFIG, found)
+
+        yield begin
+
+
+def ended(folder: Path) -> dict[str, Any]:
+    (event,) = (e for e in read(folder / "history/events/harness.jsonl").events if e["kind"] == EventKind.ENDED)
+    return dict(event["detail"])
+
+
+@pytest.mark.parametrize(
+    ("way", "numbers", "how"),
+    [
+        ("cleanly", [signal.SIGTERM], "closed"),
+        ("as-a-jvm", [signal.SIGTERM], "closed"),
+        ("badly", [signal.SIGTERM], "closed"),
+        ("by default", [signal.SIGTERM], "closed"),
+        ("cleanly", [signal.SIGKILL], "killed"),
+        ("stubborn", [signal.SIGTERM, signal.SIGKILL], "killed"),
+        ("ends", [], "crashed"),
+    ],
+)
+def test_of_a_process_it_is_known_how_it_ended(
+    tmp_path: Path, start: Callable[[str], Incarnation], way: str, numbers: list[int], how: str
+) -> None:
+    life = start(way)
+    if numbers:
+        life.wait_started()
+        eventually(lambda: "ready" in life.log.read_text(), WITHIN_S, "the program to be ready")
+        assert "ready g 127.0.0.1:9092 member-0.1" in life.log.read_text()
+    for number in numbers:
+        life.signal(number)
+    life.wait_ended(WITHIN_S)
+    detail = ended(tmp_path)
+    assert detail["how"] == how
+    assert ("asked_ns" in detail) is (signal.SIGTERM in numbers)
+    assert not (tmp_path / "history/events/member-0.1.jsonl").exists()
+
+
+def test_who_ended_at_its_start_is_told(start: Callable[[str], Incarnation]) -> None:
+    life = start("ends")
+    life.wait_ended(WITHIN_S)
+    with pytest.raises(MemberError, match="ended with exit code 3 at its start"):
+        life.wait_started()
+
+
+def test_a_connection_of_a_child_is_none_of_its_parents() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+        connect = f"import socket, sys; s = socket.create_connection(('127.0.0.1', {port})); sys.stdin.read()"
+        parent = ["sh", "-c", f'"{sys.executable}" -c "{connect}"; true']
+        for argv, itself in (([sys.executable, "-c", connect], True), (parent, False)):
+            process = subprocess.Popen(argv, stdin=subprocess.PIPE)
+            server.settimeout(WITHIN_S)
+            peer, _ = server.accept()
+            bootstrap = f"broker:1,127.0.0.1:{port}"
+            assert connected(process.pid, bootstrap) is itself
+            assert not connected(process.pid, "broker:1")
+            peer.close()
+            process.communicate(b"")
+            assert not connected(process.pid, bootstrap)
+
+
+def test_a_parent_whose_child_consumes_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
+    with Owner.open(tmp_path) as owner:
+        home = Home(owner, EventLog(tmp_path / "events.jsonl", "harness"), tmp_path / "history", tmp_path)
+        runs_on = Interpreter(command=(sys.executable, "program.py", "cleanly", ""), silent=True)
+        one = MemberProcess(home, 0, 0, CONFIG, runs_on)
+        groups.Group(home, [one], []).must_consume()  # of others it is known by what they tell
+        silent = groups.Group(home, [one], [], outside=View(Admin(), "g"))  # type: ignore[arg-type]
+        silent.must_consume()  # nobody was started yet
+        one.start()
+        with pytest.raises(MemberError, match=r"member-0.1: process \d+ has no connection to any broker, so a child"):
+            silent.must_consume()
+        silent.kill()
+
+
+class Admin:
+    """What a coordinator would say."""
+
+    def describe(self, group: str) -> Described:
+        tps = [TopicPartition("orders", n) for n in range(3)]
+        has = {"a": frozenset(tps[:2]), "b": frozenset(tps[2:]), "c": frozenset()}
+        return Described("classic", "range", {m: GroupMember("classic", None, owned) for m, owned in has.items()})
+
+    def committed(self, group: str) -> dict[TopicPartition, int]:
+        return {TopicPartition("orders", 0): 40, TopicPartition("orders", 1): 2}
+
+
+def test_the_group_is_known_by_its_coordinator() -> None:
+    view = View(Admin(), "g")  # type: ignore[arg-type]
+    assert (view.shares, view.committed) == ([], 0)
+    assert "none of the partitions" in str(view)
+    view.ask()
+    assert (view.shares, view.committed) == ([1, 2], 42)
+    assert str(view) == "for the coordinator members own 1, 2 of the partitions, and 42 records are committed"
+
+
+def test_nobody_can_tell_of_states_of_members() -> None:
+    one = MemberSigns(0, "member-0.1", True)
+    states = {silent: lasting(Signs((one,), None, silent)) for silent in (True, False)}
+    assert states[True]["commit_in_flight"] is None
+    assert states[False]["commit_in_flight"] is False
+
+
+def test_who_watches_is_not_told_of_what_nobody_knows() -> None:
+    told = Progress("chaos", 1.0, members=(("member-0", True, -1), ("member-1", False, -1), ("member-2", True, 3)))
+    assert members(told) == "member-0 lives, member-1 is down, member-2 owns 3"
+
+
+def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:
+    why = "a black box tells nobody when it polls"
+    told = replace(runs.verdict("silent", runs.checks("valid")), unjudged={"stuck-member": why, "unseen": why})
+    run = runs.write_run(tmp_path / "run", told, runs.group_history())
+    with (tmp_path / "terminal").open("w") as file:
+        Console(width=2000, file=file).print(text.summary(run))
+    assert f"not judged, because {why}: stuck-member, unseen" in (tmp_path / "terminal").read_text()
+    page = html.render(run).read_text(encoding="utf-8")
+    judged = page.partition('<section id="judged">')[2].partition("</section>")[0]
+    assert "Unknown, and never counted as kept" in judged
+    assert f"<dt>{why}</dt><dd>stuck-member, unseen</dd>" in judged
+    assert headline.unjudged(told) == [(why, ["stuck-member", "unseen"])]
+    assert "2 kinds of findings nobody could see" in page
