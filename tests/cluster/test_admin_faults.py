@@ -37,13 +37,13 @@ from fencepost.faults import (
     ResetOffsets,
 )
 from fencepost.history import Sent
-from fencepost.interfaces import Fault, Target
+from fencepost.interfaces import Fault, Target, Workload
 from fencepost.model import Severity, TopicPartition, Validity
 from fencepost.plugin import Chaos
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at, past_session
 from fencepost.targets import all_members, member
-from fencepost.workloads import PollLoop
+from fencepost.workloads import DeadLetters, PollLoop, Transform
 
 pytestmark = ON_CLUSTER
 
@@ -273,9 +273,9 @@ def test_a_topic_that_is_made_again_has_the_replicas_and_settings_of_before(worl
 def settings_of(world: World, topic: str) -> dict[str, str]:
     """What a topic has of its own."""
     resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
-    asked = AdminClient({"bootstrap.servers": world.cluster.bootstrap()}).describe_configs([resource])
-    own = ConfigSource.DYNAMIC_TOPIC_CONFIG.value
-    return {name: entry.value for name, entry in asked[resource].result(LONG_S).items() if entry.source == own}
+    client = AdminClient({"bootstrap.servers": world.cluster.bootstrap()})
+    told, own = client.describe_configs([resource])[resource].result(LONG_S), ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in told.items() if entry.source == own}
 
 
 # --- what a correct group makes of them, and what is judged --------------------------------------------------------
@@ -307,17 +307,24 @@ def test_who_finds_its_next_records_deleted_goes_on_behind_them_and_is_not_accus
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("to", "protocol", "kind"), [("earliest", "cooperative", "commit-regression"), ("latest", "consumer", "unseen")]
+    ("fault", "protocol", "kind"),
+    [
+        (ResetOffsets(), "cooperative", "commit-regression"),
+        (ResetOffsets("latest"), "consumer", "unseen"),
+        (ResetOffsets(shift_by=-150), "consumer", "commit-regression"),
+        (ResetOffsets(shift_by=150), "eager", "unseen"),
+    ],
+    ids=["earliest", "latest", "back", "on"],
 )
 def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_only_if_nobody_did_that(
-    chaos: Chaos, to: str, protocol: str, kind: str
+    chaos: Chaos, fault: ResetOffsets, protocol: str, kind: str
 ) -> None:
     scenario = Scenario(
-        name=f"offsets are reset to the {to} while all members stand still",
+        name=f"offsets are reset, {fault}, while all members stand still",
         topics=[Topic("orders", partitions=4)],
         group=Group(members=2, protocol=protocol, config={"session.timeout.ms": 6000}),
         workload=PollLoop(rate_hz=300),
-        schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, ResetOffsets(to))],
+        schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, fault)],
     )
     run = chaos.run(scenario)
     assert run.verdict.validity is Validity.VALID, run.verdict
@@ -336,9 +343,42 @@ def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_onl
     moves = json.loads(reset["detail"])["evidence"]["data"]["offsets"]
     assert firsts == {name: offset for name, (_, offset) in moves.items()}
     assert all(abs(after - before) > 100 for before, after in moves.values())
+    assert not fault.shift_by or {after - before for before, after in moves.values()} == {fault.shift_by}
 
     accused, _ = oracle.judge(run.folder, replace(tables, acts=()), Bounds())
     assert kind in {anomaly.kind for anomaly in accused if not anomaly.excuse}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("workload", "kafka", "fault", "kind"),
+    [
+        (Transform(rate_hz=300), "", ResetOffsets(), "duplicate-effect"),
+        (Transform(rate_hz=300), "", ResetOffsets("latest"), "unseen"),
+        (Transform(rate_hz=300), "3.9.1", ResetOffsets(shift_by=-150), "duplicate-effect"),
+        (DeadLetters(rate_hz=300, keep_order=True), "", ResetOffsets(), "dead-letter-twice"),
+        (DeadLetters(rate_hz=300), "3.9.1", ResetOffsets("latest"), "dead-letter-missing"),
+        (PollLoop(rate_hz=300), "3.9.1", ResetOffsets(), "redelivery"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Workload) else str(value),
+)
+def test_what_members_write_elsewhere_twice_or_not_at_all_after_a_reset_is_permitted(
+    chaos: Chaos, workload: Workload, kafka: str, fault: ResetOffsets, kind: str
+) -> None:
+    scenario = Scenario(
+        name=f"offsets are reset, {fault}, under {type(workload).__name__}, Kafka {kafka or 'as it comes'}",
+        topics=[Topic("orders", partitions=4)],
+        group=Group(members=2, config={"session.timeout.ms": 6000}),
+        workload=workload,
+        schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, fault)],
+        kafka=kafka,
+    )
+    run = chaos.run(scenario)
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    found = [finding for check in run.verdict.checks for finding in check.findings]
+    assert kind in {f.kind for f in found if {example.get("excuse") for example in f.examples} == {EXCUSE}}
+    accused, _ = oracle.judge(run.folder, replace(load(run.folder), acts=()), Bounds())
+    assert kind in {anomaly.kind for anomaly in accused if not anomaly.excuse.startswith("declared act")}
 
 
 REMADE = "declared act: recreate_topic"
