@@ -33,9 +33,9 @@ class RecreateTopic:
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "producers and members are told UNKNOWN_TOPIC_OR_PART until it is back; its partitions are dealt out anew, the "
-        "coordinator has forgotten their offsets, and whoever still asks for an old offset goes by its "
-        "auto.offset.reset"
+        "until it is back commits are refused with UNKNOWN_TOPIC_OR_PARTITION, and producers wait; the coordinator "
+        "forgets what was committed and may deal out the partitions anew; whoever asks for an offset of before goes by "
+        "its auto.offset.reset, or skips what is below"
     )
 
     def __post_init__(self) -> None:

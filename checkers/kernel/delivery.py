@@ -156,7 +156,7 @@ def unseen(part: Part) -> None:
         excuse = act or (remade if over else _in_hand(part, who, interval) if last else "")
         return Label(people(names[passer], rows.names[who] if who >= 0 else ""), CAUSES[cause], excuse)
 
-    codes = [passer, who, interval, cause, last, ~held & (offsets < passed)]
+    codes = [passer, who, interval, cause, last, offsets < passed]
     part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
 
 

@@ -67,20 +67,18 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
     before = [a for a in accepted if a.tp == r.tp]
     after = [a for a in accepted if a.tp == r.successor]
 
-    def of_before(offset: int, asked: Window) -> bool:
-        """Whether who asked for that in some time was answered by the former partition's place."""
-        if asked.end_ns < begin_ns:
-            return True
+    def of_before(offset: int, begun_ns: int, asked: Window) -> bool:
+        """Whether who asked for that in some time, certainly from ``begun_ns`` on, meant the former partition."""
         meets = [any(a.offset == offset and a.written.meets(asked) for a in rows) for rows in (before, after)]
-        return meets[0] and not meets[1]
+        return asked.end_ns < begin_ns or (not meets[1] and (meets[0] or begun_ns < begin_ns))
 
     started = {life.incarnation: life.started_ns for life in tables.lives.values()}
-    commits = _parted(tables.commits, r, lambda c: of_before(c.offset, _asked(c, started)))
+    commits = _parted(tables.commits, r, lambda c: of_before(c.offset, c.begin_ns, _asked(c, started)))
     return replace(
         tables,
         commits=commits,
         accepted=accepted,
-        asked_commits=_parted(tables.asked_commits, r, lambda q: of_before(q.offset, q.served)),
+        asked_commits=_parted(tables.asked_commits, r, lambda q: of_before(q.offset, q.begin_ns, q.served)),
         fetched=_parted(tables.fetched, r, lambda q: q.end_ns < begin_ns),
         seeks=_parted(tables.seeks, r, lambda s: s.begin_ns <= end_ns),
         effects=tuple(sorted(_parted(tables.effects, r, lambda e: e.at_ns <= _first_ns(r)))),
