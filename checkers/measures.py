@@ -48,7 +48,7 @@ def recovery_s(tables: Tables, step: Step) -> float | None:
     if not step.healed_ns or not tables.partitions:
         return None
     after = Window(step.healed_ns + 1, FOREVER)
-    first = (next(tables.certain_by_tp.meeting(tp, after), None) for tp in tables.partitions)
+    first = (next(tables.certain_by_tp.meeting(tp, after), None) for tp in tables.by_name.partitions)
     owned = [max(i.certain.begin_ns, step.healed_ns) if i else 0 for i in first]
     return round((max(owned) - step.healed_ns) / NS, 3) if all(owned) else None
 

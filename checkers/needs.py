@@ -38,7 +38,7 @@ def _asked_for_once(tables: Tables) -> int:
 
 def _partitions_after_heal(tables: Tables, facts: Facts) -> int:
     """Liveness is judged for every partition, if the run got through its drain and there was something to consume."""
-    return len(tables.partitions) if tables.quiet.end_ns and facts.visible else 0
+    return len(tables.by_name.partitions) if tables.quiet.end_ns and facts.visible else 0
 
 
 _ALL = frozenset({"run", "scenario", "plan", "partitions", "events", "delivered"})
@@ -53,7 +53,7 @@ _NEEDS = {
         _ALL | {"offsets", "requests"},
         "assignments",
         "no member was ever assigned a partition: see its log",
-        lambda t, f: len(t.intervals),
+        lambda t, f: len(t.by_name.intervals),
         lambda t: 1,
     ),
     "effects": Needs(
@@ -96,7 +96,7 @@ _NEEDS = {
         "partitions",
         "the run did not get through its drain",
         _partitions_after_heal,
-        lambda t: max(1, len(t.partitions)),
+        lambda t: max(1, len(t.by_name.partitions)),
     ),
 }
 

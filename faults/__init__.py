@@ -21,6 +21,7 @@ from fencepost.faults.partition_brokers import PartitionBrokers
 from fencepost.faults.pause import Pause
 from fencepost.faults.rate_limit import RateLimit
 from fencepost.faults.reassign_coordinator import ReassignCoordinator
+from fencepost.faults.recreate_topic import RecreateTopic
 from fencepost.faults.refuse import Refuse
 from fencepost.faults.remove_member import RemoveMember
 from fencepost.faults.reset_offsets import ResetOffsets
@@ -51,6 +52,7 @@ __all__ = [
     "Pause",
     "RateLimit",
     "ReassignCoordinator",
+    "RecreateTopic",
     "Refuse",
     "RemoveMember",
     "ResetOffsets",

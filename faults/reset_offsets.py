@@ -19,7 +19,7 @@ PLACES = {"earliest": "begin", "latest": "end"}
 
 @dataclass(frozen=True)
 class ResetOffsets:
-    """Sets the committed offsets of all of the workload's partitions to where these begin, or end.
+    """Sets the committed offsets of all of the workload's partitions to where these begin or end, or shifts them.
 
     It chooses what it hits by itself and has nothing to heal. Kafka refuses it while the group has members, so it waits
     until the last one is out: all are paused past their sessions, or down. Witness: the coordinator tells the offsets
@@ -28,9 +28,12 @@ class ResetOffsets:
 
     Attributes:
         to: ``earliest`` or ``latest``, as of Kafka's own tool for it.
+        shift_by: instead of that so many offsets on from what is committed, or back where it is negative, as of that
+            tool; within what there is of a partition, and not where nothing is committed. 0: it goes by ``to``.
     """
 
     to: str = "earliest"
+    shift_by: int = 0
     needs: ClassVar[frozenset[str]] = frozenset({"admin", "offsets"})
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
@@ -43,12 +46,19 @@ class ResetOffsets:
         codec.settle(self)
         if self.to not in PLACES:
             raise ScenarioError(f"found to={self.to!r}, use one of {', '.join(PLACES)}")
+        if self.shift_by and self.to != "earliest":
+            raise ScenarioError(f"found shift_by={self.shift_by} and to={self.to!r}, use one of them")
 
     def awaits(self, world: World, target: Target) -> str:
         """See ``Awaits``."""
         if there := len(world.cluster.admin.describe(world.group).members):
             return f"the group has {there} member{'s' if there > 1 else ''}"
-        return "" if self._moves(world) else f"all committed offsets are where their partitions {PLACES[self.to]}"
+        where = (
+            f"so far that {self.shift_by:+} changes none"
+            if self.shift_by
+            else f"where their partitions {PLACES[self.to]}"
+        )
+        return "" if self._moves(world) else f"all committed offsets are {where}"
 
     def inject(self, world: World, target: Target) -> Injection:
         """Have the coordinator set them.
@@ -71,7 +81,8 @@ class ResetOffsets:
                 if now.get(place, -1) != to
             ]
             far = sum(abs(to - max(before, 0)) for before, to in moves.values())
-            what = f"{listed([*moves])} are committed at where they {PLACES[self.to]}, {far} offsets from before"
+            where = f"{self.shift_by:+} from before" if self.shift_by else f"where they {PLACES[self.to]}"
+            what = f"{listed([*moves])} are committed at {where}, {far} offsets in all"
             return Sight("; ".join(wrong), what, {"offsets": {str(place): [*move] for place, move in moves.items()}})
 
         return Injected(proven=lambda: witness(look, PROOF_S), acts=tuple(moves))
@@ -79,8 +90,15 @@ class ResetOffsets:
     def _moves(self, world: World) -> dict[TopicPartition, tuple[int, int]]:
         """What is committed (-1: nothing), and what is to be, of each partition where that is another offset."""
         admin = world.cluster.admin
-        ask = admin.start_offsets if self.to == "earliest" else admin.end_offsets
         committed = admin.committed(world.group)
-        wanted = {TopicPartition(topic, p): to for topic in world.topics.values() for p, to in ask(topic).items()}
+        wanted = {}
+        for topic in world.topics.values():
+            begins, ends = admin.start_offsets(topic), admin.end_offsets(topic)
+            for p, end in ends.items():
+                place = TopicPartition(topic, p)
+                if not self.shift_by:
+                    wanted[place] = begins[p] if self.to == "earliest" else end
+                elif committed.get(place, -1) >= 0:
+                    wanted[place] = min(max(committed[place] + self.shift_by, begins[p]), end)
         moves = {place: (committed.get(place, -1), to) for place, to in wanted.items()}
         return {place: (before, to) for place, (before, to) in sorted(moves.items()) if before != to}

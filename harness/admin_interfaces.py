@@ -37,6 +37,9 @@ class TopicAdmin(Protocol):
     def create_topics(self, topics: Iterable[Topic]) -> None:
         """Create topics and return once every broker knows a leader for each partition."""
 
+    def recreate_topic(self, topic: str) -> None:
+        """Delete a topic and make it again, as it was at first; returns once every broker knows the new one."""
+
     def add_partitions(self, topic: str, count: int) -> None:
         """Have ``topic`` have ``count`` partitions, which are more; returns when that is accepted, to be proven."""
 

@@ -140,8 +140,9 @@ class Injector:
             evidence = Evidence(False, now_ns(), f"could not be injected: {_told(error)}")
         else:
             if isinstance(injection, Acts) and injection.acts:
-                what = {"what": codec.name_of(step.fault)}
-                self._events.note(EventKind.ACT, begin_ns=since_ns, partitions=injection.acts, detail=what)
+                what = {"what": codec.name_of(step.fault)} | ({"renews": True} if injection.renews else {})
+                times = {"begin_ns": since_ns, "end_ns": now_ns()}
+                self._events.note(EventKind.ACT, **times, partitions=injection.acts, detail=what)
             detail |= self._states(step, occurrence)
             entry = _InEffect(step, target, injection, detail)
             self._in_effect.append(entry)

@@ -148,9 +148,11 @@ class Acts(Protocol):
 
     Attributes:
         acts: the partitions that it concerns.
+        renews: whether there are others now under the same names.
     """
 
     acts: Sequence[TopicPartition]
+    renews: bool
 
 
 @runtime_checkable

@@ -23,7 +23,8 @@ from fencepost.survival import back_s, ends_for_good, given_up, in_the_way
 from fencepost.targets import Brokers, Coordinator, Idle, OneMember
 
 # What faults may need that were not asked for by name. Not here: who takes replicas away takes a broker that may be
-# spared only once, of deleted records nothing is judged any more, and offsets are reset when no member is left.
+# spared only once, of what is deleted, records or topics, nothing is judged any more, and offsets are reset when no
+# member is left.
 ABILITIES = frozenset({"signal", "links", "admin", "coordinator"})
 LASTS_S = 0.5  # the shortest length drawn
 LASTS_SESSIONS = 1.5  # the longest: a third of those that fit in outlast the session

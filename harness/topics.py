@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fencepost.admin_interfaces import ReplicaAdmin
+from fencepost.admin_interfaces import ReplicaAdmin, TopicAdmin
 from fencepost.model import TopicPartition
 from fencepost.scenario import Scenario
 from fencepost_member.config import Numbers
@@ -31,6 +31,22 @@ class Topics:
             topic.name: {p: self.numbers[TopicPartition(topic.name, p)] for p in range(topic.partitions)}
             for topic in self.made
         }
+        self._ids: dict[str, str] = {}
+
+    def create(self, admin: TopicAdmin) -> None:
+        """Make all of them.
+
+        Raises:
+            ClusterError: the controller refused one.
+            WaitTimeout: they got no leaders.
+        """
+        admin.create_topics([*self.made, *filter(None, [self.written])])
+        self._ids = admin.names_by_id(self.by_name)
+
+    def remade(self, admin: TopicAdmin) -> frozenset[str]:
+        """Those that were deleted, and made again, since they were created."""
+        ids = admin.names_by_id(self.by_name)
+        return frozenset(name for topic_id, name in ids.items() if topic_id not in self._ids)
 
     def number_what_was_added(self, admin: ReplicaAdmin) -> None:
         """Partitions that came during the run have the numbers that the members gave them."""

@@ -6,7 +6,8 @@ finder performs these rules themselves. Like the oracle's, a rule's docstring sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import wraps
 
 from fencepost.checkers.coordination import callbacks, commits, effects, ownership, progress, rebalances
 from fencepost.checkers.sightings import Sighting
@@ -14,11 +15,21 @@ from fencepost.checkers.tables import Tables
 
 Rule = Callable[[Tables], Iterable[Sighting]]
 
+
+def _by_name(rules: Mapping[Rule, tuple[str, ...]]) -> dict[Rule, tuple[str, ...]]:
+    """Rules about callbacks and assignments, which know no partition but by its name."""
+
+    def of(rule: Rule) -> Rule:
+        return wraps(rule)(lambda tables: rule(tables.by_name))
+
+    return {of(rule): kinds for rule, kinds in rules.items()}
+
+
 RULES: dict[Rule, tuple[str, ...]] = {
-    **callbacks.RULES,
+    **_by_name(callbacks.RULES),
     **commits.RULES,
     **effects.RULES,
-    **ownership.RULES,
-    **progress.RULES,
-    **rebalances.RULES,
+    **_by_name(ownership.RULES),
+    **_by_name(progress.RULES),
+    **_by_name(rebalances.RULES),
 }

@@ -139,7 +139,8 @@ def needless_revocation(tables: Tables) -> Iterator[Sighting]:
             same = former.incarnation == later.incarnation and former.how == "revoked"
             if same and not _explained(tables, former, between) and _same_members(tables, former, later):
                 times = (former.given_up_begin_ns, later.assigned_end_ns)
-                excuse = tables.declared(tp, between.end_ns)
+                acts = (act for act in tables.acts_on(tp) if act.begin_ns <= between.end_ns)
+                excuse = next((f"declared act: {act.what}" for act in acts), "")
                 yield Sighting("needless-revocation", tp, (former.incarnation,), "", excuse, -1, *times)
 
 

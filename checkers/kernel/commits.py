@@ -37,7 +37,8 @@ def commit_ahead(part: Part) -> None:
             if len(late):
                 offsets = part.places.offsets(late)
                 numbers = Numbers(len(late), int(offsets[0]), int(offsets[-1]), commit.begin_ns, commit.end_ns)
-                part.tallies.put("commit-ahead", part.tp, Label((interval.incarnation,)), numbers)
+                excuse = part.tables.remade(part.tp, commit.begin_ns)
+                part.tallies.put("commit-ahead", part.tp, Label((interval.incarnation,), "", excuse), numbers)
             reached = max(reached, commit.offset)
 
 

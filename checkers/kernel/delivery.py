@@ -150,13 +150,13 @@ def unseen(part: Part) -> None:
     if len(theirs):
         last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i)[1])
         last[theirs] = part.polls_of(holder[theirs]) == last_poll
-    act = part.tables.declared(part.tp, FOREVER)
+    act, (passed, remade) = part.tables.declared(part.tp, FOREVER), part.tables.passed_over(part.tp)
 
-    def label(passer: int, who: int, interval: int, cause: int, last: int) -> Label:
-        excuse = act or (_in_hand(part, who, interval) if last else "")
+    def label(passer: int, who: int, interval: int, cause: int, last: int, over: int) -> Label:
+        excuse = act or (remade if over else _in_hand(part, who, interval) if last else "")
         return Label(people(names[passer], rows.names[who] if who >= 0 else ""), CAUSES[cause], excuse)
 
-    codes = [passer, who, interval, cause, last]
+    codes = [passer, who, interval, cause, last, offsets < passed]
     part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
 
 

@@ -20,7 +20,7 @@ from fencepost.checkers.kernel.rows import Rows, Stream, concatenate, inside
 from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.kernel.whole import PRODUCED, First, Whole
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Window
+from fencepost.checkers.tables.rows import Commit, Interval, Window
 from fencepost.history import Sent
 
 Array = NDArray[Any]
@@ -228,8 +228,7 @@ class Part:
         """At which moments an incarnation may have owned the partition, in another interval than ``but``."""
         if not len(at_ns):
             return np.zeros(0, bool)
-        around = Window(int(at_ns.min()), int(at_ns.max()))
-        others = self.tables.intervals_of.meeting((name, self.tp), around)
+        others = self.tables.intervals_of.meeting((name, self.tp), Window(int(at_ns.min()), int(at_ns.max())))
         return inside(at_ns, at_ns, [other.possible for other in others if other != but])
 
     def interval_of(self, who: int, number: int) -> Interval | None:
@@ -237,10 +236,11 @@ class Part:
         return self.tables.interval.get((self.rows.names[who], self.tp, number))
 
     def declared(self, by_ns: Array) -> tuple[Array, Callable[[int], str]]:
-        """For each moment whether it has the excuse by a declared act that began before it; and what each says."""
-        first = self.tables.first_act(self.tp)
-        excused = first.begin_ns <= by_ns if first else np.zeros(len(by_ns), bool)
-        return excused, lambda excused: self.tables.declared(self.tp, FOREVER) if excused else ""
+        """For each moment the number of the declared act that excuses it, as of ``Tables.declared``; what each says."""
+        acts, excused = self.tables.acts_on(self.tp), np.zeros(len(by_ns), np.int64)
+        for number, act in [*enumerate(acts, 1)][::-1]:
+            excused[(act.begin_ns <= by_ns) & (by_ns <= act.end_ns)] = number
+        return excused, lambda number: f"declared act: {acts[number - 1].what}" if number else ""
 
     def first_delivered(self, name: str, number: int) -> First | None:
         """The first delivery of a whole stream, of which this task may have only a part."""

@@ -26,7 +26,7 @@ def commit_ahead(history: History) -> Iterator[Sighting]:
     records from where it started (its first delivered offset, or the greatest one in force from the assigned callback's
     begin to the first delivery, whichever is greater) to before the committed offset: those of which no finished row
     was done by the commit's begin. One sighting for each, at the first commit of the interval that passes it. members:
-    the incarnation; times: begin and end of the commit.
+    the incarnation; times: begin and end of the commit; excuse: an act that made the partition, before the commit.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))
@@ -40,7 +40,8 @@ def commit_ahead(history: History) -> Iterator[Sighting]:
             for offset in (o for o in history.visible(tp) if reached <= o < commit.offset):
                 if not any(row.done_ns <= commit.begin_ns for row in history.finished(tp, offset)):
                     times = (commit.begin_ns, commit.end_ns)
-                    yield Sighting("commit-ahead", tp, (incarnation,), "", "", offset, *times)
+                    excuse = history.tables.remade(tp, commit.begin_ns)
+                    yield Sighting("commit-ahead", tp, (incarnation,), "", excuse, offset, *times)
             reached = max(reached, commit.offset)
 
 

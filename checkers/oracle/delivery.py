@@ -85,7 +85,8 @@ def unseen(history: History) -> Iterator[Sighting]:
 
     * cause ``skipped``: no row; ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder.
     * members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member tells of it).
-    * excuse: a declared act on the partition; else, when the holder's poll is the last one that brought records of its
+    * excuse: a declared act on the partition; one that made it, of a record that it may have led members past, so that
+      nobody got it (``Tables.passed_over``); else, when the holder's poll is the last one that brought records of its
       (incarnation, tp, interval): ``in hand when its owner died`` (the interval ended by death), or ``in hand when
       its owner was evicted`` (it ended by lost, or the coordinator removed the owner before it was given up).
     """
@@ -107,7 +108,8 @@ def _unseen(
     doubtful = [row for row in rows if _in_doubt(history, row)]
     holder = max(doubtful or rows, key=lambda r: (r.delivered_ns, r.incarnation), default=None)
     cause = "skipped" if holder is None else "in-doubt" if doubtful else "committed-unprocessed"
-    excuse = history.declared(tp, FOREVER)
+    passed, act = history.tables.passed_over(tp)
+    excuse = history.declared(tp, FOREVER) or (act if offset < passed else "")
     if holder and not excuse and holder.poll == last_poll.get((holder.incarnation, tp, holder.interval)):
         excuse = _in_hand(history, holder)
     members = people(passer.incarnation if passer else "", holder.incarnation if holder else "")

@@ -217,12 +217,11 @@ class Indexed(Recorded):
         return {life.incarnation: lives[0].incarnation for lives in self.of_static_id.values() for life in lives}
 
     @cached_property
-    def first_acts(self) -> Mapping[int, Act]:
-        """By partition the first act that concerns it (-1: all that have none of their own)."""
-        found: dict[int, Act] = {}
+    def acts_of(self) -> Mapping[int, list[Act]]:
+        """The declared acts by partition, as they were told; -1: those on all partitions."""
+        found: dict[int, list[Act]] = {}
         for act in self.acts:
-            if -1 not in found:
-                found.setdefault(act.tp, act)
+            found.setdefault(act.tp, []).append(act)
         return found
 
     @cached_property

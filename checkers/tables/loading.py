@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from fencepost.checkers.tables import coordinator, lives, requests, wholeness
+from fencepost.checkers.tables import coordinator, lives, renewed, requests, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.reading import Reader
@@ -25,8 +27,9 @@ def load(run: Path) -> Tables:
     scenario = reader.json("scenario", "scenario.json", shapes.Scenario)
     plan = reader.json("plan", "plan.json", shapes.Plan)
     pairs = reader.json("clock", "history/clock.json", shapes.Clock).get("pairs") or []
-    partitions = _partitions(reader)
-    numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values()}
+    entries = reader.json("partitions", "history/partitions.json", shapes.Partitions).get("partitions") or ()
+    partitions = _partitions(entries)
+    numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values() if not p.gone}
     events = reader.events()
     of_harness = events or reader.unsealed_events(HARNESS)
     phases = lives.phases(of_harness)
@@ -45,7 +48,7 @@ def load(run: Path) -> Tables:
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
     broken_off = lives.broken_off(phases)
     wholeness.check(reader, events, known, broken_off, pairs)
-    return Tables(
+    tables = Tables(
         run=run,
         scenario=scenario,
         plan=plan,
@@ -81,13 +84,14 @@ def load(run: Path) -> Tables:
         protocols=lives.protocols(events),
         damage=tuple(reader.damage),
     )
+    return renewed.divided(tables, renewed.renewals(entries))
 
 
-def _partitions(reader: Reader) -> dict[int, Partition]:
-    from fencepost.checkers.tables.shapes import Partitions
-
+def _partitions(entries: Iterable[Mapping[str, Any]]) -> dict[int, Partition]:
     found = {}
-    for entry in reader.json("partitions", "history/partitions.json", Partitions).get("partitions") or ():
-        name, tp = TopicPartition(entry["topic"], entry["partition"]), entry["tp"]
-        found[tp] = Partition(tp, name, entry.get("log_start", 0), entry.get("log_end", -1))
+    for entry in entries:
+        gone = "renewed" in entry
+        name = TopicPartition(f"{entry['topic']} (deleted)" if gone else entry["topic"], entry["partition"])
+        tp = entry["tp"]
+        found[tp] = Partition(tp, name, entry.get("log_start", 0), entry.get("log_end", -1), gone)
     return found

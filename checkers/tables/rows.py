@@ -17,12 +17,14 @@ from fencepost.model import TopicPartition
 
 @dataclass(frozen=True)
 class Partition:
-    """One topic-partition; at the audit its log held ``log_start`` to before ``log_end`` (-1: not known)."""
+    """One topic-partition; at the audit its log held ``log_start`` to before ``log_end`` (-1: not known). ``gone``: it
+    was deleted, and another one has its name."""
 
     tp: int
     name: TopicPartition
     log_start: int = 0
     log_end: int = -1
+    gone: bool = False
 
 
 @dataclass(frozen=True)
@@ -231,11 +233,14 @@ class Step:
 
 
 class Act(NamedTuple):
-    """A declared act (rule 12 of the checks); ``tp`` -1 concerns every partition."""
+    """A declared act (rule 12 of the checks); ``tp`` -1 concerns every partition. What came of it came by ``end_ns``.
+    ``skipped``: it made the partition for another one, whose positions may have led past so many records; else -1."""
 
     what: str
     tp: int
     begin_ns: int
+    end_ns: int = FOREVER
+    skipped: int = -1
 
 
 @dataclass(frozen=True)

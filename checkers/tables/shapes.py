@@ -166,12 +166,27 @@ class Clock(TypedDict):
     pairs: Annotated[list[tuple[Int, Int]], msgspec.Meta(min_length=1)]
 
 
+_Renewed = TypedDict(
+    "_Renewed",
+    {
+        "as": Int,
+        "begin_ns": Int,
+        "end_ns": Int,
+        "last_ns": Int,
+        "next": Int,
+        "begun": Int,
+        "done_ns": dict[str, Int],
+    },
+)
+
+
 class _Partition(TypedDict, total=False):
     tp: Required[Int]
     topic: Required[str]
     partition: Required[Int]
     log_start: Int
     log_end: Int
+    renewed: _Renewed
 
 
 class Partitions(TypedDict):

@@ -6,8 +6,8 @@ What was in force when is asked of ``Spans``.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from fencepost.checkers.tables.indices import Indexed
@@ -95,14 +95,35 @@ class Tables(Indexed):
             found = self.gone_by_incarnation.meeting(interval.incarnation, during)
         return min(found, key=lambda g: g.order, default=None)
 
-    def first_act(self, tp: int) -> Act | None:
-        """The first declared act that concerns the partition."""
-        return self.first_acts.get(tp, self.first_acts.get(-1))
+    def acts_on(self, tp: int) -> Sequence[Act]:
+        """The declared acts that concern the partition, as they began."""
+        return sorted([*self.acts_of.get(tp, ()), *self.acts_of.get(-1, ())], key=lambda act: act.begin_ns)
 
     def declared(self, tp: int, by_ns: int) -> str:
-        """The excuse by a declared act on the partition that began before ``by_ns``; empty when there is none."""
-        first = self.first_act(tp)
-        return f"declared act: {first.what}" if first and first.begin_ns <= by_ns else ""
+        """The excuse by a declared act on the partition that began before ``by_ns``, and of which something may have
+        come then; empty when there is none."""
+        return next((f"declared act: {a.what}" for a in self.acts_on(tp) if a.begin_ns <= by_ns <= a.end_ns), "")
+
+    def remade(self, tp: int, by_ns: int) -> str:
+        """The same of the act alone that made the partition in place of another one."""
+        made = (act for act in self.acts_of.get(tp, ()) if act.skipped >= 0 and act.begin_ns <= by_ns <= act.end_ns)
+        return next((f"declared act: {act.what}" for act in made), "")
+
+    def passed_over(self, tp: int) -> tuple[int, str]:
+        """Below which offset records of the partition may have been skipped for one that had its name; the excuse."""
+        return max(((act.skipped, f"declared act: {act.what}") for act in self.acts_of.get(tp, ())), default=(0, ""))
+
+    @cached_property
+    def by_name(self) -> Tables:
+        """The tables without the partitions that are gone: those of their names have all of their callbacks, too."""
+        gone = {tp for tp, partition in self.partitions.items() if partition.gone}
+        if not gone:
+            return self
+        there = {tp: partition for tp, partition in self.partitions.items() if tp not in gone}
+        intervals = tuple(interval for interval in self.intervals if interval.tp not in gone)
+        return replace(
+            self, partitions=there, intervals=intervals, given=tuple(g for g in self.given if g.tp not in gone)
+        )
 
     def leaderless(self, tp: int, from_ns: int, to_ns: int) -> bool:
         """Whether the partition had possibly no leader at some moment between two."""

@@ -1,17 +1,18 @@
 """The administrator's view of a cluster, past all proxies.
 
-This module and those named after it (connections, requests, groups, cleaning) are the only ones that know kafka-python.
+This module and those named after it (connections, requests, groups, topics, cleaning) are the only ones that know
+kafka-python.
 """
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from fencepost.clock import eventually
 from fencepost.clusters import admin_groups as groups
 from fencepost.clusters import admin_requests as requests
+from fencepost.clusters import admin_topics as made
 from fencepost.clusters.admin_connections import WITHIN_S, Connections, late, needless, passing, refuse
 from fencepost.clusters.nodes import Endpoint
 from fencepost.described import Described
@@ -128,17 +129,16 @@ class ObserverAdmin:
             ClusterError: the controller refused one (it exists, or its settings are wrong).
             WaitTimeout: the leaders did not come.
         """
-        wanted = {topic.name: topic for topic in topics}
-        if not wanted:
-            return
-        for result in self._brokers.ask(lambda: requests.creation(wanted.values())).topics:
-            refuse(result, f"topic {result.name}")
+        made.create(self._brokers, topics)
 
-        def led() -> bool:
-            answers = [self._brokers.ask_once(broker, requests.metadata(*wanted)) for broker in self._brokers.brokers]
-            return all(answer is None or _all_led(answer, wanted) for answer in answers) and any(answers)
+    def recreate_topic(self, topic: str) -> None:
+        """Delete a topic and make it again: as many partitions, on the same brokers, with the same settings.
 
-        eventually(led, WITHIN_S, f"leaders for all partitions of {', '.join(wanted)}")
+        Raises:
+            ClusterError: the controller refused to delete it; it is as it was.
+            WaitTimeout: it was not seen to go, or did not come back in time; it may be gone.
+        """
+        made.recreate(self._brokers, topic)
 
     def add_partitions(self, topic: str, count: int) -> None:
         """Have ``topic`` have ``count`` partitions, which are more.
@@ -146,8 +146,7 @@ class ObserverAdmin:
         Raises:
             ClusterError: the controller refused (there are as many, or no such topic).
         """
-        for result in self._brokers.ask(lambda: requests.growth(topic, count)).results:
-            refuse(result, f"having {topic} have {count} partitions")
+        made.grow(self._brokers, topic, count)
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """Where the log of every partition of ``topic`` begins (its first offset), as its leader says.
@@ -217,9 +216,8 @@ class ObserverAdmin:
         return {told.name: told.value for result in answer.results for told in result.configs or () if told.value}
 
     def names_by_id(self, topics: Collection[str]) -> dict[str, str]:
-        """These topics by their ids, as Kafka's tools write ids."""
-        found = self._brokers.ask(lambda: requests.metadata(*topics)).topics
-        return {base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="): topic.name for topic in found}
+        """These topics by their ids, as Kafka's tools write ids; those that there are."""
+        return made.names_by_id(self._brokers, topics)
 
     def _offsets(self, topic: str, which: int, does: str) -> dict[int, int]:
         def told() -> dict[int, int] | None:
@@ -243,8 +241,3 @@ class ObserverAdmin:
 
     def _partitions(self, topic: str) -> list[Any]:
         return list(self._brokers.ask(lambda: requests.metadata(topic)).topics[0].partitions)
-
-
-def _all_led(answer: Any, wanted: Mapping[str, Topic]) -> bool:
-    led = {t.name: [p for p in t.partitions if p.leader_id >= 0] for t in answer.topics}
-    return all(len(led.get(name, [])) == topic.partitions for name, topic in wanted.items())

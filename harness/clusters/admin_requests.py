@@ -31,7 +31,8 @@ from fencepost.clusters.admin_schemas import ConsumerGroupDescribeRequest
 from fencepost.model import TopicPartition
 from fencepost.scenario import Topic
 
-PREFERRED, LATEST, EARLIEST, GROUP, BROKER = 0, -1, -2, 0, 4
+PREFERRED, LATEST, EARLIEST, GROUP, TOPIC, BROKER = 0, -1, -2, 0, 2, 4
+OF_TOPIC = 1  # the source of a setting that is the topic's own
 FETCH_BYTES = 1 << 20  # a single larger batch comes all the same
 
 
@@ -128,6 +129,15 @@ def creation(topics: Iterable[Topic]) -> Any:
     return CreateTopicsRequest(topics=wanted, timeout_ms=ANSWER_MS)
 
 
+def creation_on(name: str, replicas: Mapping[int, list[int]], config: Mapping[str, str]) -> Any:
+    """The making of a topic whose replicas are on brokers that are named."""
+    new = CreateTopicsRequest.CreatableTopic
+    places = [new.CreatableReplicaAssignment(partition_index=p, broker_ids=ids) for p, ids in replicas.items()]
+    settled = [new.CreatableTopicConfig(name=key, value=value) for key, value in config.items()]
+    topic = new(name=name, num_partitions=-1, replication_factor=-1, assignments=places, configs=settled)
+    return CreateTopicsRequest(topics=[topic], timeout_ms=ANSWER_MS)
+
+
 def list_offsets(topic: str, partitions: Iterable[int], which: int) -> Any:
     """Where some partitions begin (EARLIEST) or end (LATEST)."""
     wanted = ListOffsetsRequest.ListOffsetsTopic
@@ -178,4 +188,11 @@ def settings(broker: int, names: Iterable[str]) -> Any:
     """Some settings of a broker, which it answers itself."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
     wanted = resource(resource_type=BROKER, resource_name=str(broker), configuration_keys=list(names))
+    return DescribeConfigsRequest(resources=[wanted], include_synonyms=False, include_documentation=False)
+
+
+def topic_settings(topic: str) -> Any:
+    """The settings of a topic; those of its own have ``OF_TOPIC`` as their source."""
+    resource = DescribeConfigsRequest.DescribeConfigsResource
+    wanted = resource(resource_type=TOPIC, resource_name=topic, configuration_keys=None)
     return DescribeConfigsRequest(resources=[wanted], include_synonyms=False, include_documentation=False)

@@ -70,9 +70,10 @@ class Injected:
         undo: Callable[[], None] = lambda: None,
         healed: Callable[[], Evidence] = _nothing_to_heal,
         acts: Sequence[TopicPartition] = (),
+        renews: bool = False,
     ) -> None:
-        """Nothing is called yet. ``acts``: see ``Acts``."""
-        self.acts = acts
+        """Nothing is called yet. ``acts``, ``renews``: see ``Acts``."""
+        self.acts, self.renews = acts, renews
         self._proven, self._undo, self._healed = proven, undo, healed
         self._undone = False
 

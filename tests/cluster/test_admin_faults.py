@@ -12,9 +12,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
+import confluent_kafka as ck
 import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
+from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource
 
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see, requests_by
 from fencepost.checkers import oracle
@@ -26,19 +28,22 @@ from fencepost.errors import ClusterError, FaultError
 from fencepost.faults import (
     AddPartitions,
     DeleteRecords,
+    MoveCoordinator,
     MoveLeaders,
     Pause,
     ReassignCoordinator,
+    RecreateTopic,
     RemoveMember,
     ResetOffsets,
 )
-from fencepost.interfaces import Fault, Target
-from fencepost.model import TopicPartition, Validity
+from fencepost.history import Sent
+from fencepost.interfaces import Fault, Target, Workload
+from fencepost.model import Severity, TopicPartition, Validity
 from fencepost.plugin import Chaos
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at, past_session
 from fencepost.targets import all_members, member
-from fencepost.workloads import PollLoop
+from fencepost.workloads import DeadLetters, PollLoop, Transform
 
 pytestmark = ON_CLUSTER
 
@@ -213,6 +218,66 @@ def test_added_partitions_are_there_and_led(world: World, inject: Inject) -> Non
     goes_on(world)
 
 
+def test_a_topic_that_is_made_again_has_another_id_and_no_record_of_before_and_the_group_goes_on(
+    world: World, inject: Inject
+) -> None:
+    admin, topic = world.cluster.admin, world.group
+    goes_on(world)
+    (before,) = admin.names_by_id([topic])
+    ends, writers = admin.end_offsets(topic), first_records(world, topic)
+    proven = inject(RecreateTopic(), world, NOBODY).proven()
+    assert proven.took_effect, proven.what
+    (after,) = admin.names_by_id([topic])
+    assert proven.data["ids"] == {topic: [before, after]}
+    assert before != after
+    assert proven.data["ends"].keys() == {f"{topic}-{p}" for p in ends}
+    assert set(admin.start_offsets(topic).values()) == {0}
+
+    def read_anew() -> bool:
+        committed, now = admin.committed(topic), admin.end_offsets(topic)
+        return all(0 < committed.get(TopicPartition(topic, p), 0) <= end for p, end in now.items())
+
+    eventually(read_anew, LONG_S, "the group to commit what the new topic holds")
+    assert writers.isdisjoint(first_records(world, topic))
+    eventually(world.owning, LONG_S, "both members to own partitions")
+
+
+def first_records(world: World, topic: str) -> set[bytes]:
+    """The first record of each partition."""
+    reader = ck.Consumer({"bootstrap.servers": world.cluster.bootstrap(), "group.id": "a reader"})
+    places = [ck.TopicPartition(topic, p, 0) for p in world.cluster.admin.leaders(topic)]
+    found: dict[int, bytes] = {}
+    reader.assign(places)
+    try:
+        while len(found) < len(places):
+            for message in reader.consume(100, timeout=LONG_S):
+                if message.offset() == 0:
+                    found[message.partition()] = message.value()
+    finally:
+        reader.close()
+    return set(found.values())
+
+
+def test_a_topic_that_is_made_again_has_the_replicas_and_settings_of_before(world: World) -> None:
+    admin = world.cluster.admin
+    topic = Topic(f"{world.group}-kept", partitions=3, replication_factor=2, config={"retention.ms": 12_345_000})
+    admin.create_topics([topic])
+    before = admin.replicas(topic.name), settings_of(world, topic.name)
+    assert before[1] == {"retention.ms": "12345000"}
+    (old,) = admin.names_by_id([topic.name])
+    admin.recreate_topic(topic.name)
+    assert (admin.replicas(topic.name), settings_of(world, topic.name)) == before
+    assert admin.names_by_id([topic.name]).keys() != {old}
+
+
+def settings_of(world: World, topic: str) -> dict[str, str]:
+    """What a topic has of its own."""
+    resource = ConfigResource(ConfigResource.Type.TOPIC, topic)
+    client = AdminClient({"bootstrap.servers": world.cluster.bootstrap()})
+    told, own = client.describe_configs([resource])[resource].result(LONG_S), ConfigSource.DYNAMIC_TOPIC_CONFIG.value
+    return {name: entry.value for name, entry in told.items() if entry.source == own}
+
+
 # --- what a correct group makes of them, and what is judged --------------------------------------------------------
 
 
@@ -242,17 +307,24 @@ def test_who_finds_its_next_records_deleted_goes_on_behind_them_and_is_not_accus
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("to", "protocol", "kind"), [("earliest", "cooperative", "commit-regression"), ("latest", "consumer", "unseen")]
+    ("fault", "protocol", "kind"),
+    [
+        (ResetOffsets(), "cooperative", "commit-regression"),
+        (ResetOffsets("latest"), "consumer", "unseen"),
+        (ResetOffsets(shift_by=-150), "consumer", "commit-regression"),
+        (ResetOffsets(shift_by=150), "eager", "unseen"),
+    ],
+    ids=["earliest", "latest", "back", "on"],
 )
 def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_only_if_nobody_did_that(
-    chaos: Chaos, to: str, protocol: str, kind: str
+    chaos: Chaos, fault: ResetOffsets, protocol: str, kind: str
 ) -> None:
     scenario = Scenario(
-        name=f"offsets are reset to the {to} while all members stand still",
+        name=f"offsets are reset, {fault}, while all members stand still",
         topics=[Topic("orders", partitions=4)],
         group=Group(members=2, protocol=protocol, config={"session.timeout.ms": 6000}),
         workload=PollLoop(rate_hz=300),
-        schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, ResetOffsets(to))],
+        schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, fault)],
     )
     run = chaos.run(scenario)
     assert run.verdict.validity is Validity.VALID, run.verdict
@@ -271,9 +343,95 @@ def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_onl
     moves = json.loads(reset["detail"])["evidence"]["data"]["offsets"]
     assert firsts == {name: offset for name, (_, offset) in moves.items()}
     assert all(abs(after - before) > 100 for before, after in moves.values())
+    assert not fault.shift_by or {after - before for before, after in moves.values()} == {fault.shift_by}
 
     accused, _ = oracle.judge(run.folder, replace(tables, acts=()), Bounds())
     assert kind in {anomaly.kind for anomaly in accused if not anomaly.excuse}
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("workload", "kafka", "fault", "kind"),
+    [
+        (Transform(rate_hz=300), "", ResetOffsets(), "duplicate-effect"),
+        (Transform(rate_hz=300), "", ResetOffsets("latest"), "unseen"),
+        (Transform(rate_hz=300), "3.9.1", ResetOffsets(shift_by=-150), "duplicate-effect"),
+        (DeadLetters(rate_hz=300, keep_order=True), "", ResetOffsets(), "dead-letter-twice"),
+        (DeadLetters(rate_hz=300), "3.9.1", ResetOffsets("latest"), "dead-letter-missing"),
+        (PollLoop(rate_hz=300), "3.9.1", ResetOffsets(), "redelivery"),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Workload) else str(value),
+)
+def test_what_members_write_elsewhere_twice_or_not_at_all_after_a_reset_is_permitted(
+    chaos: Chaos, workload: Workload, kafka: str, fault: ResetOffsets, kind: str
+) -> None:
+    scenario = Scenario(
+        name=f"offsets are reset, {fault}, under {type(workload).__name__}, Kafka {kafka or 'as it comes'}",
+        topics=[Topic("orders", partitions=4)],
+        group=Group(members=2, config={"session.timeout.ms": 6000}),
+        workload=workload,
+        schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, fault)],
+        kafka=kafka,
+    )
+    run = chaos.run(scenario)
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    found = [finding for check in run.verdict.checks for finding in check.findings]
+    assert kind in {f.kind for f in found if {example.get("excuse") for example in f.examples} == {EXCUSE}}
+    accused, _ = oracle.judge(run.folder, replace(load(run.folder), acts=()), Bounds())
+    assert kind in {anomaly.kind for anomaly in accused if not anomaly.excuse.startswith("declared act")}
+
+
+REMADE = "declared act: recreate_topic"
+GONE = "orders (deleted)"
+
+
+def remade(name: str, group: Group, workload: PollLoop) -> Scenario:
+    return Scenario(
+        name=f"a topic is deleted and made again, {name}",
+        topics=[Topic("orders", partitions=4)],
+        group=group,
+        workload=workload,
+        schedule=[at(2, RecreateTopic()), at(10, MoveCoordinator())],
+        min_records=300,  # what was deleted is not judged, so that many must come later
+    )
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize(
+    ("client", "protocol"),
+    [("confluent-kafka", "cooperative"), ("confluent-kafka", "consumer"), ("kafka-python", "cooperative")],
+)
+def test_what_comes_of_a_topic_that_was_made_again_is_permitted_and_the_new_one_is_judged(
+    chaos: Chaos, client: str, protocol: str
+) -> None:
+    group = Group(members=2, client=client, protocol=protocol)
+    workload = PollLoop(rate_hz=600)
+    run = chaos.run(remade(f"{client}, {protocol}", group, workload))
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    lost = [f for check in run.verdict.checks for f in check.findings if f.kind == "lost-write"]
+    assert {example["topic"] for f in lost for example in f.examples} == {GONE}
+    assert {example["excuse"] for f in lost for example in f.examples} == {REMADE}
+    partitions = json.loads((run.folder / "history/partitions.json").read_text())["partitions"]
+    assert [p["tp"] for p in partitions] == [*range(8)]
+    (act,) = {(p["renewed"]["begin_ns"], p["renewed"]["end_ns"]) for p in partitions[4:]}
+    records = load_records(run.folder)
+    assert all(p.sent_ns <= act[1] for p in records.produced if p.tp >= 4)
+    assert all(p.sent_ns > act[1] for p in records.produced if p.tp < 4 and p.outcome != Sent.OK)
+    offsets = [json.loads(line) for line in (run.folder / "history/coordinator/offsets.jsonl").read_text().splitlines()]
+    assert {line["partition"] for line in offsets if line["type"] == "commit" and line["deleted"]} == {0, 1, 2, 3}
+    tables = load(run.folder)
+    accused, _ = oracle.judge(run.folder, replace(tables, acts=()), Bounds())
+    assert {"lost-write", "delivered-then-lost"} <= {anomaly.kind for anomaly in accused if not anomaly.excuse}
+
+
+@pytest.mark.spark
+def test_members_that_are_wrong_are_found_in_the_topic_that_was_made_again(chaos: Chaos) -> None:
+    wrong = PollLoop(rate_hz=600, planted_bug="seek-back")
+    run = chaos.run(remade("members are wrong", Group(members=2), wrong))
+    found = [f for check in run.verdict.checks for f in check.findings if f.severity is Severity.VIOLATION]
+    later = {example["topic"] for f in found if f.kind == "rewind" for example in f.examples}
+    assert run.verdict.validity is Validity.INVALID
+    assert "orders" in later
 
 
 # --- the effect taken away, or not to be had -----------------------------------------------------------------------
@@ -287,6 +445,7 @@ def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_onl
         (RemoveMember(), MEMBER, "remove_member", "does not say that it removed member-1"),
         (ReassignCoordinator(), NOBODY, "reassign", "still keeps"),
         (AddPartitions(), NOBODY, "add_partitions", "no leader of"),
+        (RecreateTopic(), NOBODY, "recreate_topic", "as before"),
     ],
     ids=lambda value: type(value).__name__ if isinstance(value, Fault) else "",
 )
@@ -348,3 +507,5 @@ def test_what_kafka_refuses_is_told(world: World) -> None:
         admin.add_partitions(world.group, 1)
     with pytest.raises(ClusterError, match="OffsetOutOfRangeError"):
         admin.delete_records(world.group, {0: 10**12})
+    with pytest.raises(ClusterError, match="UnknownTopicOrPartitionError"):
+        admin.recreate_topic("nobody-made-it")

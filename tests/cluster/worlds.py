@@ -50,6 +50,7 @@ BOUNDS = (
     "faults.partition_brokers.SYNC_S",
     "faults.pause.PROOF_S",
     "faults.reassign_coordinator.PROOF_S",
+    "faults.recreate_topic.PROOF_S",
     "faults.reset_offsets.PROOF_S",
     "faults.scale_in.STOP_S",
     "faults.scale_out.START_S",

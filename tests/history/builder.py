@@ -124,7 +124,7 @@ class MemberTeller:
             tp,
             offset,
             *logged,
-            interval=self.intervals.get(tp, -1),
+            interval=self.intervals.get(self.history.successors.get(tp, tp), -1),
             poll=self.polls - 1,
             position=0,
             ord=self.ords[tp],
@@ -304,6 +304,8 @@ class HistoryBuilder:
         self.term = 1
         self.blur_ns = BLUR_NS  # the uncertainty of every time that a broker told
         self.log_starts: dict[int, int] = {}
+        self.successors: dict[int, int] = {}  # of partitions that are gone, by their numbers
+        self._renewals: dict[int, tuple[int, int]] = {}
         self._has: dict[str, set[int]] = {}
         self._known: set[str] = set()
         self._batch: int | None = None
@@ -513,6 +515,33 @@ class HistoryBuilder:
         where = [] if tp is None else [[*self.partitions[tp], None]]
         self.harness.note("act", detail={"what": what}, partitions=where, begin_ns=ns(at), end_ns=ns(at))
 
+    def remade(self, what: str, at: float, until: float, tp: int = 0) -> int:
+        """A declared act deletes a partition and makes it again; the number that records of the former one have.
+
+        Whatever else is told of the former one, callbacks, assignments and commits, is told of ``tp``.
+        """
+        self.partitions.append(self.partitions[tp])
+        number = len(self.partitions) - 1
+        self.successors[number], self._renewals[number] = tp, (ns(at), ns(until))
+        where, detail = [[*self.partitions[tp], None]], {"what": what, "renews": True}
+        self.harness.note("act", detail=detail, partitions=where, begin_ns=ns(at), end_ns=ns(until))
+        return number
+
+    def _renewed(self, number: int) -> dict[str, Any]:
+        """What the seal finds out of members' records."""
+        tp, (begin_ns, end_ns) = self.successors[number], self._renewals[number]
+        old, new = ([row for m in self.members for row in m.rows if row.tp == n] for n in (number, tp))
+        done = {m.name: [r.done_ns for r in m.rows if r.tp == tp and r.done_ns] for m in self.members}
+        return {
+            "as": tp,
+            "begin_ns": begin_ns,
+            "end_ns": end_ns,
+            "last_ns": max((max(r.delivered_ns, r.begin_ns, r.done_ns) for r in old), default=0),
+            "next": max((r.offset + 1 for r in old), default=0),
+            "begun": min((r.offset for r in new), default=-1),
+            "done_ns": {name: min(times) for name, times in done.items() if times},
+        }
+
     def stall(self, begin: float, end: float) -> None:
         """The host itself stood still."""
         self.host.append(
@@ -547,11 +576,13 @@ class HistoryBuilder:
                 "topic": name.topic,
                 "partition": name.partition,
                 "log_start": self.log_starts.get(tp, 0),
-                "log_end": self._next[tp],
+                "log_end": 0 if tp in self.successors else self._next[tp],
+                **({"committed": -1, "renewed": self._renewed(tp)} if tp in self.successors else {}),
             }
             for tp, name in enumerate(self.partitions)
         ]
         self.run.write_json("history/partitions.json", {"partitions": entries})
+        self.log = [record for record in self.log if record.tp not in self.successors]
         self._write_records()
         self.coordinator.sort(key=lambda line: (line["at_ns"], line["order"]))
         self._number()

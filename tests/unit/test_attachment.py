@@ -24,6 +24,7 @@ from fencepost.faults import (
     MoveLeaders,
     Pause,
     ReassignCoordinator,
+    RecreateTopic,
     RemoveMember,
     ResetOffsets,
 )
@@ -118,7 +119,7 @@ def test_members_can_be_signalled_and_brokers_cannot() -> None:
 
 def test_its_topics_and_group_may_be_administrated_and_replicas_that_others_use_may_not() -> None:
     own = [at(1, MoveLeaders()), at(2, DeleteRecords()), at(3, AddPartitions()), at(4, RemoveMember(), member(0))]
-    own += [at(5, ResetOffsets())]
+    own += [at(5, ResetOffsets()), at(6, RecreateTopic())]
     allowed = replace(SCENARIO, schedule=own).plan(1)
     check_abilities(allowed, Attachment.abilities, "attach:h:1")
     assert "move the leader" not in " ".join(Attachment.of("attach:h:1").intent(SCENARIO, allowed))

@@ -117,6 +117,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_what_was_wanted_and_what_came
         (lambda: AddPartitions(count=0), "found count=0; use 1 or more"),
         (lambda: DeleteRecords(keep=0), "found keep=0; use 1 or more"),
         (lambda: ResetOffsets(to="first"), "found to='first', use one of earliest, latest"),
+        (lambda: ResetOffsets(to="latest", shift_by=-5), "found shift_by=-5 and to='latest', use one of them"),
         (lambda: ResetOffsets(to=3), "ResetOffsets.to wants text, but 3 came"),
         (lambda: MoveLeaders(("orders",)), "a topic-partition is written like orders-3, but 'orders' came"),
         (lambda: LosePackets(share=0.04), "found share=0.04; use 0.05 to 0.95"),

@@ -47,14 +47,19 @@ def of(admin: Admin) -> Any:
 
 
 @pytest.mark.parametrize(
-    ("to", "moves"),
+    ("fault", "moves"),
     [
-        ("earliest", {"orders-0": [5, 0], "orders-1": [-1, 0]}),
-        ("latest", {"orders-0": [5, 9], "orders-1": [-1, 0], "orders-2": [2, 8]}),
+        (ResetOffsets(), {"orders-0": [5, 0], "orders-1": [-1, 0]}),
+        (ResetOffsets("latest"), {"orders-0": [5, 9], "orders-1": [-1, 0], "orders-2": [2, 8]}),
+        # nowhere but where something is committed, and not out of the log
+        (ResetOffsets(shift_by=3), {"orders-0": [5, 8], "orders-2": [2, 5]}),
+        (ResetOffsets(shift_by=99), {"orders-0": [5, 9], "orders-2": [2, 8]}),
+        (ResetOffsets(shift_by=-1), {"orders-0": [5, 4]}),
+        (ResetOffsets(shift_by=-99), {"orders-0": [5, 0]}),
     ],
 )
-def test_what_is_committed_elsewhere_is_moved_and_declared(to: str, moves: dict[str, list[int]]) -> None:
-    injection = ResetOffsets(to).inject(of(Admin()), NOBODY)
+def test_what_is_committed_elsewhere_is_moved_and_declared(fault: ResetOffsets, moves: dict[str, list[int]]) -> None:
+    injection = fault.inject(of(Admin()), NOBODY)
     evidence = injection.proven()
     assert evidence.took_effect, evidence.what
     assert evidence.data == {"offsets": moves}

@@ -77,10 +77,14 @@ def drain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     owner: Any = None
     begun: list[Any] = []
 
-    def drained(committed: Callable[[str], Any], ends: Callable[[str], Any], within_s: float) -> list[str]:
+    def drained(
+        committed: Callable[[str], Any], ends: Callable[[str], Any], within_s: float, topic_id: str = ""
+    ) -> list[str]:
         scenario, group = replace(SCENARIO, drain_s=within_s), Members()
         begun.append(runner._Run(scenario, SCENARIO.plan(1), folder, owner, lambda progress: None, backends.local()))
-        begun[0]._drain(group, SimpleNamespace(admin=SimpleNamespace(committed=committed, end_offsets=ends)))
+        ids = {topic_id: "orders"} if topic_id else {}
+        admin = SimpleNamespace(committed=committed, end_offsets=ends, names_by_id=lambda topics: ids)
+        begun[0]._drain(group, SimpleNamespace(admin=admin))
         return group.done
 
     yield drained
@@ -103,6 +107,21 @@ def test_the_drain_goes_on_when_an_administrators_call_times_out(drain: Callable
 def test_a_group_that_does_not_commit_everything_is_ended_in_order(drain: Callable[..., list[str]]) -> None:
     done = drain(answering({ORDERS: 5}), answering({0: 7}), within_s=0.01)
     assert done == ["producers stopped", "members stopped"]
+
+
+@pytest.mark.parametrize(("topic_id", "looks"), [("", 1), ("another", 3)])
+def test_what_was_committed_of_a_topic_before_it_was_made_again_is_no_end_of_the_drain(
+    drain: Callable[..., list[str]], topic_id: str, looks: int
+) -> None:
+    asked = []
+    answers = answering({ORDERS: 9}, {ORDERS: 3}, {ORDERS: 7})
+
+    def committed(name: str) -> Any:
+        asked.append(name)
+        return answers(name)
+
+    drain(committed, answering({0: 7}), within_s=60, topic_id=topic_id)
+    assert len(asked) == looks
 
 
 def test_a_drain_in_which_nobody_could_be_asked_is_no_drain(drain: Callable[..., list[str]]) -> None:

@@ -124,7 +124,9 @@ def test_phases_use_some_of_the_faults_and_all_phases_together_all_of_them():
     everything -= {"ChangeSubscription"}  # there is one topic
     assert all(kinds < everything for kinds in used)
     assert set().union(*used) == everything
-    assert everything.isdisjoint({"DeleteRecords", "DropPackets", "ReassignCoordinator", "ResetOffsets"})
+    assert everything.isdisjoint(
+        {"DeleteRecords", "DropPackets", "ReassignCoordinator", "RecreateTopic", "ResetOffsets"}
+    )
     assert any(one != other for one, other in pairwise(used))
 
 

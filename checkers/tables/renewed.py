@@ -1,0 +1,146 @@
+"""Partitions that were deleted and made again: rows that name one of them are put where they belong. Pure.
+
+Called by ``tables.load`` alone. Records have the numbers of their own partitions already (``evidence.renewed``), and
+whoever tells of a partition by its name has told of the last one so far. The coordinator deletes what was committed of
+a topic that is gone: that record parts commits. Callbacks and assignments are of the name, and of both if they last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from typing import Any, NamedTuple, TypeVar
+
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Window
+from fencepost.checkers.tables.tables import Tables
+
+
+class Renewal(NamedTuple):
+    """Partition ``tp`` was deleted, and ``successor`` made in its place.
+
+    Attributes:
+        window: in which time.
+        last_ns: the last sign of a record of the former one; ``next``: the offset after its last delivered one.
+        begun: the lowest offset that was delivered of the successor; -1: none.
+        done_ns: when each member first finished one of the successor.
+    """
+
+    tp: int
+    successor: int
+    window: Window
+    last_ns: int
+    next: int
+    begun: int
+    done_ns: Mapping[str, int]
+
+    @property
+    def skipped(self) -> int:
+        """How many records of the successor were passed over by positions of the former one, at most."""
+        return max(0, min(self.begun, self.next))
+
+
+Row = TypeVar("Row", bound=Any)
+
+
+def renewals(entries: Iterable[Mapping[str, Any]]) -> list[Renewal]:
+    """What ``partitions.json`` tells, the last one first."""
+    found = []
+    for entry in entries:
+        if about := entry.get("renewed"):
+            window = Window(about.get("begin_ns", 0), about.get("end_ns", 0))
+            numbers = (about.get("last_ns", 0), about.get("next", 0), about.get("begun", -1))
+            found.append(Renewal(entry["tp"], about["as"], window, *numbers, about.get("done_ns", {})))
+    return sorted(found, key=lambda r: r.window, reverse=True)
+
+
+def divided(tables: Tables, made: Iterable[Renewal]) -> Tables:
+    """The tables, each row with the number of its own partition."""
+    for renewal in made:
+        tables = _divided(tables, renewal)
+    return tables
+
+
+def _divided(tables: Tables, r: Renewal) -> Tables:
+    begin_ns, end_ns = r.window
+    last = _last_before(tables.accepted, r)
+    accepted = _parted(tables.accepted, r, lambda a: a.order <= last)
+    before = [a for a in accepted if a.tp == r.tp]
+    after = [a for a in accepted if a.tp == r.successor]
+
+    def of_before(offset: int, begun_ns: int, asked: Window) -> bool:
+        """Whether who asked for that in some time, certainly from ``begun_ns`` on, meant the former partition."""
+        meets = [any(a.offset == offset and a.written.meets(asked) for a in rows) for rows in (before, after)]
+        return asked.end_ns < begin_ns or (not meets[1] and (meets[0] or begun_ns < begin_ns))
+
+    started = {life.incarnation: life.started_ns for life in tables.lives.values()}
+    commits = _parted(tables.commits, r, lambda c: of_before(c.offset, c.begin_ns, _asked(c, started)))
+    return replace(
+        tables,
+        commits=commits,
+        accepted=accepted,
+        asked_commits=_parted(tables.asked_commits, r, lambda q: of_before(q.offset, q.begin_ns, q.served)),
+        fetched=_parted(tables.fetched, r, lambda q: q.end_ns < begin_ns),
+        seeks=_parted(tables.seeks, r, lambda s: s.begin_ns <= end_ns),
+        effects=tuple(sorted(_parted(tables.effects, r, lambda e: e.at_ns <= _first_ns(r)))),
+        dead_letters=tuple(sorted(_parted(tables.dead_letters, r, lambda e: e.at_ns <= _first_ns(r)))),
+        intervals=_with_copies(tables.intervals, r, lambda i: i.assigned_begin_ns <= end_ns),
+        given=_with_copies(tables.given, r, lambda g: g.at_ns <= end_ns),
+        acts=_acts(tables.acts, r, _settled_ns(r, commits)),
+    )
+
+
+def _last_before(accepted: Iterable[Accepted], r: Renewal) -> int:
+    """The place in the coordinator's log of the last commit of the former partition."""
+    mine = [a for a in accepted if a.tp == r.successor]
+    deleted = [a.order for a in mine if a.offset < 0 and a.written.meets(r.window)]
+    return min(deleted, default=max((a.order for a in mine if a.at_ns < r.window.begin_ns), default=-1))
+
+
+def _asked(commit: Commit, started: Mapping[str, int]) -> Window:
+    """When it was asked for; one that the client made by itself tells only when it was told."""
+    begin_ns = started.get(commit.incarnation, 0) if commit.mode == "auto" else commit.begin_ns
+    return Window(begin_ns, commit.end_ns or FOREVER)
+
+
+def _first_ns(r: Renewal) -> int:
+    """Until when there can have been no effect of the successor."""
+    return max(r.window.end_ns, min(r.done_ns.values(), default=0))
+
+
+def _settled_ns(r: Renewal, commits: Iterable[Commit]) -> int:
+    """Until when the former partition may show in what concerns the successor.
+
+    That is until a member has committed that had finished a record of the successor before: of commits that the client
+    made by itself the second one, as the first may have been made before.
+    """
+    ends, alone = [], set[str]()
+    for commit in sorted((c for c in commits if c.tp == r.successor), key=lambda c: c.begin_ns):
+        done_ns = r.done_ns.get(commit.incarnation, FOREVER)
+        if commit.outcome == "ok" and commit.begin_ns > done_ns:
+            if commit.mode == "auto" and commit.incarnation not in alone:
+                alone.add(commit.incarnation)
+            else:
+                ends.append(commit.end_ns)
+    return max(r.window.end_ns, r.last_ns, min(ends, default=FOREVER - 1))
+
+
+def _acts(acts: Iterable[Act], r: Renewal, settled_ns: int) -> tuple[Act, ...]:
+    found = []
+    for act in acts:
+        if act.tp == r.successor:
+            found.append(act._replace(tp=r.tp))
+            if act.begin_ns == r.window.begin_ns:
+                act = act._replace(end_ns=settled_ns, skipped=r.skipped)
+        found.append(act)
+    return tuple(found)
+
+
+def _parted(rows: Iterable[Row], r: Renewal, before: Callable[[Row], bool]) -> tuple[Row, ...]:
+    """Each row once."""
+    return tuple(row._replace(tp=r.tp) if row.tp == r.successor and before(row) else row for row in rows)
+
+
+def _with_copies(rows: Iterable[Row], r: Renewal, before: Callable[[Row], bool]) -> tuple[Row, ...]:
+    """All rows, and copies of those that concern the former partition, too."""
+    copies = (row._replace(tp=r.tp) for row in rows if row.tp == r.successor and before(row))
+    return (*rows, *copies)

@@ -1,0 +1,94 @@
+"""Topics that are made, grow, or are deleted and made again; and the ids by which brokers tell one from the next."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from kafka import errors as kafka_errors
+
+from fencepost.clock import eventually
+from fencepost.clusters import admin_requests as requests
+from fencepost.clusters.admin_connections import WITHIN_S, Connections, refuse
+from fencepost.scenario import Topic
+
+
+def create(brokers: Connections, topics: Iterable[Topic]) -> None:
+    """Create topics and return once every broker knows a leader for each partition.
+
+    Raises:
+        ClusterError: the controller refused one (it exists, or its settings are wrong).
+        WaitTimeout: the leaders did not come.
+    """
+    wanted = {topic.name: topic for topic in topics}
+    if not wanted:
+        return
+    for result in brokers.ask(lambda: requests.creation(wanted.values())).topics:
+        refuse(result, f"topic {result.name}")
+    _led(brokers, {name: topic.partitions for name, topic in wanted.items()})
+
+
+def recreate(brokers: Connections, topic: str) -> None:
+    """Delete a topic and make it again: as many partitions, on the same brokers, with the same settings.
+
+    Returns once every broker that answers knows the new one, and leaders for all of its partitions.
+
+    Raises:
+        ClusterError: the controller refused to delete it; it is as it was.
+        WaitTimeout: it was not seen to go, or did not come back in time; it may be gone.
+    """
+    was = brokers.ask(lambda: requests.metadata(topic)).topics[0]
+    refuse(was, f"looking at topic {topic}")
+    replicas = {p.partition_index: list(p.replica_nodes) for p in was.partitions}
+    told = brokers.ask(lambda: requests.topic_settings(topic)).results[0]
+    config = {one.name: one.value for one in told.configs or () if one.config_source == requests.OF_TOPIC}
+    for result in brokers.ask(lambda: requests.topic_deletion([topic])).responses:
+        if kafka_errors.for_code(result.error_code) is not kafka_errors.UnknownTopicOrPartitionError:  # asked twice
+            refuse(result, f"deleting topic {topic}")
+    _everywhere(brokers, topic, lambda answer: answer.topics[0].topic_id != was.topic_id, "to be gone")
+    last = ""
+
+    def made() -> bool:
+        nonlocal last
+        (result,) = brokers.ask(lambda: requests.creation_on(topic, replicas, config)).topics
+        error = kafka_errors.for_code(result.error_code)
+        last = error.__name__
+        return error in (kafka_errors.NoError, kafka_errors.TopicAlreadyExistsError)
+
+    eventually(made, WITHIN_S, f"topic {topic} to be made again", state=lambda: last)
+    _led(brokers, {topic: len(replicas)})
+
+
+def grow(brokers: Connections, topic: str, count: int) -> None:
+    """Have ``topic`` have ``count`` partitions, which are more.
+
+    Raises:
+        ClusterError: the controller refused (there are as many, or no such topic).
+    """
+    for result in brokers.ask(lambda: requests.growth(topic, count)).results:
+        refuse(result, f"having {topic} have {count} partitions")
+
+
+def names_by_id(brokers: Connections, topics: Collection[str]) -> dict[str, str]:
+    """These topics by their ids, as Kafka's tools write ids; those that there are."""
+    found = [topic for topic in brokers.ask(lambda: requests.metadata(*topics)).topics if not topic.error_code]
+    return {base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="): topic.name for topic in found}
+
+
+def _led(brokers: Connections, wanted: dict[str, int]) -> None:
+    """Wait until every broker that answers knows leaders for so many partitions of each topic."""
+
+    def led(answer: Any) -> bool:
+        leaders = {t.name: sum(p.leader_id >= 0 for p in t.partitions) for t in answer.topics}
+        return all(leaders.get(name, 0) == count for name, count in wanted.items())
+
+    _everywhere(brokers, ", ".join(wanted), led, "to have leaders for all partitions")
+
+
+def _everywhere(brokers: Connections, topic: str, so: Callable[[Any], bool], what: str) -> None:
+    def all_say() -> bool:
+        answers = [brokers.ask_once(broker, requests.metadata(*topic.split(", "))) for broker in brokers.brokers]
+        return any(answers) and all(answer is None or so(answer) for answer in answers)
+
+    eventually(all_say, WITHIN_S, f"{topic} {what}")

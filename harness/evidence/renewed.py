@@ -1,0 +1,214 @@
+"""Partitions of topics that were deleted and made again: which records are of which, told before anything is judged.
+
+Members and producers know a partition by its name, which is that of the one before too, so their records have the same
+number. Here those of each partition that is gone get a number of their own. A record is
+
+* of the partition that there is now, if the audit found it there;
+* else of none that was made before the record was certainly acknowledged or delivered;
+* and, as far as that leaves a choice, of the last one that there was in the cluster when it was sent. One sent
+  while a topic was being made again, and not found, is of the one before: nobody can tell, and that one is excused.
+
+Records of strangers tell no send; they are of the partition that there was when they were delivered, and those that are
+not found of the one before the last. What a member had numbered through (``ord``) is numbered through again: a number
+that is missing is missing in each.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow.dataset as ds
+import pyarrow.parquet as pq
+from numpy.typing import NDArray
+
+from fencepost.evidence import event_table
+from fencepost.evidence.segment_reader import Records, Segment
+from fencepost.history import HARNESS, EventKind
+from fencepost_member.segments import DELIVERED
+
+Array = NDArray[Any]
+SHIFT = 40  # a writer's number of a record is below these bits
+
+
+class Renewal(NamedTuple):
+    """In which time a partition was deleted and made again."""
+
+    begin_ns: int
+    end_ns: int
+
+
+@dataclass
+class _Line:
+    """The partitions that had one name, one after the other."""
+
+    entry: Mapping[str, Any]
+    made: Sequence[Renewal]
+    numbers: Sequence[int]
+    log: Mapping[str, Array]
+    known: Mapping[int, Mapping[str, Any]]
+    gone: list[dict[str, Any]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        for number, successor, renewal in zip(self.numbers, self.numbers[1:], self.made, strict=False):
+            about = {"as": successor, **renewal._asdict(), "last_ns": 0, "next": 0, "begun": -1, "done_ns": {}}
+            about |= self.known.get(number, {}).get("renewed", {})
+            place = {"tp": number, "topic": self.entry["topic"], "partition": self.entry["partition"]}
+            self.gone.append({**place, "log_start": 0, "log_end": 0, "committed": -1, "renewed": about})
+
+    def which(self, sent_ns: Array, known_ns: Array, found: Array, sender: Array) -> Array:
+        """Of which of them records are, from 0.
+
+        ``known_ns``: when a record was certainly in a log (0: nobody knows); ``found``: whether it is there now;
+        ``sender``: whether ``sent_ns`` is when it was sent, or only when somebody got it.
+        """
+        last = len(self.made)
+        begins = np.array([renewal.begin_ns for renewal in self.made], np.int64)
+        ends = np.array([renewal.end_ns for renewal in self.made], np.int64)
+        least = np.searchsorted(ends, sent_ns)  # so many were over
+        least = np.where(sender, least, np.minimum(least, last - 1))
+        most = np.where(known_ns > 0, np.searchsorted(begins, known_ns, side="right"), last)
+        return np.minimum(np.where(found, last, least), most)
+
+    def tell(self, actor: str, rows: Records, which: Array) -> None:
+        """What a judge must know of each partition that is gone, and of its successor, by one member's records."""
+        for n, entry in enumerate(self.gone):
+            about, old, new = entry["renewed"], rows[which == n], rows[which == n + 1]
+            if len(old):
+                times = (int(old[name].max()) for name in ("delivered_ns", "begin_ns", "done_ns"))
+                about["last_ns"] = max(about["last_ns"], *times)
+                about["next"] = max(about["next"], int(old["offset"].max()) + 1)
+            if len(new):
+                first = int(new["offset"].min())
+                about["begun"] = first if about["begun"] < 0 else min(first, about["begun"])
+            done = new["done_ns"][new["done_ns"] > 0]
+            if len(done):
+                about["done_ns"] = {**about["done_ns"], actor: int(done.min())}
+
+
+def made_again(history: Path) -> dict[tuple[str, int], list[Renewal]]:
+    """What the harness tells of partitions that were made again, in the order of time."""
+    found: dict[tuple[str, int], list[Renewal]] = defaultdict(list)
+    for row in event_table.read_rows(history / "events" / f"{HARNESS}.jsonl")[0]:
+        if row["kind"] == EventKind.ACT and json.loads(row["detail"]).get("renews"):
+            found[row["topic"], row["partition"]].append(Renewal(row["begin_ns"], row["end_ns"]))
+    return {place: sorted(made) for place, made in found.items()}
+
+
+def apart(
+    history: Path, segments: Sequence[Segment], entries: Sequence[Mapping[str, Any]]
+) -> tuple[list[Segment], list[dict[str, Any]]]:
+    """The same segments, in which each record has the number of its own partition; and the entries of those gone.
+
+    ``entries``: those of ``partitions.json``; what an earlier seal added there of records that it sealed stays.
+    """
+    made, known = made_again(history), {entry["tp"]: entry for entry in entries if "renewed" in entry}
+    there = [entry for entry in entries if "renewed" not in entry]
+    lines, number = {}, 1 + max((entry["tp"] for entry in there), default=-1)
+    for entry in there:
+        renewals = made.get((entry["topic"], entry["partition"]), [])
+        if renewals:
+            numbers = [*range(number, number + len(renewals)), entry["tp"]]
+            lines[entry["tp"]] = _Line(entry, renewals, numbers, _log(history, entry["tp"]), known)
+            number += len(renewals)
+    if not lines:
+        return list(segments), []
+    actors: dict[tuple[str, int], list[Segment]] = defaultdict(list)
+    for segment in segments:
+        actors[segment.header.actor, segment.header.layout.kind].append(segment)
+    sends = _sends(history, segments, lines)
+    found = [one for of_actor in actors.values() for one in _of_actor(of_actor, lines, sends)]
+    return found, [entry for line in lines.values() for entry in line.gone]
+
+
+def _of_actor(segments: Sequence[Segment], lines: Mapping[int, _Line], sends: tuple[Array, Array]) -> list[Segment]:
+    copies = [np.array(segment.records) for segment in segments]
+    rows: Records = np.concatenate(copies)
+    tps = np.array(rows["tp"])
+    for tp, line in lines.items():
+        mine = np.flatnonzero(tps == tp)
+        if not len(mine):
+            continue
+        if segments[0].header.layout is DELIVERED:
+            which = _delivered(line, rows[mine], sends)
+            line.tell(segments[0].header.actor, rows[mine], which)
+            rows["ord"][mine] = _numbered(rows["ord"][mine], which)
+        else:
+            which = _produced(line, rows[mine])
+        rows["tp"][mine] = np.array(line.numbers)[which]
+    cuts = np.cumsum([len(copy) for copy in copies])[:-1]
+    return [replace(s, records=part) for s, part in zip(segments, np.split(rows, cuts), strict=True)]
+
+
+def _delivered(line: _Line, rows: Records, sends: tuple[Array, Array]) -> Array:
+    calls, sent_ns = sends
+    mine = _call(rows)
+    at = np.minimum(np.searchsorted(calls, mine), max(0, len(calls) - 1))
+    sender = (calls[at] == mine) & (rows["writer"] >= 0) if len(calls) else np.zeros(len(rows), bool)
+    sent = np.where(sender, sent_ns[at], rows["delivered_ns"]) if len(calls) else rows["delivered_ns"]
+    found = _found(line.log, rows, ("key", "writer", "seq"))
+    return line.which(sent, rows["delivered_ns"], found, sender)
+
+
+def _produced(line: _Line, rows: Records) -> Array:
+    acked = (rows["acked_ns"] > 0) & (rows["outcome"] == 0)
+    found = np.where(acked, _found(line.log, rows, ("writer", "seq")), np.isin(_call(rows), _call(line.log)))
+    return line.which(rows["sent_ns"], np.where(acked, rows["acked_ns"], 0), found, np.ones(len(rows), bool))
+
+
+def _found(log: Mapping[str, Array], rows: Records, content: Iterable[str]) -> Array:
+    """Whether the log holds each record, at its offset."""
+    if not len(log["offset"]):
+        return np.zeros(len(rows), bool)
+    at = np.minimum(np.searchsorted(log["offset"], rows["offset"]), len(log["offset"]) - 1)
+    same = log["offset"][at] == rows["offset"]
+    for name in content:
+        same &= log[name][at] == rows[name]
+    return np.asarray(same)
+
+
+def _numbered(ords: Array, which: Array) -> Array:
+    """Less, for each record, than it had, by as many as came before it of another partition."""
+    order = np.argsort(ords, kind="stable")
+    place, numbered = np.empty(len(ords), np.int64), np.array(ords)
+    place[order] = np.arange(len(ords))
+    for n in np.unique(which):
+        mine = order[which[order] == n]
+        numbered[mine] -= place[mine] - np.arange(len(mine))
+    return numbered
+
+
+def _call(rows: Any) -> Array:
+    """The send of each record: its writer, and the number that this gave it."""
+    return (np.array(rows["writer"], np.int64) << SHIFT) + np.array(rows["seq"], np.int64)
+
+
+def _log(history: Path, tp: int) -> Mapping[str, Array]:
+    """What the audit found in a partition, in the order of its log; nothing where there was none."""
+    names, path = ("offset", "key", "writer", "seq"), history / "log" / "audit.parquet"
+    try:
+        table = pq.read_table(path, columns=list(names), filters=[("tp", "=", tp)])
+    except (OSError, ValueError):  # a judge says what is wrong with it
+        return {name: np.empty(0, np.int64) for name in names}
+    return {name: table[name].to_numpy() for name in names}
+
+
+def _sends(history: Path, segments: Sequence[Segment], lines: Mapping[int, _Line]) -> tuple[Array, Array]:
+    """When each call was made, by the calls in ascending order; those that were sealed before, too."""
+    parts = [s.records for s in segments if s.header.layout is not DELIVERED]
+    mine = [rows[np.isin(rows["tp"], list(lines))] for rows in parts]
+    calls, times = [_call(rows) for rows in mine], [np.array(rows["sent_ns"]) for rows in mine]
+    try:
+        sealed = ds.dataset(history / "produced").to_table(columns=["writer", "seq", "sent_ns"])
+        columns = {name: sealed[name].to_numpy() for name in sealed.column_names}
+        calls, times = [*calls, _call(columns)], [*times, columns["sent_ns"]]
+    except (OSError, ValueError):  # nothing was
+        pass
+    every, sent_ns = np.concatenate([*calls, np.empty(0, np.int64)]), np.concatenate([*times, np.empty(0, np.int64)])
+    order = np.argsort(every, kind="stable")
+    return every[order], sent_ns[order]

@@ -1,0 +1,256 @@
+"""A topic that is deleted and made again: what comes of that is permitted, if the history tells of the act.
+
+What is wrong with the topic that there is now, or elsewhere, is a violation all the same.
+
+Both finders are asked, also with partitions cut into ranges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from fencepost.checkers import certainty
+from fencepost.checkers.facts import Bounds, Facts
+from fencepost.checkers.needs import needs_of
+from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Ownership, Progress
+from fencepost.checkers.tables import load
+from fencepost.checkers.tables.rows import Damage
+from fencepost.model import Anomaly
+from history.builder import HistoryBuilder
+from history.test_kernel_equals_oracle import agreed
+
+A = "member-0.1"
+ACT = "declared act: recreate_topic"
+GONE = "orders (deleted)"
+PROMISED = {kind for p in (Commits, Delivery, Effects, Order, Ownership, Progress) for kind in p.kinds}
+Row = tuple[str, str, int, int, int, str]  # kind, topic, partition, first and last offset, excuse
+
+
+class Story:
+    """Ten records of orders-0 before it is made again (4 to 5 s), eight of which are committed; then six others. As
+    many of orders-1 as before."""
+
+    def __init__(self, folder: Path, classic: bool = False, promises: Iterable[Mapping[str, Any]] = ()) -> None:
+        self.h = h = HistoryBuilder(folder, 2, classic=classic, promises=promises)
+        self.old = h.remade("recreate_topic", 4, 5)
+        h.write(10, tp=self.old)
+        h.write(10, tp=1)
+        self.a = a = h.member(0)
+        for tp in (0, 1):
+            a.assigned(1, tp)
+        a.process(range(10), 2, self.old)
+        a.process(range(10), 2.5, 1)
+        a.commit(8, 3)
+        a.commit(10, 3, 1)
+        h.accepts(None, 4.5)
+        h.write(6, at=5.5)
+
+    def goes_on(self, offsets: Iterable[int] = range(6), committed: int = 6) -> None:
+        """The member gets records of the new one, commits, and leaves."""
+        self.a.process(offsets, 6)
+        self.a.commit(committed, 7)
+        for tp in (0, 1):
+            self.a.revoked(38, tp)
+        self.a.close(39)
+
+
+def told(run: Path) -> list[Row]:
+    found, _ = agreed(run, Bounds())
+    return sorted(
+        (a.kind, a.topic, a.partition, a.first_offset, a.last_offset, a.excuse) for a in found if a.kind in PROMISED
+    )
+
+
+LOST = [
+    ("delivered-then-lost", GONE, 0, 0, 9, ACT),
+    ("lost-write", GONE, 0, 0, 9, ACT),
+]
+
+
+@pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
+def test_what_was_written_before_is_gone_on_purpose_and_the_same_offsets_are_judged_anew(
+    tmp_path: Path, classic: bool
+) -> None:
+    story = Story(tmp_path, classic)
+    story.goes_on()
+    assert told(story.h.seal()) == LOST
+
+
+def test_commits_of_before_that_come_late_are_permitted_until_the_first_of_the_new_one(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.a.commit(10, 5.2)  # above all that the new one ever has
+    story.goes_on()
+    assert told(story.h.seal()) == sorted(
+        [
+            ("commit-beyond-end", "orders", 0, 0, 10, ACT),  # and each record is sent after it
+            ("commit-regression", "orders", 0, 6, 6, ACT),
+            *LOST,
+        ]
+    )
+
+
+def test_a_commit_that_was_answered_before_is_looked_for_among_those_of_before(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.a.commit(10, 3.9995)  # answered while the act goes on
+    story.a.commit(9, 4.2)  # and one that begins in it, ere the coordinator has deleted anything
+    story.goes_on()
+    regression = ("commit-regression", GONE, 0, 9, 9, ACT)
+    assert told(story.h.seal()) == sorted([regression, *LOST])
+
+
+def test_what_names_a_partition_is_told_of_the_one_that_there_was(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    h, a = story.h, story.a
+    a.commit(9, 3.5, outcome=None)  # nobody knows what became of it
+    h.accepts(10, 4.8)  # after the coordinator deleted what was committed
+    a.fetches(None, 5.2)
+    b = h.member(1)
+    h.gives(b, 0, 5.3)
+    story.goes_on()
+    tables, old = load(h.seal()), story.old
+    assert [(c.tp, c.offset) for c in tables.commits if c.tp != 1] == [(old, 8), (old, 9), (0, 6)]
+    assert [(a.tp, a.offset) for a in tables.accepted if a.tp != 1] == [(old, 8), (old, -1), (0, 10), (0, 6)]
+    assert [(q.tp, q.offset) for q in tables.asked_commits if q.tp != 1] == [(old, 8), (old, 9), (0, 6)]
+    assert [q.tp for q in tables.fetched] == [0]
+    given = {tp: [g.incarnation for g in tables.given_of.get(tp, []) if g.incarnation] for tp in (0, old)}
+    assert given == {0: [A, "member-1.1"], old: [A]}
+
+
+def test_effects_of_one_offset_before_and_after_are_of_two_records(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    for kind in ("effect", "dead-letter"):
+        for seq, at in enumerate((2.6, 5.5, 6.5, 7.5)):  # the second one of a record that the member had in its hands
+            if (kind, seq) != ("dead-letter", 1):
+                story.a.effect(4 + seq % 2, at, seq=seq, kind=kind)
+    story.goes_on()
+    found = [row for row in told(story.h.seal()) if row[0] in ("duplicate-effect", "dead-letter-twice")]
+    assert found == []
+
+
+def test_who_owns_a_partition_is_asked_of_its_name_alone(tmp_path: Path) -> None:
+    story = Story(tmp_path, promises=[{"type": "progress", "within_s": 5}])
+    story.a.revoked(4.6)
+    story.h.takes(story.a, 0, 4.61)
+    story.a.assigned(5.5, generation=2)
+    story.goes_on()
+    run = story.h.seal()
+    assert told(run) == LOST
+    tables = load(run)
+    assert needs_of("progress").facts(tables, Facts(visible=1)) == 2
+    assert needs_of("ownership").facts(tables, Facts()) == 3
+
+
+def test_without_the_act_all_of_it_is_a_violation(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.goes_on()
+    found = {row[0]: row[-1] for row in told(undeclared(story))}
+    assert {"delivered-then-lost", "lost-write", "inconsistent-offsets", "rewind"} <= set(found)
+    assert set(found.values()) == {""}
+
+
+def undeclared(story: Story) -> Path:
+    """The same history, of which the harness does not tell the act."""
+    h, a = story.h, story.a
+    for n, row in enumerate([row for row in a.rows if row.tp in (0, story.old)]):
+        row.tp, row.ord = 0, n
+    h.produced = [p._replace(tp=0) if p.tp == story.old else p for p in h.produced]
+    h.log = [record for record in h.log if record.tp != story.old]
+    h.partitions.pop()
+    h.successors.clear()
+    path = h.run.history / "events" / "harness.jsonl"
+    path.write_text("".join(line for line in path.read_text().splitlines(True) if '"act"' not in line))
+    return h.seal()
+
+
+def a_write_is_lost(story: Story) -> list[Row]:
+    story.goes_on()
+    story.h.loses(3)
+    return [("delivered-then-lost", "orders", 0, 3, 3, ""), ("lost-write", "orders", 0, 3, 3, "")]
+
+
+def a_write_of_another_partition_is_lost(story: Story) -> list[Row]:
+    story.goes_on()
+    story.h.loses(3, 1)
+    return [("delivered-then-lost", "orders", 1, 3, 3, ""), ("lost-write", "orders", 1, 3, 3, "")]
+
+
+def a_record_is_passed_over(story: Story) -> list[Row]:
+    story.goes_on([0, 1, 3, 4, 5])
+    return [
+        ("commit-ahead", "orders", 0, 2, 2, ACT),
+        ("poll-skip", "orders", 0, 2, 2, ACT),
+        ("unseen", "orders", 0, 2, 2, ""),
+    ]
+
+
+def nobody_goes_on(story: Story) -> list[Row]:
+    story.a.revoked(38, 1)
+    story.a.close(39)
+    return [("stuck-partition", "orders", 0, 0, 0, ""), ("unconsumed", "orders", 0, 0, 5, "")]
+
+
+def a_commit_goes_back_later(story: Story) -> list[Row]:
+    a = story.a
+    a.process(range(6), 6)
+    for offset, at in ((4, 6.5), (6, 7), (5, 8)):
+        a.commit(offset, at)
+    story.goes_on([], 6)
+    return [("commit-regression", "orders", 0, 5, 5, "")]
+
+
+def a_member_goes_back_later(story: Story) -> list[Row]:
+    a = story.a
+    a.process(range(6), 6)
+    a.commit(6, 7)
+    a.process([2], 8)
+    story.goes_on([], 6)
+    return [("rewind", "orders", 0, 2, 2, "")]
+
+
+def the_position_of_before_is_kept(story: Story) -> list[Row]:
+    story.h.write(6, at=5.6)
+    story.goes_on([10, 11], 12)
+    return [
+        ("unseen", "orders", 0, 0, 9, ACT),
+        ("wrong-start", "orders", 0, 10, 10, ACT),
+    ]
+
+
+def more_is_passed_over_than_the_position_of_before(story: Story) -> list[Row]:
+    story.h.write(6, at=5.6)
+    story.goes_on([11], 12)
+    return [
+        ("unseen", "orders", 0, 0, 9, ACT),
+        ("unseen", "orders", 0, 10, 10, ""),
+        ("wrong-start", "orders", 0, 11, 11, ACT),
+    ]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        a_write_is_lost,
+        a_write_of_another_partition_is_lost,
+        a_record_is_passed_over,
+        nobody_goes_on,
+        a_commit_goes_back_later,
+        a_member_goes_back_later,
+        the_position_of_before_is_kept,
+        more_is_passed_over_than_the_position_of_before,
+    ],
+    ids=lambda wrong: wrong.__name__,
+)
+def test_only_what_comes_of_it_is_permitted(tmp_path: Path, wrong: Callable[[Story], list[Row]]) -> None:
+    story = Story(tmp_path)
+    expected = wrong(story)
+    assert told(story.h.seal()) == sorted([*expected, *LOST])
+
+
+@pytest.mark.parametrize("kind", ["commit-ahead", "unseen", "lost-write", "commit-regression"])
+def test_nobody_is_accused_where_what_the_harness_did_is_not_wholly_known(kind: str) -> None:
+    lost = Damage("events", "history/events/harness.jsonl", "torn")
+    assert certainty.doubt(Anomaly(kind, "orders", 0), [lost]) == lost
