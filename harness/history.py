@@ -5,7 +5,9 @@
     scenario.json  plan.json  verdict.json  report.html  junit.xml  logs/
     history/
       clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and when the audit begins
-      partitions.json            one object per topic-partition: its number ``tp``, where the log begins and ends
+      partitions.json            one object per topic-partition: its number ``tp``, where the log begins and ends;
+                                 of each that was deleted, and made again, during the run, too: ``renewed`` says what
+                                 members did with it and its successor (see ``evidence.renewed``)
       events.parquet             EVENT_COLUMNS: the rare facts, one row per event and partition
       events/<actor>.jsonl       the same as the actors wrote them, before the seal (kept: they are the raw evidence)
       segments/<actor>.<n>.seg   the recorders' memory maps, before the seal (removed once sealed)

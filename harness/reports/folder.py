@@ -171,7 +171,8 @@ def _object(path: Path) -> Mapping[str, Any]:
 
 
 def _partitions(path: Path) -> list[str]:
-    return [f"{known['topic']}-{known['partition']}" for known in _object(path)["partitions"]]
+    there = (known for known in _object(path)["partitions"] if "renewed" not in known)
+    return [f"{known['topic']}-{known['partition']}" for known in there]
 
 
 def _stalls(path: Path) -> list[Mapping[str, Any]]:

@@ -23,7 +23,6 @@ from fencepost.model import Anomaly
 from history.builder import HistoryBuilder
 from history.test_kernel_equals_oracle import agreed
 
-A = "member-0.1"
 ACT = "declared act: recreate_topic"
 GONE = "orders (deleted)"
 PROMISED = {kind for p in (Commits, Delivery, Effects, Order, Ownership, Progress) for kind in p.kinds}
@@ -116,8 +115,8 @@ def test_what_names_a_partition_is_told_of_the_one_that_there_was(tmp_path: Path
     assert [(a.tp, a.offset) for a in tables.accepted if a.tp != 1] == [(old, 8), (old, -1), (0, 10), (0, 6)]
     assert [(q.tp, q.offset) for q in tables.asked_commits if q.tp != 1] == [(old, 8), (old, 9), (0, 6)]
     assert [q.tp for q in tables.fetched] == [0]
-    given = {tp: [g.incarnation for g in tables.given_of.get(tp, []) if g.incarnation] for tp in (0, old)}
-    assert given == {0: [A, "member-1.1"], old: [A]}
+    given = {tp: [g.member_id for g in tables.given_of.get(tp, []) if g.member_id] for tp in (0, old)}
+    assert given == {0: [a.member_id, b.member_id], old: [a.member_id]}
 
 
 def test_effects_of_one_offset_before_and_after_are_of_two_records(tmp_path: Path) -> None:

@@ -279,6 +279,16 @@ class TestTheTimeline:
         assert {lane for lane, _ in lanes["orders-7"]} == {0, 1}
         assert {lane for lane, _ in lanes["orders-0"]} == {0}
 
+    def test_a_partition_that_is_gone_is_not_drawn_under_the_name_of_another(
+        self, invalid: Path, tmp_path: Path
+    ) -> None:
+        run = Path(shutil.copytree(invalid, tmp_path / "run"))
+        path, before = run / "history/partitions.json", folders.read(run).partitions
+        known = json.loads(path.read_text())
+        gone = {**known["partitions"][0], "tp": 99, "renewed": {"as": 0}}
+        path.write_text(json.dumps({**known, "partitions": [*known["partitions"], gone]}))
+        assert len(before) == len(known["partitions"]) == len(folders.read(run).partitions)
+
     def test_every_interval_has_a_bar(self, invalid: Path) -> None:
         intervals = story.tell(folders.read(invalid)).intervals
         assert len(intervals) == 24
