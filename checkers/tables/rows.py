@@ -144,13 +144,6 @@ class Given(NamedTuple):
     incarnation: str
 
 
-class Advance(NamedTuple):
-    """An accepted commit that took a partition on; ``written``: in which time."""
-
-    offset: int
-    written: Window
-
-
 class Gone(NamedTuple):
     """The coordinator's records show that a member id is no longer in the group (removed, replaced or left)."""
 

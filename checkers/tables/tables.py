@@ -12,7 +12,7 @@ from functools import cached_property
 
 from fencepost.checkers.tables.indices import Indexed
 from fencepost.checkers.tables.rests import Rest, rests
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Advance, Commit, Given, Gone, Interval, Round, Window
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Round, Window
 
 
 @dataclass(frozen=True)
@@ -75,13 +75,13 @@ class Tables(Indexed):
         """Who had a partition last, by the coordinator's log; empty: nobody that is known."""
         return next((given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation), "")
 
-    def advances(self, tp: int) -> list[Advance]:
+    def advances(self, tp: int) -> list[Accepted]:
         """The commits that took a partition on, in the order of the coordinator's log: above all that were before them,
         since it was last taken back by a deletion or after a declared act."""
-        found, high = list[Advance](), 0
+        found, high = list[Accepted](), 0
         for row in self.accepted_of.get(tp, ()):
             if row.offset > high:
-                found.append(Advance(row.offset, row.written))
+                found.append(row)
             if row.offset > high or row.offset < 0 or self.declared(tp, row.at_ns):
                 high = max(0, row.offset)
         return found
