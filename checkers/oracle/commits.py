@@ -109,13 +109,13 @@ def fenced_and_carried_on(history: History) -> Iterator[Sighting]:
     """``fenced-and-carried-on``: a commit was refused because the member is out, and it goes on as if it were in.
 
     The *fence* of an interval is its first commit (but of mode ``auto``: nobody knows the generation that it was sent
-    with) whose error is one of ``FENCES``. A row of that interval that was
-    begun, and delivered more than one heartbeat interval after the answer, and not by the first such poll of the
-    interval (which may have begun before), with no later generation begun by then that its incarnation was in (a
-    cooperative member keeps its partitions when it joins again; it also may hear of the next generation before the
-    answer to a commit of the last one). One sighting for each such row; members: the incarnation; cause: the error;
-    excuse: what hindered it between the answer and the row's begin (``hindrance``); offset: the row's; times:
-    the answer, and the row's begin.
+    with) whose error is one of ``FENCES``. A row of that interval that was begun, and delivered more than one heartbeat
+    interval after the answer, and not by the first such poll of the interval (which may have begun before), with no
+    generation later than the commit's begun by then that its incarnation was in (a cooperative member keeps its
+    partitions when it joins again; it also may hear of the next generation before the answer to a commit of the last
+    one). None where the member does not tell the commit's generation. One sighting for each such row; members: the
+    incarnation; cause: the error; excuse: what hindered it between the answer and the row's begin (``hindrance``);
+    offset: the row's; times: the answer, and the row's begin.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))

@@ -39,7 +39,12 @@ def tried_past(tables: Tables, final: Accepted) -> bool:
 
 
 def back_ns(tables: Tables, fence: Commit) -> int:
-    """When the first generation after that of a refused commit began that its incarnation was in; else never."""
+    """When the first generation after that of a refused commit began that its incarnation was in; else never.
+
+    Where nobody told which generation that was, it may have been back at once.
+    """
+    if fence.generation < 0:
+        return 0
     after = tables.rounds_of.meeting(fence.incarnation, Window(fence.generation + 1, FOREVER))
     return next((one.begin_ns for _, one in after), FOREVER)
 

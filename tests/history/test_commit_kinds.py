@@ -283,6 +283,17 @@ def a_refused_automatic_commit(h: HistoryBuilder, wrong: bool) -> Iterable[Told]
 
 
 @case
+def a_refused_commit_of_nobody_knows_which_generation(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """As of a program that tells what it does as lines: it need not tell its generation."""
+    a, _ = two(h)
+    a.commit(6, 4, outcome="fail", error="ILLEGAL_GENERATION", generation=9 if wrong else -1)
+    a.process([6], 8)
+    a.process([7], 9)
+    rest(a, 8)
+    return [("fenced-and-carried-on", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)] if wrong else []
+
+
+@case
 def a_member_that_is_told_to_wait(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)
     a.commit(6, 4, outcome="fail", error="ILLEGAL_GENERATION" if wrong else "REBALANCE_IN_PROGRESS", generation=9)

@@ -124,6 +124,7 @@ def test_somebody_tried_past_an_offset_with_a_greater_one() -> None:
 def test_a_member_is_back_with_its_first_later_generation(rounds: list[Round], back_ns: int) -> None:
     fence = Commit(0, 4, A, "a", 3, 5, 6, "fail", "ILLEGAL_GENERATION")
     assert commits.back_ns(having(rounds=tuple(rounds)), fence) == back_ns
+    assert commits.back_ns(having(rounds=tuple(rounds)), fence._replace(generation=-1)) == 0  # which it was is not told
 
 
 PAUSED = Step(0, "pause", members=(A,), heals=True, begun_ns=20, proven_ns=25, undone_ns=29, healed_ns=30)
