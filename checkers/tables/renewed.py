@@ -7,12 +7,14 @@ a topic that is gone: that record parts commits. Callbacks and assignments are o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Window
 from fencepost.checkers.tables.tables import Tables
+
+EFFECT_NS = 2_000_000  # what is written elsewhere bears its time in milliseconds
 
 
 class Renewal(NamedTuple):
@@ -22,7 +24,7 @@ class Renewal(NamedTuple):
         window: in which time.
         last_ns: the last sign of a record of the former one; ``next``: the offset after its last delivered one.
         begun: the lowest offset that was delivered of the successor; -1: none.
-        done_ns: when each member first finished one of the successor.
+        begin_ns, done_ns: when each member first began, and finished, one of the successor.
     """
 
     tp: int
@@ -31,6 +33,7 @@ class Renewal(NamedTuple):
     last_ns: int
     next: int
     begun: int
+    begin_ns: Mapping[str, int]
     done_ns: Mapping[str, int]
 
     @property
@@ -49,7 +52,11 @@ def renewals(entries: Iterable[Mapping[str, Any]]) -> list[Renewal]:
         if about := entry.get("renewed"):
             window = Window(about.get("begin_ns", 0), about.get("end_ns", 0))
             numbers = (about.get("last_ns", 0), about.get("next", 0), about.get("begun", -1))
-            found.append(Renewal(entry["tp"], about["as"], window, *numbers, about.get("done_ns", {})))
+            found.append(
+                Renewal(
+                    entry["tp"], about["as"], window, *numbers, about.get("begin_ns_of", {}), about.get("done_ns", {})
+                )
+            )
     return sorted(found, key=lambda r: r.window, reverse=True)
 
 
@@ -81,11 +88,17 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
         asked_commits=_parted(tables.asked_commits, r, lambda q: of_before(q.offset, q.begin_ns, q.served)),
         fetched=_parted(tables.fetched, r, lambda q: q.end_ns < begin_ns),
         seeks=_parted(tables.seeks, r, lambda s: s.begin_ns <= end_ns),
-        effects=tuple(sorted(_parted(tables.effects, r, lambda e: e.at_ns <= _first_ns(r)))),
-        dead_letters=tuple(sorted(_parted(tables.dead_letters, r, lambda e: e.at_ns <= _first_ns(r)))),
+        effects=tuple(
+            sorted(_parted(tables.effects, r, lambda e: e.at_ns < r.begin_ns.get(e.incarnation, FOREVER) - EFFECT_NS))
+        ),
+        dead_letters=tuple(
+            sorted(
+                _parted(tables.dead_letters, r, lambda e: e.at_ns < r.begin_ns.get(e.incarnation, FOREVER) - EFFECT_NS)
+            )
+        ),
         intervals=_with_copies(tables.intervals, r, lambda i: i.assigned_begin_ns <= end_ns),
         given=_with_copies(tables.given, r, lambda g: g.at_ns <= end_ns),
-        acts=_acts(tables.acts, r, _settled_ns(r, commits)),
+        acts=_acts(tables.acts, r, _settled_ns(r, commits, after)),
     )
 
 
@@ -102,12 +115,7 @@ def _asked(commit: Commit, started: Mapping[str, int]) -> Window:
     return Window(begin_ns, commit.end_ns or FOREVER)
 
 
-def _first_ns(r: Renewal) -> int:
-    """Until when there can have been no effect of the successor."""
-    return max(r.window.end_ns, min(r.done_ns.values(), default=0))
-
-
-def _settled_ns(r: Renewal, commits: Iterable[Commit]) -> int:
+def _settled_ns(r: Renewal, commits: Iterable[Commit], accepted: Sequence[Accepted]) -> int:
     """Until when the former partition may show in what concerns the successor.
 
     That is until a member has committed that had finished a record of the successor before: of commits that the client
@@ -120,7 +128,8 @@ def _settled_ns(r: Renewal, commits: Iterable[Commit]) -> int:
             if commit.mode == "auto" and commit.incarnation not in alone:
                 alone.add(commit.incarnation)
             else:
-                ends.append(commit.end_ns)
+                same = (a.written for a in accepted if a.offset == commit.offset)
+                ends.append(max([commit.end_ns, *(w.end_ns for w in same if w.begin_ns <= commit.end_ns)]))
     return max(r.window.end_ns, r.last_ns, min(ends, default=FOREVER - 1))
 
 

@@ -175,6 +175,7 @@ _Renewed = TypedDict(
         "last_ns": Int,
         "next": Int,
         "begun": Int,
+        "begin_ns_of": dict[str, Int],
         "done_ns": dict[str, Int],
     },
 )

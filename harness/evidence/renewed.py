@@ -56,7 +56,15 @@ class _Line:
 
     def __post_init__(self) -> None:
         for number, successor, renewal in zip(self.numbers, self.numbers[1:], self.made, strict=False):
-            about = {"as": successor, **renewal._asdict(), "last_ns": 0, "next": 0, "begun": -1, "done_ns": {}}
+            about = {
+                "as": successor,
+                **renewal._asdict(),
+                "last_ns": 0,
+                "next": 0,
+                "begun": -1,
+                "begin_ns_of": {},
+                "done_ns": {},
+            }
             about |= self.known.get(number, {}).get("renewed", {})
             place = {"tp": number, "topic": self.entry["topic"], "partition": self.entry["partition"]}
             self.gone.append({**place, "log_start": 0, "log_end": 0, "committed": -1, "renewed": about})
@@ -86,9 +94,9 @@ class _Line:
             if len(new):
                 first = int(new["offset"].min())
                 about["begun"] = first if about["begun"] < 0 else min(first, about["begun"])
-            done = new["done_ns"][new["done_ns"] > 0]
-            if len(done):
-                about["done_ns"] = {**about["done_ns"], actor: int(done.min())}
+            for name, of in (("begin_ns", "begin_ns_of"), ("done_ns", "done_ns")):
+                if len(known := new[name][new[name] > 0]):
+                    about[of] = {**about[of], actor: int(known.min())}
 
 
 def made_again(history: Path) -> dict[tuple[str, int], list[Renewal]]:

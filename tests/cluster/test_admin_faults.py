@@ -385,7 +385,7 @@ REMADE = "declared act: recreate_topic"
 GONE = "orders (deleted)"
 
 
-def remade(name: str, group: Group, workload: PollLoop) -> Scenario:
+def remade(name: str, group: Group, workload: Workload) -> Scenario:
     return Scenario(
         name=f"a topic is deleted and made again, {name}",
         topics=[Topic("orders", partitions=4)],
@@ -398,15 +398,20 @@ def remade(name: str, group: Group, workload: PollLoop) -> Scenario:
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    ("client", "protocol"),
-    [("confluent-kafka", "cooperative"), ("confluent-kafka", "consumer"), ("kafka-python", "cooperative")],
+    ("client", "protocol", "workload"),
+    [
+        ("confluent-kafka", "cooperative", PollLoop(rate_hz=600)),
+        ("confluent-kafka", "consumer", PollLoop(rate_hz=600)),
+        ("kafka-python", "cooperative", PollLoop(rate_hz=600)),
+        ("confluent-kafka", "cooperative", Transform(rate_hz=300)),
+    ],
+    ids=lambda value: type(value).__name__ if isinstance(value, Workload) else value,
 )
 def test_what_comes_of_a_topic_that_was_made_again_is_permitted_and_the_new_one_is_judged(
-    chaos: Chaos, client: str, protocol: str
+    chaos: Chaos, client: str, protocol: str, workload: Workload
 ) -> None:
     group = Group(members=2, client=client, protocol=protocol)
-    workload = PollLoop(rate_hz=600)
-    run = chaos.run(remade(f"{client}, {protocol}", group, workload))
+    run = chaos.run(remade(f"{client}, {protocol}, {type(workload).__name__}", group, workload))
     assert run.verdict.validity is Validity.VALID, run.verdict
     lost = [f for check in run.verdict.checks for f in check.findings if f.kind == "lost-write"]
     assert {example["topic"] for f in lost for example in f.examples} == {GONE}

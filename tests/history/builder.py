@@ -531,6 +531,7 @@ class HistoryBuilder:
         """What the seal finds out of members' records."""
         tp, (begin_ns, end_ns) = self.successors[number], self._renewals[number]
         old, new = ([row for m in self.members for row in m.rows if row.tp == n] for n in (number, tp))
+        begun = {m.name: [r.begin_ns for r in m.rows if r.tp == tp and r.begin_ns] for m in self.members}
         done = {m.name: [r.done_ns for r in m.rows if r.tp == tp and r.done_ns] for m in self.members}
         return {
             "as": tp,
@@ -539,6 +540,7 @@ class HistoryBuilder:
             "last_ns": max((max(r.delivered_ns, r.begin_ns, r.done_ns) for r in old), default=0),
             "next": max((r.offset + 1 for r in old), default=0),
             "begun": min((r.offset for r in new), default=-1),
+            "begin_ns_of": {name: min(times) for name, times in begun.items() if times},
             "done_ns": {name: min(times) for name, times in done.items() if times},
         }
 

@@ -174,8 +174,26 @@ def test_each_partition_that_is_gone_has_its_number_and_says_what_came_after_it(
     assert told.delivered() == [(0, 2, 2, 0), (0, 3, 4, 1), (2, 0, 7, 0), (3, 1, 1, 0)]
     gone = {entry["tp"]: entry for entry in told.entries() if "renewed" in entry}
     assert {tp: entry["renewed"] for tp, entry in gone.items()} == {
-        2: {"as": 3, "begin_ns": 40, "end_ns": 50, "last_ns": 60, "next": 8, "begun": 1, "done_ns": {MEMBER: 70}},
-        3: {"as": 0, "begin_ns": 80, "end_ns": 90, "last_ns": 70, "next": 2, "begun": 2, "done_ns": {MEMBER: 102}},
+        2: {
+            "as": 3,
+            "begin_ns": 40,
+            "end_ns": 50,
+            "last_ns": 60,
+            "next": 8,
+            "begun": 1,
+            "begin_ns_of": {MEMBER: 61},
+            "done_ns": {MEMBER: 70},
+        },
+        3: {
+            "as": 0,
+            "begin_ns": 80,
+            "end_ns": 90,
+            "last_ns": 70,
+            "next": 2,
+            "begun": 2,
+            "begin_ns_of": {MEMBER: 101},
+            "done_ns": {MEMBER: 102},
+        },
     }
     assert {(entry["topic"], entry["partition"], entry["log_start"], entry["log_end"]) for entry in gone.values()} == {
         ("orders", 0, 0, 0)
