@@ -107,7 +107,8 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
     * ``silent-commit-failure``: the request was certainly refused; cause: the error;
     * else ``acknowledged-commit-missing``, unless a later commit may have let the coordinator's log be cleaned of it:
       an older commit that was superseded before the request (without one: before the commit's begin) is still there,
-      of whatever partition, or there is none of this partition at all; excuse: a declared act before its begin.
+      of whatever partition, or there is none of this partition at all; excuse: a declared act before its begin;
+      of one that deleted the partition and made it again, before its end.
 
     members: the incarnation; offset: the committed one; times: begin and end of the commit.
     """
@@ -127,7 +128,9 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
         if last and outcome(last.error) == "fail":
             yield Sighting("silent-commit-failure", *place, last.error, "", commit.offset, *times)
         elif from_ns >= whole_ns or commit.tp not in tables.accepted_of:
-            excuse = tables.declared(commit.tp, commit.begin_ns)
+            gone = commit.tp in tables.partitions and tables.partitions[commit.tp].gone
+            late = tables.declared(commit.tp, commit.end_ns) if gone else tables.remade(commit.tp, commit.end_ns)
+            excuse = tables.declared(commit.tp, commit.begin_ns) or late
             yield Sighting("acknowledged-commit-missing", *place, "", excuse, commit.offset, *times)
 
 

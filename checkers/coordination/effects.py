@@ -23,7 +23,7 @@ def duplicate_effect(tables: Tables) -> Iterator[Sighting]:
     declared act before it; times: the first one's, and its.
     """
     for before, effect in _again(tables.effects):
-        members, excuse = (effect.incarnation, before.incarnation), tables.declared(effect.tp, effect.at_ns)
+        members, excuse = (effect.incarnation, before.incarnation), _excuse(tables, before, effect)
         yield Sighting("duplicate-effect", effect.tp, members, "", excuse, effect.offset, before.at_ns, effect.at_ns)
 
 
@@ -38,8 +38,13 @@ def dead_letter_twice(tables: Tables) -> Iterator[Sighting]:
         had = [i for i in tables.intervals_by_tp.get(effect.tp, ()) if i.incarnation == effect.incarnation]
         cause = "one owner" if len({*members}) == len(had) == 1 else ""
         place, times = (effect.tp, members), (before.at_ns, effect.at_ns)
-        excuse = tables.declared(effect.tp, effect.at_ns)
+        excuse = _excuse(tables, before, effect)
         yield Sighting("dead-letter-twice", *place, cause, excuse, effect.offset, *times)
+
+
+def _excuse(tables: Tables, before: Effect, effect: Effect) -> str:
+    """A declared act; the first one may be of the record that had this offset before its partition was made again."""
+    return tables.declared(effect.tp, effect.at_ns) or tables.remade(effect.tp, before.at_ns)
 
 
 def _again(effects: Iterable[Effect]) -> Iterator[tuple[Effect, Effect]]:

@@ -130,6 +130,29 @@ def test_effects_of_one_offset_before_and_after_are_of_two_records(tmp_path: Pat
     assert found == []
 
 
+def test_what_a_member_wrote_as_it_began_with_the_new_one_may_be_of_before(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.a.effect(5, 6.001, seq=0)
+    story.a.effect(5, 7.5, seq=1)
+    story.a.effect(4, 7.1, seq=2)
+    story.a.effect(4, 7.6, seq=3)
+    story.goes_on()
+    found = [row for row in told(story.h.seal()) if row[0] == "duplicate-effect"]
+    assert found == [("duplicate-effect", "orders", 0, 4, 4, ""), ("duplicate-effect", "orders", 0, 5, 5, ACT)]
+
+
+@pytest.mark.parametrize(("begun", "topic", "excuse"), [(3.95, GONE, ""), (3.999, GONE, ACT), (4.05, "orders", ACT)])
+def test_a_commit_that_was_answered_and_is_not_there_is_excused_if_the_topic_went_before_its_end(
+    tmp_path: Path, begun: float, topic: str, excuse: str
+) -> None:
+    story = Story(tmp_path)
+    story.a.commit(9, 3.5)  # the one before is superseded and still there: the coordinator's log was not cleaned
+    story.a.commit(10, begun, accepted=False, logged=False)  # it takes 2 ms
+    story.goes_on()
+    (missing,) = (row for row in told(story.h.seal()) if row[0] == "acknowledged-commit-missing")
+    assert missing == ("acknowledged-commit-missing", topic, 0, 10, 10, excuse)
+
+
 def test_who_owns_a_partition_is_asked_of_its_name_alone(tmp_path: Path) -> None:
     story = Story(tmp_path, promises=[{"type": "progress", "within_s": 5}])
     story.a.revoked(4.6)
