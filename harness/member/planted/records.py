@@ -51,8 +51,9 @@ class SeekBack(Correct):
         intervals = self._ownership.intervals
         for _, tp, next_offset in work:
             if tp in intervals:
-                first, reached = self._seen.get((tp, intervals[tp]), (next_offset - 1, 0))
-                self._seen[tp, intervals[tp]] = (first, max(reached, next_offset))
+                first, _ = self._seen.get((tp, intervals[tp]), (next_offset - 1, 0))
+                # Offsets begin again in a topic that is made again.
+                self._seen[tp, intervals[tp]] = (min(first, next_offset - 1), next_offset)
         if self._turns.due:
             self._seek_one()
         return work
