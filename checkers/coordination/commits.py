@@ -100,9 +100,10 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
     """``silent-commit-failure``, ``acknowledged-commit-missing``: the client said ok, and the coordinator did not.
 
     For each commit answered ok of which no accepted commit of that partition and offset may have been written between
-    its begin and its end. (One of mode ``auto`` tells no begin: the start of its incarnation stands for it.) Its
-    *request* is the last one of that incarnation for that partition and offset that the brokers may have received in
-    that time.
+    its begin and its end, nor one that was overtaken when its transaction ended (an administrator may reset offsets
+    while a transaction is open: what it had written then is not in force, and its writer is not told). (One of mode
+    ``auto`` tells no begin: the start of its incarnation stands for it.) Its *request* is the last one of that
+    incarnation for that partition and offset that the brokers may have received in that time.
 
     * ``silent-commit-failure``: the request was certainly refused; cause: the error;
     * else ``acknowledged-commit-missing``, unless a later commit may have let the coordinator's log be cleaned of it:
@@ -113,7 +114,7 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
     members: the incarnation; offset: the committed one; times: begin and end of the commit.
     """
     asked = Spans(tables.asked_commits, lambda r: (r.incarnation, r.tp, r.offset), lambda r: r.received)
-    accepted = Spans(tables.accepted, lambda a: (a.tp, a.offset), lambda a: a.written)
+    accepted = Spans((*tables.accepted, *tables.overtaken), lambda a: (a.tp, a.offset), lambda a: a.written)
     superseded = (rows[1].written.end_ns for rows in tables.accepted_of.values() if len(rows) > 1)
     whole_ns = min(superseded, default=FOREVER)
     for commit in tables.commits:

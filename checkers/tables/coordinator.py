@@ -37,14 +37,19 @@ def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mappin
     return {m: next(iter(who)) for m, who in {**by_slot, **found}.items() if len(who) == 1}
 
 
-def accepted(lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers) -> tuple[Accepted, ...]:
-    """The commits in the order of the offsets log. Where there is no such log: those that members had answered "ok"."""
+def accepted(
+    lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers
+) -> tuple[tuple[Accepted, ...], tuple[Accepted, ...]]:
+    """The commits that came into force, and those that were overtaken (see ``settled``), by the order of the log.
+
+    Where there is no such log: those that members had answered "ok".
+    """
     answers: dict[tuple[int, int], list[int]] = {}
     for commit in sorted(commits, key=lambda c: c.end_ns):
         if commit.outcome == "ok" and commit.end_ns:
             answers.setdefault((commit.tp, commit.offset), []).append(commit.end_ns)
-    found = []
-    for line, ended_ns in settled(lines):
+    found: dict[bool, list[Accepted]] = {True: [], False: []}
+    for line, ended_ns, in_force in settled(lines):
         tp = numbers.get((line.get("topic") or "", int(line.get("partition", -1))))
         if tp is None:
             continue
@@ -54,14 +59,15 @@ def accepted(lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers)
         after = bisect_left(ends, at - blur)
         answered = max(ends[after], ended_ns + blur if ended_ns else 0) if after < len(ends) else 0
         late = max(0, ended_ns - at) // 2  # it came into force between its record and the end of its transaction
-        found.append(Accepted(tp, offset, int(line.get("order", 0)), at + late, blur + late, answered))
+        found[in_force].append(Accepted(tp, offset, int(line.get("order", 0)), at + late, blur + late, answered))
     if lines:
-        return tuple(sorted(found, key=lambda a: a.order))
+        return tuple(sorted(found[True], key=lambda a: a.order)), tuple(sorted(found[False], key=lambda a: a.order))
     ok = sorted((c for c in commits if c.outcome == "ok" and c.end_ns), key=lambda c: (c.end_ns, c.tp))
-    return tuple(
+    told = (
         Accepted(c.tp, c.offset, n, (c.begin_ns + c.end_ns) // 2, (c.end_ns - c.begin_ns + 1) // 2, c.end_ns)
         for n, c in enumerate(ok)
     )
+    return tuple(told), ()
 
 
 def assignments(

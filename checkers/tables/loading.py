@@ -42,6 +42,7 @@ def load(run: Path) -> Tables:
     known = lives.lives(events, steps)
     commits = lives.commits(events, numbers)
     who = coordinator.incarnations(events, asked, known)
+    accepted, overtaken = coordinator.accepted(offsets, commits, numbers)
     given, gone, doubled = coordinator.assignments(offsets, who, numbers)
     intervals = lives.intervals(events, known, numbers)
     for name, instance_id in requests.static_ids(asked, who).items():  # of a black box nobody else tells
@@ -57,7 +58,8 @@ def load(run: Path) -> Tables:
         lives=known,
         intervals=intervals,
         commits=commits,
-        accepted=coordinator.accepted(offsets, commits, numbers),
+        accepted=accepted,
+        overtaken=overtaken,
         given=given,
         gone=gone,
         doubled=doubled,

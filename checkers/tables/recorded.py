@@ -54,6 +54,7 @@ class Recorded:
     intervals: tuple[Interval, ...] = ()
     commits: tuple[Commit, ...] = ()
     accepted: tuple[Accepted, ...] = ()
+    overtaken: tuple[Accepted, ...] = ()
     given: tuple[Given, ...] = ()
     gone: tuple[Gone, ...] = ()
     doubled: tuple[Doubled, ...] = ()

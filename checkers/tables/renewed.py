@@ -85,6 +85,7 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
         tables,
         commits=commits,
         accepted=accepted,
+        overtaken=_parted(tables.overtaken, r, lambda a: a.order <= last),
         asked_commits=_parted(tables.asked_commits, r, lambda q: of_before(q.offset, q.begin_ns, q.served)),
         fetched=_parted(tables.fetched, r, lambda q: q.end_ns < begin_ns),
         seeks=_parted(tables.seeks, r, lambda s: s.begin_ns <= end_ns),

@@ -1,25 +1,31 @@
 """Which commits in the coordinator's log came into force. Pure.
 
-Those of a transaction do when it is committed, if no later record of their partition did before; those of one that was
-aborted, or never ended, do not (KIP-98; ``GroupMetadataManager`` keeps them as pending until the marker).
+Those of a transaction do when it is committed, if no later record of their partition did before (else they were
+*overtaken*: their writer is told that all went well, and rightly so); those of one that was aborted, or never ended, do
+not (KIP-98; ``GroupMetadataManager`` keeps them as pending until the marker).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 Line = Mapping[str, Any]
 Place = tuple[Any, Any]
 
 
-def settled(lines: Iterable[Line]) -> list[tuple[Line, int]]:
-    """The lines of type ``commit`` that came into force, and at_ns of the end of their transactions (0: of none).
+class Settled(NamedTuple):
+    """A line of type ``commit`` of no transaction, or of one that was committed: at_ns of its end (0: of none)."""
 
-    By their order in the log, whatever that of the lines is.
-    """
-    found: list[tuple[Line, int]] = []
+    line: Line
+    ended_ns: int
+    in_force: bool
+
+
+def settled(lines: Iterable[Line]) -> list[Settled]:
+    """As they were settled, by the order of the log, whatever that of the lines is."""
+    found: list[Settled] = []
     pending: dict[int, list[Line]] = defaultdict(list)
     last: dict[Place, int] = {}  # in force
     for line in sorted(lines, key=lambda line: int(line.get("order", 0))):
@@ -37,7 +43,6 @@ def settled(lines: Iterable[Line]) -> list[tuple[Line, int]]:
             ended, at_ns = [line], 0
         for commit in ended:
             place, order = (commit.get("topic"), commit.get("partition")), int(commit.get("order", 0))
-            if order >= last.get(place, order):
-                last[place] = order
-                found.append((commit, at_ns))
+            found.append(Settled(commit, at_ns, order >= last.get(place, order)))
+            last[place] = max(order, last.get(place, order))
     return found

@@ -375,6 +375,19 @@ def an_acknowledged_commit_that_may_have_been_cleaned_away(h: HistoryBuilder, wr
 
 
 @case
+def an_acknowledged_commit_of_a_transaction_that_was_overtaken(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Offsets are reset while it is open: it is committed, and what it had written is not in force any more."""
+    a, _ = two(h)
+    a.commit(5, 3.2)
+    a.commit(6, 3.5, mode="transaction", accepted=False, logged=False)
+    h.accepts(6, 3.5004, producer=7)
+    h.accepts(5, 3.5008)
+    h.ends_transaction(7, 3.5012, committed=not wrong)
+    rest(a, 6)
+    return [("acknowledged-commit-missing", "", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
 def a_commit_of_a_partition_that_the_coordinator_knows_nothing_of(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)
     rest(a, 6)
