@@ -31,5 +31,5 @@ def _overlap(tables: Tables, early: Interval, late: Interval) -> Iterator[Sighti
     if both.length_ns > 0:
         removed = {i: i.how == "lost" or bool(tables.removed(i, both.end_ns)) for i in (early, late)}
         pair = sorted(removed, key=lambda i: (not removed[i], i.assigned_end_ns, i.incarnation))
-        excuse = "zombie" if any(removed.values()) else ""
+        excuse = "zombie" if any(removed.values()) else tables.remade(late.tp, both.begin_ns)
         yield Sighting("assignment-overlap", late.tp, people(*(i.incarnation for i in pair)), "", excuse, -1, *both)

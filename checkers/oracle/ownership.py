@@ -18,9 +18,10 @@ def assignment_overlap(history: History) -> Iterator[Sighting]:
     """``assignment-overlap``: two incarnations certainly own one partition at once (``Interval.certain`` overlap).
 
     One sighting for each pair of intervals. *Removed*: its interval ended by lost, or the coordinator's records show
-    that its owner was gone by the end of the overlap. excuse ``zombie``: one of the two was removed. members: the one
-    assigned earlier first (by the end of the assigned callback, then incarnation), but a removed one before one that
-    was not; times: the overlap.
+    that its owner was gone by the end of the overlap. excuse ``zombie``: one of the two was removed; else an act that
+    made the partition, of which one may have the former (see ``coordinator_overlap``). members: the one assigned
+    earlier first (by the end of the assigned callback, then incarnation), but a removed one before one that was not;
+    times: the overlap.
     """
     for a, b in combinations(history.tables.intervals, 2):
         both = a.certain.common(b.certain)
@@ -28,7 +29,7 @@ def assignment_overlap(history: History) -> Iterator[Sighting]:
             continue
         removed = {i: i.how == "lost" or bool(history.tables.removed(i, both.end_ns)) for i in (a, b)}
         first, second = sorted((a, b), key=lambda i: (not removed[i], i.assigned_end_ns, i.incarnation))
-        excuse = "zombie" if any(removed.values()) else ""
+        excuse = "zombie" if any(removed.values()) else history.tables.remade(a.tp, both.begin_ns)
         yield Sighting("assignment-overlap", a.tp, people(first.incarnation, second.incarnation), "", excuse, -1, *both)
 
 

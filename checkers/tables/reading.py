@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -55,20 +55,24 @@ class Reader:
 
         return self._try(part, name, read) or {}
 
-    def lines(self, part: str, name: str, shape: Any, **of_type: Any) -> list[dict[str, Any]]:
+    def lines(self, part: str, name: str, shape: Any, **needs: str) -> list[dict[str, Any]]:
         """The objects of a JSON-lines file; lines that are none are counted as damage, the others returned.
 
-        A line whose ``type`` is in ``of_type`` has the shape that is there.
+        They hold the fields of their shape alone. A line whose ``type`` is in ``needs`` has the field that is named.
         """
         found: list[dict[str, Any]] = []
         bad: list[tuple[int, str]] = []
 
         def read(path: Path) -> None:
+            import msgspec
+
+            decode = msgspec.json.Decoder(shape).decode
             for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
                 try:
-                    value = _decoded(line)
-                    named = str(value.get("type")) if isinstance(value, dict) else ""
-                    found.append(_shaped(value, of_type.get(named, shape)))
+                    value = decode(line)
+                    if needs and (wanted := needs.get(value["type"])) and wanted not in value:
+                        raise ValueError(f"it is of type {value['type']} and lacks {wanted}")
+                    found.append(value)
                 except UNREADABLE as error:
                     if line.strip():
                         bad.append((number, first_line(error)))
@@ -80,16 +84,18 @@ class Reader:
         return found
 
     def events(self) -> list[dict[str, Any]]:
-        """The rows of ``events.parquet`` in the order of time, ``detail`` decoded."""
+        """The rows of ``events.parquet`` in the order of time, of ``detail`` the fields of its shape."""
         found: list[dict[str, Any]] = []
         bad: list[str] = []
         name = "history/events.parquet"
 
         def read(path: Path) -> None:
+            import msgspec
             import pyarrow.parquet as pq
 
             from fencepost.checkers.tables.shapes import Detail
 
+            decode = cache(msgspec.json.Decoder(Detail).decode)  # most commits tell the same
             table = pq.read_table(path, page_checksum_verification=True)
             if lack := misfit(table.schema, EVENT_COLUMNS):
                 raise ValueError(lack)
@@ -97,7 +103,7 @@ class Reader:
                 raise ValueError(f"its column {nulls[0]} is not always filled")
             for row in table.to_pylist():
                 try:
-                    found.append({**row, "detail": _shaped(_decoded(row["detail"] or "{}"), Detail)})
+                    found.append(row | {"detail": decode(row["detail"] or "{}")})
                 except UNREADABLE as error:
                     bad.append(f"{row['kind']} of {row['actor']}: {first_line(error)}")
 

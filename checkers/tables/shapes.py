@@ -31,7 +31,11 @@ class _Member(TypedDict, total=False):
     assignment: Owned | None
 
 
-class _Offset(_Told, total=False):
+class Offset(_Told, total=False):
+    """A line of ``offsets.jsonl``."""
+
+    batch: Int
+    member_id: str
     deleted: bool
     committed: Int | bool
     members: list[_Member] | None
@@ -40,18 +44,6 @@ class _Offset(_Told, total=False):
     generation: Int | None
     epoch: Int | None
     producer: Int
-
-
-class Offset(_Offset, total=False):
-    """A line of ``offsets.jsonl``."""
-
-    member_id: str
-
-
-class OfMember(_Offset, total=False):
-    """Such a line about one member of the consumer protocol."""
-
-    member_id: Required[str]
 
 
 class Metadata(_Told, total=False):
@@ -67,6 +59,7 @@ class Request(TypedDict, total=False):
     slot: Int | None
     client_id: str | None
     member_id: str | None
+    instance_id: str | None
     start_ns: Int | None
     end_ns: Int | None
     uncertainty_ns: Int | None
@@ -107,6 +100,10 @@ class Detail(TypedDict, total=False):
     evidence: _Evidence | None
     how: str | None
     exit_code: Int | None
+    asked_ns: Int | None
+    fatal: bool
+    protocol: str | None
+    text: str | None
     polled_ns: Int | None
     mode: str | None
     what: str | None

@@ -153,6 +153,23 @@ def test_a_commit_that_was_answered_and_is_not_there_is_excused_if_the_topic_wen
     assert missing == ("acknowledged-commit-missing", topic, 0, 10, 10, excuse)
 
 
+@pytest.mark.parametrize(("at", "excuse"), [(5.1, ACT), (8.1, "")])
+def test_two_may_own_one_name_while_one_of_them_has_what_is_gone(tmp_path: Path, at: float, excuse: str) -> None:
+    """The coordinator of the consumer protocol knows topics by their ids, and gives the new one at once."""
+    story = Story(tmp_path)
+    h, a, b = story.h, story.a, story.h.member(1)
+    h._has[b.member_id] = {0}
+    h._assignment(b.member_id, at)
+    b.assigned(at + 0.1)
+    a.revoked(at + 0.3)
+    h.takes(b, 0, at + 0.4)
+    b.revoked(at + 0.5)
+    a.assigned(at + 0.6, generation=2)
+    story.goes_on()
+    found = [row for row in told(h.seal()) if row[0].endswith("-overlap")]
+    assert found == [(kind, "orders", 0, -1, -1, excuse) for kind in ("assignment-overlap", "coordinator-overlap")]
+
+
 def test_who_owns_a_partition_is_asked_of_its_name_alone(tmp_path: Path) -> None:
     story = Story(tmp_path, promises=[{"type": "progress", "within_s": 5}])
     story.a.revoked(4.6)
