@@ -52,8 +52,14 @@ def template(owner: Owner, java: Java, jars: Sequence[Path], progress: Progress 
 
 
 def new_id() -> str:
-    """A random cluster or directory id in Kafka's notation."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    """A random cluster or directory id in Kafka's notation.
+
+    As Kafka's own (``Uuid.randomUuid``) it does not begin with a dash, which its tools take for an option.
+    """
+    found = "-"
+    while found.startswith("-"):
+        found = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
+    return found
 
 
 def _name(java: Java, jars: Sequence[Path]) -> str:

@@ -6,6 +6,7 @@ from fencepost.clients import Client
 from fencepost.clusters import docker_host, nodes
 from fencepost.clusters.addresses import Addresses
 from fencepost.clusters.nodes import Endpoint
+from fencepost.clusters.template import new_id
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec
 from fencepost.process_interfaces import Environment
@@ -17,6 +18,12 @@ PLACE = Addresses(number=5, lock=-1)
 
 def settings_of_broker(spec: ClusterSpec, broker: int = 2) -> dict[str, object]:
     return nodes.broker_properties(spec, broker, PLACE.listeners(broker, spec), VOTER, "/data")
+
+
+def test_an_id_is_no_option_of_a_tool() -> None:
+    ids = {new_id() for _ in range(2000)}
+    assert len(ids) == 2000
+    assert not any(one.startswith("-") for one in ids), "as one of 64 does by chance"
 
 
 def test_a_slot_is_advertised_at_its_own_proxy_and_nowhere_else() -> None:
