@@ -29,6 +29,7 @@ def repeats(part: Part) -> None:
     former, later = rows.take(pairs[other[pairs]]), rows.take(pairs[other[pairs]] + 1)
     below = _least_start(part, later) > later.offset
     act, says = part.declared(later.delivered_ns)
+    act = np.where(act > 0, act, part.declared(_since_ns(part, later))[0])
 
     def below_commit(later_who: int, former_who: int, act: int) -> Label:
         return Label(people(rows.names[later_who], rows.names[former_who]), "", says(act))

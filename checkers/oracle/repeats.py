@@ -27,7 +27,8 @@ def repeats(history: History) -> Iterator[Sighting]:
 
     * ``redelivery-below-commit``: every offset that somebody may have fetched (``Tables.committed_between``) from the
       begin of later's assigned callback to the first delivery in later's interval is above this record (without an
-      interval: at later's delivery). members: later, former; excuse: a declared act before later's delivery.
+      interval: at later's delivery). members: later, former; excuse: a declared act before later's delivery, or
+      before it was assigned (where it was told to start may be of a partition that is gone).
     * else ``redelivery``, members: former, later, with the reason, the first that holds: ``former owner died``,
       ``former owner lost it`` (its interval ended by lost), ``former owner was removed`` (by the coordinator's records,
       by the end of giving up), ``final commit was refused`` or ``final commit was not answered`` (it revoked or closed,
@@ -35,7 +36,7 @@ def repeats(history: History) -> Iterator[Sighting]:
     * or without a reason when nobody saw former's interval end (or it has none);
     * else ``avoidable-redelivery``, members: former, later: it gave up cleanly.
 
-    excuse of both: a declared act before later's delivery, else the reason.
+    excuse of both: such an act, else the reason.
 
     times: done_ns of later.
     """
@@ -53,7 +54,7 @@ def _since_ns(history: History, row: Delivered) -> int:
 
 def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
     tp, offset, times = later.tp, later.offset, (later.done_ns, later.done_ns)
-    act = history.declared(tp, later.delivered_ns)
+    act = history.declared(tp, later.delivered_ns) or history.declared(tp, _since_ns(history, later))
     if min(_starts(history, later)) > offset:
         members = people(later.incarnation, former.incarnation)
         return Sighting("redelivery-below-commit", tp, members, "", act, offset, *times)

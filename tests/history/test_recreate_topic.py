@@ -153,6 +153,30 @@ def test_a_commit_that_was_answered_and_is_not_there_is_excused_if_the_topic_wen
     assert missing == ("acknowledged-commit-missing", topic, 0, 10, 10, excuse)
 
 
+@pytest.mark.parametrize(("settled", "excuse"), [(False, ACT), (True, "")])
+def test_who_is_told_to_start_where_the_former_one_was_begins_anew(tmp_path: Path, settled: bool, excuse: str) -> None:
+    """A commit of before came late, and the member's client finds no record there."""
+    story = Story(tmp_path)
+    a = story.a
+    a.commit(10, 5.2)
+    a.process(range(6), 5.6)
+    if settled:
+        a.commit(3, 6.3)
+    a.revoked(6.5)
+    a.assigned(6.6, generation=2)
+    a.process(range(3), 6.7)
+    a.commit(1, 6.9, generation=2)
+    a.process(range(3, 6), 7)
+    a.commit(6, 8, generation=2)
+    for tp in (0, 1):
+        a.revoked(38, tp)
+    a.close(39)
+    kinds = ("redelivery-below-commit", "redelivery", "avoidable-redelivery")
+    found = [row for row in told(story.h.seal()) if row[0] in kinds]
+    below = ("redelivery-below-commit", "orders", 0, 0, 2 if settled else 5, excuse)
+    assert found == ([("avoidable-redelivery", "orders", 0, 3, 5, ""), below] if settled else [below])
+
+
 @pytest.mark.parametrize(("at", "excuse"), [(5.1, ACT), (8.1, "")])
 def test_two_may_own_one_name_while_one_of_them_has_what_is_gone(tmp_path: Path, at: float, excuse: str) -> None:
     """The coordinator of the consumer protocol knows topics by their ids, and gives the new one at once."""

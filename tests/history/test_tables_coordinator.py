@@ -73,6 +73,13 @@ LINE = {"type": "commit", "topic": "orders", "partition": 0, "committed": 4, "de
 ACCEPTED = Accepted(0, 4, 7, 100, 3, 0)
 
 
+def accepted_of(lines: list[dict[str, Any]], commits: list[Commit]) -> tuple[Accepted, ...]:
+    """Those in force, of a log in which none was overtaken."""
+    found, overtaken = coordinator.accepted(lines, commits, NUMBERS)
+    assert overtaken == ()
+    return found
+
+
 @pytest.mark.parametrize(
     ("line", "accepted"),
     [
@@ -100,9 +107,9 @@ def test_a_commit_is_accepted_by_its_line(line: dict[str, Any], accepted: Accept
         answered(4, 0),
         answered(4, 200, outcome="fail"),
     ]
-    found = coordinator.accepted([line, last], others, NUMBERS)
+    found = accepted_of([line, last], others)
     assert found == (*([accepted] if accepted else ()), Accepted(1, 4, 9, 100, 3, 0))
-    (*_, answered_too) = coordinator.accepted([line, last], [*others, *unanswered], NUMBERS)
+    (*_, answered_too) = accepted_of([line, last], [*others, *unanswered])
     assert answered_too == Accepted(1, 4, 9, 100, 3, 100)
 
 
@@ -118,14 +125,23 @@ def test_a_commit_is_accepted_by_its_line(line: dict[str, Any], accepted: Accept
 )
 def test_a_commit_is_answered_by_the_first_answer_that_can_be_its_own(ends: list[int], answered_ns: int) -> None:
     commits = [answered(4, end_ns, begin_ns=-end_ns) for end_ns in ends]  # not in the order of their begins
-    (found,) = coordinator.accepted([LINE], commits, NUMBERS)
+    (found,) = accepted_of([LINE], commits)
     assert found == ACCEPTED._replace(answered_ns=answered_ns)
 
 
 def test_accepted_commits_are_in_the_order_of_the_log_and_not_of_the_lines() -> None:
     lines = [{**LINE, "order": order, "committed": offset} for order, offset in ((3, 1), (1, 9), (2, 5))]
-    assert [(a.order, a.offset) for a in coordinator.accepted(lines, [], NUMBERS)] == [(1, 9), (2, 5), (3, 1)]
-    assert coordinator.accepted([{"type": "member"}], [answered(4, 100)], NUMBERS) == ()
+    assert [(a.order, a.offset) for a in accepted_of(lines, [])] == [(1, 9), (2, 5), (3, 1)]
+    assert accepted_of([{"type": "member"}], [answered(4, 100)]) == ()
+
+
+def test_what_was_overtaken_is_apart_and_was_settled_when_its_transaction_ended() -> None:
+    pending = [{**LINE, "order": order, "committed": offset, "producer": 7} for order, offset in ((2, 6), (1, 5))]
+    later, end = {**LINE, "order": 3}, {"type": "transaction-end", "order": 4, "at_ns": 120, "producer": 7}
+    lines = [*pending, later, {**end, "committed": True}]
+    found, overtaken = coordinator.accepted(lines, [answered(5, 130)], NUMBERS)
+    assert found == (Accepted(0, 4, 3, 100, 3, 0),)
+    assert overtaken == (Accepted(0, 5, 1, 110, 13, 130), Accepted(0, 6, 2, 110, 13, 0))
 
 
 def test_without_lines_the_answers_are_the_log() -> None:
@@ -134,7 +150,7 @@ def test_without_lines_the_answers_are_the_log() -> None:
         *(answered(6, 21, begin_ns=12), answered(5, 9, tp=1, begin_ns=2), answered(4, 9, begin_ns=5)),
         *(answered(7, 0), answered(8, 30, outcome="fail"), answered(9, 31, outcome="info")),
     ]
-    assert coordinator.accepted([], commits, NUMBERS) == (
+    assert accepted_of([], commits) == (
         *(Accepted(0, 4, 0, 7, 2, 9), Accepted(1, 5, 1, 5, 4, 9), Accepted(0, 6, 2, 16, 5, 21)),
     )
 
