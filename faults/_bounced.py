@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
+from fencepost.evidence.members import ROUND_S
 from fencepost.evidence.processes import GONE, Life, ended
 from fencepost.evidence.witness import Injected, Sight, all_of, witness
 from fencepost.history import EventKind
@@ -15,7 +16,7 @@ from fencepost.process_interfaces import Member
 from fencepost.settings import STRATEGY
 
 STOP_S = 15.0  # a member finishes, commits and leaves
-PROOF_S = 30.0  # it may join only once the group is between two rebalances
+PROOF_S = ROUND_S  # it may join only once the group is between two rebalances
 
 
 class Terms(NamedTuple):

@@ -16,7 +16,9 @@ from fencepost.evidence.witness import Injected, witness
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory, TopicPartition
 
-PROOF_S = 30.0  # the coordinator tells of subscriptions once a rebalance is over, and that waits for all members
+PROOF_S = (
+    members.ROUND_S
+)  # the coordinator tells of subscriptions once a rebalance is over, and that waits for all members
 
 
 @dataclass(frozen=True)

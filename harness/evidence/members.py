@@ -7,6 +7,8 @@ from collections.abc import Collection
 from fencepost.evidence.witness import Sight
 from fencepost.interfaces import Target, World
 
+ROUND_S = 60.0  # so long a rebalance may wait for who is gone: sessions are 45 s where nothing else is asked
+
 
 def ids(world: World, target: Target) -> dict[int, str]:
     """What the coordinator calls them, as they told last; empty: they have not told."""
