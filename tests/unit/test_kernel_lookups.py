@@ -10,15 +10,17 @@ import numpy as np
 import pytest
 
 from fencepost.checkers.kernel.arrays import among
-from fencepost.checkers.kernel.delivery import passers
+from fencepost.checkers.kernel.delivery import _holders, passers
 from fencepost.checkers.kernel.keys import _first
 from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.places import Places
 from fencepost.checkers.kernel.rows import inside, of_streams
 from fencepost.checkers.kernel.streams import _inside
 from fencepost.checkers.kernel.stuck import _sooner, _Stop
 from fencepost.checkers.kernel.tallies import NOBODY, Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import _minus
 from fencepost.checkers.tables.rows import Window
+from fencepost.history import State
 
 ROWS = 300  # a sort of a few keeps the order of equal ones by chance
 SEEDS = pytest.mark.parametrize("seed", range(10))
@@ -186,3 +188,34 @@ def test_sightings_are_of_one_group_where_all_their_codes_are_the_same() -> None
         ("b",): 2,
         ("c",): 1,
     }
+
+
+@SEEDS
+def test_a_record_is_held_by_who_may_have_it_in_doubt_or_else_by_who_got_it_last(seed: int) -> None:
+    """Of those that got it at the same time by the greatest name, and of its rows by the first."""
+    chance = np.random.default_rng(seed)
+    who = np.sort(chance.integers(0, 4, ROWS))
+    offset, at_ns, state = chance.integers(0, 40, ROWS), chance.integers(0, 3, ROWS), chance.integers(0, 4, ROWS)
+    lives = {name: SimpleNamespace(how=how) for name, how in (("a", "killed"), ("b", "crashed"), ("c", "closed"))}
+    rows = SimpleNamespace(names=("a", "b", "c", "d"), who=who, delivered_ns=at_ns, state=state)
+    places, missed = Places([offset, np.arange(50)]), np.arange(1, 50, 2)
+    of = SimpleNamespace(rows=rows, places=places, where=places.where(0), tables=SimpleNamespace(lives=lives))
+    expected = []
+    for one in missed.tolist():
+        those = [
+            (bool(who[row] < 2 and state[row] == State.BEGUN), at_ns[row], who[row], -row)
+            for row in np.flatnonzero(offset == one).tolist()
+        ]
+        doubtful, *_, row = max(those, default=(False, 1))
+        expected.append((-row, doubtful))
+    holder, in_doubt = _holders(cast("Part", of), missed)
+    assert [*zip(holder.tolist(), in_doubt.tolist(), strict=True)] == expected
+
+
+def test_nobody_holds_what_was_not_delivered() -> None:
+    places = Places([np.empty(0, np.int64), np.arange(3)])
+    rows = SimpleNamespace(names=(), who=np.empty(0, np.int32), delivered_ns=places.at(np.empty(0, np.int64)))
+    rows.state = rows.delivered_ns
+    of = SimpleNamespace(rows=rows, places=places, where=places.where(0), tables=SimpleNamespace(lives={}))
+    holder, in_doubt = _holders(cast("Part", of), np.arange(3))
+    assert (holder.tolist(), in_doubt.tolist()) == ([-1] * 3, [False] * 3)
