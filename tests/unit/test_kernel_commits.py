@@ -10,10 +10,9 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from small_parts import STRETCH, TP, owned, part, rows
 
-from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel.before import Before
-from fencepost.checkers.kernel.columns import Files
 from fencepost.checkers.kernel.commits import (
     commit_ahead,
     commit_before_send,
@@ -22,23 +21,20 @@ from fencepost.checkers.kernel.commits import (
     off_by_one_of,
     wrong_start,
 )
-from fencepost.checkers.kernel.judged import Judged
-from fencepost.checkers.kernel.part import NEVER, Part
+from fencepost.checkers.kernel.part import NEVER
 from fencepost.checkers.kernel.places import Places
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
 from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.kernel.tallies import ONE, Label, Numbers, Tallies
 from fencepost.checkers.kernel.whole import First, between
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import Accepted, Act, Commit, Interval, Partition, Round, Window
+from fencepost.checkers.tables.rows import Accepted, Act, Commit, Partition, Round, Window
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.model import TopicPartition
 
-TP = 3
 OFFSETS = np.arange(10, 15)
 
 
-def part(**more: Any) -> Any:
+def by_place(**more: Any) -> Any:
     return SimpleNamespace(tp=TP, tallies=Tallies(), places=Places([OFFSETS]), **more)
 
 
@@ -56,10 +52,9 @@ def ahead(
 ) -> Tallies:
     """Of commits (offset, begin, outcome) of an interval from 100 to 300, each of which takes 2."""
     told = tuple(Commit(TP, offset, "a", "", 1, begin, begin + 2, outcome) for offset, begin, outcome in commits)
-    owned = Interval(TP, "a", 0, 1, "", 100, 101, 299, 300, "revoked")
-    tables = Tables(Path(), intervals=(owned,), commits=told, **more)
+    tables = Tables(Path(), intervals=(owned("a", 0, 100, 300),), commits=told, **more)
     times = np.array([*finished_ns, *[NEVER] * (len(OFFSETS) - len(finished_ns))], np.int64)
-    of = part(
+    of = by_place(
         tables=tables,
         intervals=tables.intervals,
         finished_ns=times,
@@ -133,7 +128,7 @@ def sent(accepted: Sequence[Accepted], *pieces: Sequence[tuple[int, int]], **mor
     tables = SimpleNamespace(
         accepted_of={TP: accepted}, writer=lambda a: f"w{a.order}", declared=lambda tp, at_ns: f"act on {tp} by {at_ns}"
     )
-    of = part(
+    of = by_place(
         tables=tables,
         sent=[{"offset": offset, "sent_ns": sent_ns} for offset, sent_ns in columns],
         sent_where=[places.where(1 + n) for n in range(len(columns))],
@@ -223,11 +218,11 @@ def test_what_was_finished_behind_the_last_commit_is_told(
 ) -> None:
     times = np.array([*finished_ns, *[0] * (len(OFFSETS) - len(finished_ns))])
     tables = SimpleNamespace(final_committed=lambda tp: {TP: final}[tp])
-    seen = part(tables=tables, visible=np.full(5, True), finishes=np.minimum(times, 1), finished_ns=times)
+    seen = by_place(tables=tables, visible=np.full(5, True), finishes=np.minimum(times, 1), finished_ns=times)
     off_by_one(seen)
     done = {("#done", TP, (), "", ""): ONE}
     assert seen.tallies == ({**done, ("#behind", TP, (), "", ""): behind} if behind else done)
-    unseen = part(tables=tables, visible=np.full(5, False), finishes=seen.finishes, finished_ns=times)
+    unseen = by_place(tables=tables, visible=np.full(5, False), finishes=seen.finishes, finished_ns=times)
     off_by_one(unseen)
     assert unseen.tallies == {}
 
@@ -287,32 +282,17 @@ def test_a_group_is_not_off_by_one_before_its_drain_ended() -> None:
 def stretch(
     tables: Tables, given: Rows, before: Before | None = None, visible: Sequence[int] = (10, 11, 13, 14)
 ) -> Any:
-    """Of partition 3, where the group starts at 10, all deliveries of some members."""
-    task = Task(TP, FIRST, LAST, "streams")
-    of: Any = Part(Judged(tables, Bounds(), {TP: 10}), cast("Files", None), task, before=before)
+    """Of a partition where the group starts at 10, all deliveries of some members."""
 
     def polls(name: str, number: int, after_ns: int) -> tuple[int, int]:
         those = given.poll[(given.interval == number) & (given.delivered_ns > after_ns)].tolist()
         return min(those), max(those)
 
-    log = [np.array(visible, np.int64)]
-    vars(of).update(rows=given, whole=SimpleNamespace(polls=polls, between=partial(between, log)))
-    return of
-
-
-def rows(names: Sequence[str] = ("a",), **columns: Sequence[int]) -> Rows:
-    """Delivered records, of which the columns that are not told are zeros, and ``ord`` counts."""
-    (length,) = {len(column) for column in columns.values()}
-    every: dict[str, Any] = dict.fromkeys(Rows.__dataclass_fields__, np.zeros(length, np.int64))
-    every |= {name: np.array(column, np.int64) for name, column in {"ord": range(length), **columns}.items()}
-    return Rows(**{**every, "names": tuple(names)})
+    whole = SimpleNamespace(polls=polls, between=partial(between, [np.array(visible, np.int64)]))
+    return part(tables, given, STRETCH, start=10, before=before, whole=whole)
 
 
 SCENARIO = {"scenario": {"group": {"config": {"heartbeat.interval.ms": "0.001"}}}}  # 1,000 ns
-
-
-def owned(number: int, begin_ns: int, end_ns: int, name: str = "a") -> Interval:
-    return Interval(TP, name, number, 1, "", begin_ns, begin_ns + 1, end_ns - 1, end_ns, "revoked")
 
 
 def refused(error: str, generation: int = 3, begin_ns: int = 200, mode: str = "sync") -> Commit:
@@ -326,7 +306,7 @@ def carried_on(
     tables = Tables(
         Path(),
         SCENARIO,
-        intervals=(owned(7, 10, 20), owned(0, 100, 5000), owned(1, 6000, 9000)),
+        intervals=(owned("a", 7, 10, 20), owned("a", 0, 100, 5000), owned("a", 1, 6000, 9000)),
         commits=commits,
         **more,
     )
@@ -414,7 +394,7 @@ def started(given: Rows, *committed: int, before: Before | None = None, **more: 
     """Intervals from 100, 200 and 300 on, of ``a`` and of ``b``; all was committed long before."""
     tables = Tables(
         Path(),
-        intervals=tuple(owned(n, 100 * n + 100, 100 * n + 199, name) for name in "ab" for n in range(3)),
+        intervals=tuple(owned(name, n, 100 * n + 100) for name in "ab" for n in range(3)),
         accepted=tuple(Accepted(TP, offset, n, 50 + n, 0, 60 + n) for n, offset in enumerate(committed)),
         **more,
     )

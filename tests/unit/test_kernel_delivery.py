@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
+from small_parts import STRETCH, TP, columns, owned, part, rows
 
-from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel import delivery
-from fencepost.checkers.kernel.columns import Files
-from fencepost.checkers.kernel.judged import Judged
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
-from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.kernel.tallies import Numbers
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Accepted, Act, Commit, Given, Gone, Interval, Life, Partition, Window
@@ -23,28 +18,16 @@ from fencepost.clients import BLACK_BOX
 from fencepost.history import Sent, State
 from fencepost.model import TopicPartition
 
-TP = 3
-NAMES = ("a", "b")
 LOG = {"offset": np.arange(10, 14), "key": np.ones(4, int), "writer": np.zeros(4, int), "seq": np.arange(4)}
 NOTHING = {name: np.zeros(0, np.int64) for name in LOG}
 GROUP = {"config": {"isolation.level": "read_uncommitted"}}
 RESET = Act("reset", TP, 999)
 
 
-def columns(names: Sequence[str], given: Sequence[Sequence[int]]) -> dict[str, Any]:
-    return dict(zip(names, np.array(given, np.int64).reshape(-1, len(names)).T, strict=True))
-
-
-def part(
+def delivered(
     tables: Tables, given: Mapping[str, Any], log: Mapping[str, Any] = LOG, sent: Sequence[Any] = (), start: int = 0
 ) -> Any:
-    """Deliveries by ``a`` unless ``who`` tells; columns that are not told are zeros, and ``ord`` counts."""
-    length = len(given["offset"])
-    every: dict[str, Any] = dict.fromkeys(Rows.__dataclass_fields__, np.zeros(length, np.int64))
-    of: Any = Part(Judged(tables, Bounds(), {TP: start}), cast("Files", None), Task(TP, FIRST, LAST, "streams"))
-    rows = Rows(**{**every, "ord": np.arange(length), **given, "names": NAMES})
-    vars(of).update(rows=rows, log=log, sent=[*sent])
-    return of
+    return part(tables, rows(("a", "b"), **given), STRETCH, start=start, log=log, sent=[*sent])
 
 
 def test_what_there_is_is_counted() -> None:
@@ -52,16 +35,16 @@ def test_what_there_is_is_counted() -> None:
     tables = Tables(Path(), accepted=(Accepted(TP, 12, 0, 50), Accepted(TP, 13, 1, 60)))
     state = (State.DELIVERED, State.BEGUN, State.DONE, State.PARKED, State.FAILED)
     names = ("offset", "delivered_ns", "begin_ns", "done_ns")
-    rows = columns(names, [(10, 70, 0, 0), (11, 60, 1, 0), (12, 80, 81, 95), (12, 90, 90, 91), (13, 75, 75, 76)])
+    told = columns(names, [(10, 70, 0, 0), (11, 60, 1, 0), (12, 80, 81, 95), (12, 90, 90, 91), (13, 75, 75, 76)])
     pieces = [{"offset": np.arange(10, 12)}, {"offset": np.arange(12, 15)}]
-    of = part(tables, {**rows, "state": np.array(state)}, sent=pieces, start=11)
+    of = delivered(tables, {**told, "state": np.array(state)}, sent=pieces, start=11)
     delivery.facts(of)
     counts = {"#acknowledged": 5, "#visible": 4, "#judged": 2, "#begun": 4, "#finished": 2}
     assert of.tallies == {
         **{(kind, -1, (), "", ""): Numbers(count) for kind, count in counts.items()},
         ("#delivered", -1, (), "", ""): Numbers(5, -1, -1, 60, 95),
     }
-    none = part(tables, NOTHING, log=NOTHING)
+    none = delivered(tables, NOTHING, log=NOTHING)
     delivery.facts(none)
     assert {*none.tallies.values()} == {Numbers(0)}
 
@@ -89,7 +72,7 @@ CONTENT = ("offset", "key", "writer", "seq")
 
 def strange(*given: tuple[int, int, int, int], **more: Any) -> dict[Any, Numbers]:
     """What is said of deliveries, from 101 on, of records (offset, key, writer, seq)."""
-    of = part(Tables(Path(), **more), {**columns(CONTENT, given), "delivered_ns": 101 + np.arange(len(given))})
+    of = delivered(Tables(Path(), **more), {**columns(CONTENT, given), "delivered_ns": 101 + np.arange(len(given))})
     vars(of)["whole"] = Sends()
     delivery.beside_the_log(of)
     return {(kind, *about): numbers for (kind, _, *about), numbers in of.tallies.items()}
@@ -131,7 +114,7 @@ def test_what_is_not_there_is_excused_by_any_declared_act_and_else_by_what_the_g
 @pytest.mark.parametrize(("log_start", "firsts"), [(0, [9, 10]), (10, [10]), (11, [])])
 def test_nothing_is_missing_below_the_start_of_the_log(log_start: int, firsts: Sequence[int]) -> None:
     known = {TP: Partition(TP, TopicPartition("orders", 0), log_start)}
-    of = part(Tables(Path(), partitions=known), columns(CONTENT, [(9, 1, 0, 8), (10, 1, 0, 8)]))
+    of = delivered(Tables(Path(), partitions=known), columns(CONTENT, [(9, 1, 0, 8), (10, 1, 0, 8)]))
     vars(of)["whole"] = Sends()
     sends = {**columns((*CONTENT, "acked_ns"), [(9, 1, 0, 8, 7), (10, 1, 0, 8, 7)])}
     vars(of)["sent"] = [sends]
@@ -151,7 +134,7 @@ def test_a_send_is_lost_that_was_acknowledged_and_is_not_at_its_offset(acts: tup
         columns(names, []),
         columns(names, [(15, 1, 9, 60)]),
     ]
-    of = part(Tables(Path(), acts=acts), NOTHING, sent=pieces)
+    of = delivered(Tables(Path(), acts=acts), NOTHING, sent=pieces)
     delivery.beside_the_log(of)
     assert of.tallies == {
         ("lost-write", TP, ("producer-0",), "", excuse): Numbers(2, 13, 14, 64, 65),
@@ -162,12 +145,12 @@ def test_a_send_is_lost_that_was_acknowledged_and_is_not_at_its_offset(acts: tup
 @pytest.mark.parametrize(("acts", "excuse"), [((), ""), ((RESET,), "declared act: reset")])
 def test_what_comes_with_another_content_than_at_first_is_inconsistent(acts: tuple[Act, ...], excuse: str) -> None:
     names = ("who", *CONTENT, "delivered_ns")
-    rows = [
+    told = [
         *[(0, 10, 1, 0, 0, 50), (0, 10, 2, 0, 0, 60), (0, 11, 1, 0, 1, 51), (0, 12, 1, 0, 2, 58)],
         *[(0, 13, 1, 0, 3, 59), (0, 14, 1, 0, 4, 10), (1, 10, 1, 0, 0, 70), (1, 11, 1, 1, 1, 61)],
         *[(1, 12, 1, 0, 3, 57), (1, 13, 1, 0, 3, 59), (1, 15, 2, 0, 4, 11)],
     ]
-    of = part(Tables(Path(), acts=acts), columns(names, rows))
+    of = delivered(Tables(Path(), acts=acts), columns(names, told))
     delivery.inconsistent_offsets(of)
     assert of.tallies == {
         ("inconsistent-offsets", TP, ("a",), "", excuse): Numbers(1, 10, 10, 50, 60),
@@ -177,11 +160,6 @@ def test_what_comes_with_another_content_than_at_first_is_inconsistent(acts: tup
 
 
 # What nobody finished.
-
-
-def owned(name: str, number: int, begin_ns: int, how: str = "revoked") -> Interval:
-    end_ns = begin_ns + 99 if how else 0
-    return Interval(TP, name, number, 1, f"id-{name}", begin_ns, begin_ns + 1, begin_ns + 98, end_ns, how)
 
 
 class Polls:
@@ -201,7 +179,7 @@ def unseen(
     accepted = (Accepted(TP, final, 0, 300),)
     commits = (Commit(TP, 11, "a", "", 1, 150, 151, "ok"), Commit(TP, 12, "b", "", 1, 250, 251, "ok"))
     tables = Tables(Path(), accepted=accepted, commits=commits, **more)
-    of = part(tables, columns(GOT, given), start=start)
+    of = delivered(tables, columns(GOT, given), start=start)
     vars(of)["whole"] = Polls()
     delivery.unseen(of)
     assert all(n.first == n.last == 11 for n in of.tallies.values())
@@ -257,7 +235,7 @@ def test_what_was_of_the_last_poll_was_in_hand_when_its_owner_died_or_was_evicte
     how: str, poll: int, gone_ns: int, excuse: str
 ) -> None:
     gone = (Gone("id-a", "a", 1, gone_ns, 0),) if gone_ns else ()
-    found = unseen((11, 0, poll, State.DELIVERED, 150), intervals=(owned("a", 0, 100, how),), gone=gone)
+    found = unseen((11, 0, poll, State.DELIVERED, 150), intervals=(owned("a", 0, 100, how=how),), gone=gone)
     assert [*found] == [(("b", "a"), "committed-unprocessed", excuse)]
 
 
@@ -265,7 +243,7 @@ def unconsumed(*intervals: Interval, finished: int = 10, **more: Any) -> dict[An
     """The group committed 11 at last, and somebody finished one more."""
     told = {"phases": {"warm-up": Window(1, 5), "drain": Window(6, 400)}, **more}
     tables = Tables(Path(), accepted=(Accepted(TP, 11, 0, 300),), intervals=intervals, **told)
-    of = part(tables, {"offset": np.array([finished]), "state": np.array([State.DONE])})
+    of = delivered(tables, {"offset": np.array([finished]), "state": np.array([State.DONE])})
     delivery.unconsumed(of)
     return {key[2:]: numbers for key, numbers in of.tallies.items()}
 
@@ -298,7 +276,7 @@ def test_of_black_boxes_the_coordinator_tells_who_had_it_last(client: str, owner
 def test_where_all_was_finished_nothing_is_left() -> None:
     tables = Tables(Path(), phases={"warm-up": Window(1, 5), "drain": Window(6, 400)})
     state = np.full(4, int(State.DONE))
-    of = part(tables, {"offset": np.arange(10, 14), "state": state})
+    of = delivered(tables, {"offset": np.arange(10, 14), "state": state})
     delivery.unconsumed(of)
     delivery.unseen(of)
     assert of.tallies == {}

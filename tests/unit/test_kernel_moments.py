@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
+from small_parts import rows
 
 from fencepost.checkers.coordination.members import Hand, Work
 from fencepost.checkers.kernel import members, repeats, stuck
@@ -17,7 +18,6 @@ from fencepost.checkers.kernel.effects import _hopeless, _lacking, per_entity_or
 from fencepost.checkers.kernel.keys import _early
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.places import Places
-from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _spans, meetings
 from fencepost.checkers.tables import Tables
@@ -28,14 +28,6 @@ from fencepost.history import State
 
 BOUND = 10
 BOUNDS = SimpleNamespace(stuck_ns=BOUND, recovers_ns=2 * BOUND)
-
-
-def rows(names: Sequence[str] = ("a",), **columns: Sequence[int]) -> Rows:
-    """Delivered records, of which the columns that are not told are zeros, and ``ord`` counts."""
-    (length,) = {len(column) for column in columns.values()}
-    every: dict[str, Any] = dict.fromkeys(Rows.__dataclass_fields__, np.zeros(length, np.int64))
-    every |= {name: np.array(column, np.int64) for name, column in {"ord": range(length), **columns}.items()}
-    return Rows(**{**every, "names": tuple(names)})
 
 
 def interval(incarnation: str, begin_ns: int, end_ns: int, how: str) -> Interval:

@@ -4,45 +4,30 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
+from small_parts import TP, USUAL, columns, owned, part, rows
 
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel import repeats
-from fencepost.checkers.kernel.columns import Files
-from fencepost.checkers.kernel.judged import Judged
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
-from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.kernel.tallies import Numbers
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Accepted, Act, Commit, Gone, Interval, Step
 from fencepost.history import State
 
-TP = 3
 NAMES = ("a", "b", "c")
-USUAL = Bounds()
 Delivery = tuple[
     str, int, int, int, int
 ]  # by whom, in which interval, which offset, when it was got, and done (0: never)
 
 
-def owned(name: str, number: int, begin_ns: int, how: str = "revoked") -> Interval:
-    return Interval(TP, name, number, 1, f"id-{name}", begin_ns, begin_ns + 1, begin_ns + 98, begin_ns + 99, how)
-
-
-def part(given: Sequence[Delivery], tables: Tables, bounds: Bounds = USUAL) -> Any:
-    given = sorted(given, key=lambda row: row[0])
-    columns: dict[str, Any] = dict.fromkeys(Rows.__dataclass_fields__, np.zeros(len(given), np.int64))
-    told = ("who", "interval", "offset", "delivered_ns", "done_ns")
-    columns |= dict(zip(told, np.array([(NAMES.index(name), *rest) for name, *rest in given], np.int64).T, strict=True))
-    state = np.where(columns["done_ns"] > 0, State.DONE, State.DELIVERED)
-    rows = Rows(**{**columns, "names": NAMES, "ord": np.arange(len(given)), "state": state})
-    of: Any = Part(Judged(tables, bounds, {}), cast("Files", None), Task(TP, FIRST, LAST))
-    vars(of).update(rows=rows, log={"offset": np.arange(20)}, sent=[])
-    return of
+def delivered(given: Sequence[Delivery], tables: Tables, bounds: Bounds = USUAL) -> Any:
+    ordered = [(NAMES.index(name), *rest) for name, *rest in sorted(given, key=lambda row: row[0])]
+    told = columns(("who", "interval", "offset", "delivered_ns", "done_ns"), ordered)
+    told["state"] = np.where(told["done_ns"] > 0, State.DONE, State.DELIVERED)
+    return part(tables, rows(NAMES, **told), bounds=bounds, log={"offset": np.arange(20)}, sent=[])
 
 
 # In another interval.
@@ -56,7 +41,7 @@ def again(
     """Of offset 7 (by whom, in which interval, when it was got, and done): how often, and when, by kind, members and
     excuse."""
     tables = Tables(Path(), intervals=(first, *LATER), **more)
-    of = part([(name, number, 7, got, done) for name, number, got, done in given], tables)
+    of = delivered([(name, number, 7, got, done) for name, number, got, done in given], tables)
     repeats.repeats(of)
     assert all((n.first, n.last) == (7, 7) for n in of.tallies.values())
     return {(kind, *about): (n.count, n.from_ns, n.to_ns) for (kind, _, *about), n in of.tallies.items()}
@@ -90,7 +75,7 @@ def test_what_was_finished_comes_again_in_an_interval_that_was_assigned_later(
 
 
 def test_of_two_records_one_after_the_other_none_comes_again() -> None:
-    of = part(
+    of = delivered(
         [("a", 0, 7, 110, 150), ("a", 0, 7, 120, 160), ("b", 0, 8, 310, 350), ("b", 0, 8, 320, 360)], Tables(Path())
     )
     repeats.repeats(of)
@@ -116,7 +101,7 @@ def test_a_record_comes_again_below_all_that_its_new_owner_may_have_been_told(
     members = ("b", "a") if kind == BELOW else ("a", "b")
     assert again(BY_A, BY_B, accepted=told) == {(kind, members, "", ""): (1, 350, 350)}
     later = [("a", 0, 7, 110, 150), ("b", 0, 7, 390, 395), ("b", 0, 2, 310, 0)]
-    of = part([later[0], later[2], later[1]], Tables(Path(), intervals=(FIRST_OWNED, *LATER), accepted=told))
+    of = delivered([later[0], later[2], later[1]], Tables(Path(), intervals=(FIRST_OWNED, *LATER), accepted=told))
     repeats.repeats(of)
     assert [key[0] for key in of.tallies] == [kind]
 
@@ -148,7 +133,7 @@ def commit(begin_ns: int, outcome: str) -> Commit:
 )
 def test_why_the_former_owner_could_not_commit(how: str, commits: Sequence[Commit], excuse: str | None) -> None:
     kind = "redelivery" if excuse or excuse is None else AVOIDABLE
-    found = again(BY_A, BY_B, first=owned("a", 0, 100, how), commits=tuple(commits))
+    found = again(BY_A, BY_B, first=owned("a", 0, 100, how=how), commits=tuple(commits))
     assert [*found] == [(kind, ("a", "b"), "", excuse or "")]
 
 
@@ -162,8 +147,7 @@ def test_why_the_former_owner_could_not_commit(how: str, commits: Sequence[Commi
     ],
 )
 def test_a_former_owner_was_removed_before_it_gave_the_partition_up(how: str, at_ns: int, excuse: str) -> None:
-    first = owned("a", 0, 100, how)
-    first = first if how else first._replace(given_up_end_ns=0)
+    first = owned("a", 0, 100, how=how)
     found = again(BY_A, BY_B, first=first, gone=(Gone("id-a", "a", 1, at_ns, 0),))
     assert [key[-1] for key in found] == [excuse]
 
@@ -171,7 +155,7 @@ def test_a_former_owner_was_removed_before_it_gave_the_partition_up(how: str, at
 @pytest.mark.parametrize("how", ["revoked", "died"])
 @pytest.mark.parametrize("since_ns", [310, 311])
 def test_a_declared_act_by_the_delivery_excuses_it_before_all_else(how: str, since_ns: int) -> None:
-    found = again(BY_A, BY_B, first=owned("a", 0, 100, how), acts=(Act("reset", TP, since_ns),))
+    found = again(BY_A, BY_B, first=owned("a", 0, 100, how=how), acts=(Act("reset", TP, since_ns),))
     otherwise = "former owner died" if how == "died" else ""
     assert [key[-1] for key in found] == ["declared act: reset" if since_ns == 310 else otherwise]
     told = (Accepted(TP, 8, 0, 250, 0, 260),)
@@ -184,7 +168,7 @@ def test_a_declared_act_by_the_delivery_excuses_it_before_all_else(how: str, sin
 
 def loops(*given: tuple[str, int, int], deliveries: int = 4, **more: Any) -> dict[Any, Numbers]:
     """Of (by whom, offset, when): where 4 are enough, and 10 long."""
-    of = part(
+    of = delivered(
         [(name, 0, offset, at, 0) for name, offset, at in given],
         Tables(Path(), **more),
         Bounds(loop_deliveries=deliveries, loop_ns=10),

@@ -6,46 +6,27 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 import pytest
+from small_parts import STRETCH, TP, owned, part, rows
 
-from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel import streams
 from fencepost.checkers.kernel.before import Before
-from fencepost.checkers.kernel.columns import Files
-from fencepost.checkers.kernel.judged import Judged
-from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
 from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.kernel.tallies import Numbers
 from fencepost.checkers.kernel.whole import between
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import FOREVER, Act, Interval
+from fencepost.checkers.tables.rows import FOREVER, Act
 from fencepost.checkers.tables.seeks import Seek
 
-TP = 3
 VISIBLE = [np.array([10, 11, 12]), np.array([15, 16, 17, 18])]
 
 
-def rows(**columns: Sequence[int]) -> Rows:
-    """Deliveries of ``a``, and by ``who`` of ``b``; columns that are not told are zeros, and ``ord`` counts."""
-    (length,) = {len(column) for column in columns.values()}
-    every: dict[str, Any] = dict.fromkeys(Rows.__dataclass_fields__, np.zeros(length, np.int64))
-    every |= {name: np.array(column, np.int64) for name, column in {"ord": range(length), **columns}.items()}
-    return Rows(**{**every, "names": ("a", "b")})
-
-
-def owned(number: int, begin_ns: int, end_ns: int, name: str = "a") -> Interval:
-    return Interval(TP, name, number, 1, "", begin_ns, begin_ns + 1, end_ns - 1, end_ns, "revoked")
-
-
-def part(given: Rows, before: Before | None = None, **tables: Any) -> Any:
-    task = Task(TP, FIRST, LAST, "streams")
-    of: Any = Part(Judged(Tables(Path(), **tables), Bounds(), {}), cast("Files", None), task, before=before)
-    vars(of).update(rows=given, whole=SimpleNamespace(between=partial(between, VISIBLE)))
-    return of
+def deliveries(given: Rows, before: Before | None = None, **tables: Any) -> Any:
+    whole = SimpleNamespace(between=partial(between, VISIBLE))
+    return part(Tables(Path(), **tables), given, STRETCH, before=before, whole=whole)
 
 
 # Back, and ahead.
@@ -57,7 +38,7 @@ def moved(
     """Of deliveries in one interval from 100 on, at 110, 120, 130 and so on."""
     at = [110 + 10 * n for n in range(len(offsets))]
     given = rows(offset=offsets, poll=polls or range(len(offsets)), delivered_ns=at)
-    of = part(given, before, intervals=(owned(0, 100, 900),), **tables)
+    of = deliveries(given, before, intervals=(owned("a", 0, 100, 900),), **tables)
     streams.streams(of)
     assert {key[1:3] for key in of.tallies} <= {(TP, ("a",))}
     return {(key[0], *key[3:]): numbers for key, numbers in of.tallies.items()}
@@ -125,11 +106,11 @@ def test_who_moved_its_position_by_then_is_told_so(seek: Seek, cause: str, offse
 
 def test_of_several_moves_the_first_counts_that_no_transaction_made() -> None:
     seeks = [Seek(TP, "a", 9, 90), Seek(TP, "a", 90, 101, aborted=True), Seek(TP, "a", 9, 105), Seek(TP, "a", 9, 107)]
-    of = part(rows(offset=[10]), intervals=(owned(0, 100, 900),), seeks=tuple(seeks))
+    of = deliveries(rows(offset=[10]), intervals=(owned("a", 0, 100, 900),), seeks=tuple(seeks))
     assert streams.sought_ns(of, of.rows.streams[0]) == 105
-    of = part(rows(offset=[10], interval=[7]), intervals=(owned(0, 100, 900),), seeks=tuple(seeks))
+    of = deliveries(rows(offset=[10], interval=[7]), intervals=(owned("a", 0, 100, 900),), seeks=tuple(seeks))
     assert streams.sought_ns(of, of.rows.streams[0]) == 90
-    of = part(rows(offset=[10]), intervals=(owned(0, 100, 900),))
+    of = deliveries(rows(offset=[10]), intervals=(owned("a", 0, 100, 900),))
     assert streams.sought_ns(of, of.rows.streams[0]) == FOREVER
 
 
@@ -162,7 +143,7 @@ def test_records_in_order_are_skipped_over_after_a_transaction_went_back_further
 
 def test_deliveries_in_no_interval_are_in_no_order() -> None:
     given = rows(offset=[12, 10, 17, 10, 12], interval=[-1, -1, -1, 0, 0], delivered_ns=[1, 2, 3, 4, 5])
-    of = part(given)
+    of = deliveries(given)
     streams.streams(of)
     assert {key[0]: n.count for key, n in of.tallies.items()} == {"poll-skip": 1}
 
@@ -183,7 +164,7 @@ def test_what_was_judged_before_is_not_judged_again(fresh: int, kinds: Sequence[
 )
 def test_a_delivery_in_no_interval_is_outside_when_its_member_had_none(at_ns: int, possible: bool) -> None:
     given = rows(offset=[10, 11, 12], interval=[-1, 0, 9], delivered_ns=[at_ns, 50, at_ns])
-    of = part(given, intervals=(owned(0, 100, 200), owned(1, 300, 400), owned(0, 0, 999, "b")))
+    of = deliveries(given, intervals=(owned("a", 0, 100, 200), owned("a", 1, 300, 400), owned("b", 0, 0, 999)))
     streams.delivery_outside(of)
     key = ("delivery-outside-assignment", TP, ("a",), "", "")
     assert of.tallies == ({} if possible else {key: Numbers(2, 10, 12, at_ns, at_ns)})
@@ -192,8 +173,8 @@ def test_a_delivery_in_no_interval_is_outside_when_its_member_had_none(at_ns: in
 def test_a_delivery_outside_is_told_once_over_all_stretches() -> None:
     remembered = rows(offset=[10], interval=[-1])
     before = Before(remembered, 11, 0, 110, 10, 110)
-    given = rows(who=[0, 0, 1], offset=[10, 11, 12], interval=[-1, -1, -1], delivered_ns=[1, 2, 3])
-    of = part(given, before)
+    given = rows(("a", "b"), who=[0, 0, 1], offset=[10, 11, 12], interval=[-1, -1, -1], delivered_ns=[1, 2, 3])
+    of = deliveries(given, before)
     streams.delivery_outside(of)
     assert {key[2]: numbers for key, numbers in of.tallies.items()} == {
         ("a",): Numbers(1, 11, 11, 2, 2),

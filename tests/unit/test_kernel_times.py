@@ -4,46 +4,32 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-import numpy as np
 import pytest
+from small_parts import TP, WHOLE, columns, owned, part, rows
 
-from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel import times
-from fencepost.checkers.kernel.columns import Files
-from fencepost.checkers.kernel.judged import Judged
-from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
-from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.kernel.tallies import Numbers
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Given, Interval, Life, Window
 
-TP = 3
 NAMES = ("a", "b", "c")
 Work = tuple[str, int, int, int, int]  # by whom, in which interval, at which offset, when it was begun, and done
-ALL = Task(TP, FIRST, LAST)
 
 
-def part(work: Sequence[Work], task: Task = ALL, **tables: Any) -> Any:
-    columns: dict[str, Any] = dict.fromkeys(Rows.__dataclass_fields__, np.zeros(len(work), np.int64))
-    told = np.array([(NAMES.index(name), *rest) for name, *rest in work], np.int64).reshape(-1, 5).T
-    columns |= dict(zip(("who", "interval", "offset", "begin_ns", "done_ns"), told, strict=True))
-    of: Any = Part(Judged(Tables(Path(), **tables), Bounds(), {}), cast("Files", None), task)
-    vars(of)["rows"] = Rows(**{**columns, "ord": np.arange(len(work)), "names": NAMES})
-    return of
-
-
-def owned(name: str, number: int, begin_ns: int, how: str = "revoked") -> Interval:
-    return Interval(TP, name, number, 1, f"id-{name}", begin_ns, begin_ns + 1, begin_ns + 98, begin_ns + 99, how)
+def at_work(work: Sequence[Work], task: Task = WHOLE, **tables: Any) -> Any:
+    given = [(NAMES.index(name), *rest) for name, *rest in work]
+    told = columns(("who", "interval", "offset", "begin_ns", "done_ns"), given)
+    return part(Tables(Path(), **tables), rows(NAMES, **told), task)
 
 
 # At the same time.
 
 
-def overlap(*work: Work, task: Task = ALL, **tables: Any) -> dict[Any, Numbers]:
-    of = part(sorted(work, key=lambda one: one[0]), task, **tables)
+def overlap(*work: Work, task: Task = WHOLE, **tables: Any) -> dict[Any, Numbers]:
+    of = at_work(sorted(work, key=lambda one: one[0]), task, **tables)
     times.processing_overlap(of)
     assert {key[:4:3] for key in of.tallies} <= {("processing-overlap", "")}
     return {key[2::2]: numbers for key, numbers in of.tallies.items()}
@@ -144,7 +130,7 @@ def test_a_task_of_some_windows_looks_at_what_reaches_into_them(spans: Sequence[
 
 def test_a_task_of_some_offsets_tells_when_each_stream_was_at_work() -> None:
     work = [("a", 0, 7, 10, 20), ("a", 0, 8, 9, 15), ("a", 2, 9, 30, 31), ("b", 0, 7, 12, 0), ("c", 0, 7, 11, 40)]
-    of = part(work, Task(TP, 0, 10, "offsets"))
+    of = at_work(work, Task(TP, 0, 10, "offsets"))
     times.processing_overlap(of)
     assert of.tallies == {
         ("#span", TP, ("a",), "0", ""): Numbers(from_ns=9, to_ns=20),
@@ -159,7 +145,7 @@ def test_a_task_of_some_offsets_tells_when_each_stream_was_at_work() -> None:
 def stale(*work: tuple[int, int, int], how: str = "revoked", **tables: Any) -> dict[Any, Numbers]:
     """Of records (offset, begin, done) of an interval of ``b`` from 100 to 199."""
     more = tables.pop("intervals", ())
-    found = part([("b", 0, *one) for one in work], intervals=(owned("b", 0, 100, how), *more), **tables)
+    found = at_work([("b", 0, *one) for one in work], intervals=(owned("b", 0, 100, how=how), *more), **tables)
     times.stale_work(found)
     return {(kind, *about): numbers for (kind, _, *about), numbers in found.tallies.items()}
 
@@ -238,6 +224,6 @@ def test_each_owner_meanwhile_is_told() -> None:
 
 
 def test_what_was_delivered_in_no_interval_is_of_nobody() -> None:
-    of = part([("a", -1, 7, 300, 310), ("b", 0, 8, 300, 310)], intervals=(owned("b", 0, 100),))
+    of = at_work([("a", -1, 7, 300, 310), ("b", 0, 8, 300, 310)], intervals=(owned("b", 0, 100),))
     times.stale_work(of)
     assert [key[2] for key in of.tallies] == [("b",)]
