@@ -16,9 +16,8 @@ from fencepost.evidence.witness import Injected, witness
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory, TopicPartition
 
-PROOF_S = (
-    members.ROUND_S
-)  # the coordinator tells of subscriptions once a rebalance is over, and that waits for all members
+# The coordinator tells of subscriptions once a rebalance is over, and that waits for all members.
+PROOF_S = members.ROUND_S
 
 
 @dataclass(frozen=True)

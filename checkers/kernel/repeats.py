@@ -23,13 +23,15 @@ def repeats(part: Part) -> None:
     rows = part.rows.in_turn(part.refinished)
     if not len(rows):
         return
-    rows = rows.take(np.lexsort((_since_ns(part, rows), rows.offset)))
-    pairs = np.flatnonzero(np.diff(rows.offset) == 0)
+    since_ns = _since_ns(part, rows)
+    order = np.lexsort((since_ns, rows.offset))
+    rows, since_ns = rows.take(order), since_ns[order]
     other = (np.diff(rows.who) != 0) | (np.diff(rows.interval) != 0)
-    former, later = rows.take(pairs[other[pairs]]), rows.take(pairs[other[pairs]] + 1)
+    pairs = np.flatnonzero((np.diff(rows.offset) == 0) & other)
+    former, later = rows.take(pairs), rows.take(pairs + 1)
     below = _least_start(part, later) > later.offset
     act, says = part.declared(later.delivered_ns)
-    act = np.where(act > 0, act, part.declared(_since_ns(part, later))[0])
+    act = np.where(act > 0, act, part.declared(since_ns[pairs + 1])[0])
 
     def below_commit(later_who: int, former_who: int, act: int) -> Label:
         return Label(people(rows.names[later_who], rows.names[former_who]), "", says(act))

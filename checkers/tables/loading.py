@@ -17,8 +17,6 @@ from fencepost.checkers.tables.tables import Tables
 from fencepost.history import HARNESS, EventKind
 from fencepost.model import TopicPartition
 
-OF_MEMBER = {"member": "member_id", "current": "member_id"}  # lines of the consumer protocol about one member
-
 
 @no_collecting()
 def load(run: Path) -> Tables:
@@ -35,7 +33,7 @@ def load(run: Path) -> Tables:
     events = reader.events()
     of_harness = events or reader.unsealed_events(HARNESS)
     phases = lives.phases(of_harness)
-    offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl", shapes.Offset, **OF_MEMBER)
+    offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl", shapes.Offset, **shapes.OF_MEMBER)
     asked = reader.lines("requests", "history/coordinator/requests.jsonl", shapes.Request)
     metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl", shapes.Metadata)
     host = reader.lines("host", "history/host.jsonl", shapes.Host)

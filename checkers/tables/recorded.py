@@ -39,6 +39,7 @@ class Recorded:
     Attributes:
         scenario: ``scenario.json`` as it is; ``asked`` is the scenario proper.
         origin_ns: the run's start; sentences count seconds from here.
+        overtaken: commits of transactions that were in force at no time, see ``settled``.
         phases: the window of each phase by name; an end of 0 means that it never ended.
         broken_off: the phase in which the run was interrupted; empty when it went through.
         unguarded: writers whose client was not told to be idempotent.

@@ -43,6 +43,6 @@ def settled(lines: Iterable[Line]) -> list[Settled]:
             ended, at_ns = [line], 0
         for commit in ended:
             place, order = (commit.get("topic"), commit.get("partition")), int(commit.get("order", 0))
-            found.append(Settled(commit, at_ns, order >= last.get(place, order)))
             last[place] = max(order, last.get(place, order))
+            found.append(Settled(commit, at_ns, order == last[place]))
     return found

@@ -46,6 +46,9 @@ class Offset(_Told, total=False):
     producer: Int
 
 
+OF_MEMBER = {"member": "member_id", "current": "member_id"}  # by type of such a line, what it must have: whose it is
+
+
 class Metadata(_Told, total=False):
     """A line of ``metadata.jsonl``."""
 

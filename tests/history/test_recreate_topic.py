@@ -21,6 +21,7 @@ from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import Damage
 from fencepost.model import Anomaly
 from history.builder import HistoryBuilder
+from history.test_coordination import tell_current
 from history.test_kernel_equals_oracle import agreed
 
 ACT = "declared act: recreate_topic"
@@ -153,6 +154,18 @@ def test_a_commit_that_was_answered_and_is_not_there_is_excused_if_the_topic_wen
     assert missing == ("acknowledged-commit-missing", topic, 0, 10, 10, excuse)
 
 
+def test_what_was_overtaken_before_is_of_the_one_that_there_was(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    h, a = story.h, story.a
+    a.commit(9, 3.5)
+    a.commit(10, 3.6, mode="transaction", accepted=False, logged=False)
+    h.accepts(10, 3.6004, producer=7)
+    h.accepts(9, 3.6008)
+    h.ends_transaction(7, 3.6012)
+    story.goes_on()
+    assert told(h.seal()) == LOST
+
+
 @pytest.mark.parametrize(("settled", "excuse"), [(False, ACT), (True, "")])
 def test_who_is_told_to_start_where_the_former_one_was_begins_anew(tmp_path: Path, settled: bool, excuse: str) -> None:
     """A commit of before came late, and the member's client finds no record there."""
@@ -182,8 +195,7 @@ def test_two_may_own_one_name_while_one_of_them_has_what_is_gone(tmp_path: Path,
     """The coordinator of the consumer protocol knows topics by their ids, and gives the new one at once."""
     story = Story(tmp_path)
     h, a, b = story.h, story.a, story.h.member(1)
-    h._has[b.member_id] = {0}
-    h._assignment(b.member_id, at)
+    tell_current(h, [(b, [0])], [at])
     b.assigned(at + 0.1)
     a.revoked(at + 0.3)
     h.takes(b, 0, at + 0.4)

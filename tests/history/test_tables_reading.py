@@ -123,7 +123,9 @@ def test_events_are_in_the_order_of_time_then_of_actors_and_numbers(tmp_path: Pa
     assert reader.damage == []
 
 
-@pytest.mark.parametrize("detail", [None, "", "{}", '{"slot": 3}'])
+@pytest.mark.parametrize(
+    "detail", [None, "", "{}", '{"slot": 3}', '{"fatal": true, "text": "t", "protocol": "eager", "asked_ns": 5}']
+)
 def test_an_event_is_told_with_its_detail(tmp_path: Path, detail: str | None) -> None:
     row = event(5, topic="orders", partition=1, offset=2, generation=3, member_id="x", outcome="ok", error="E")
     reader = events(tmp_path, {**row, "detail": detail})

@@ -16,11 +16,22 @@ from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
 from fencepost.checkers.kernel.rows import Rows
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Interval
+from fencepost.checkers.tables.seeks import Seek
 
 TP = 3
 WHOLE = Task(TP, FIRST, LAST)
 STRETCH = Task(TP, FIRST, LAST, "streams")
 USUAL = Bounds()
+
+# Of an interval of ``a`` from 100 on, by a delivery at 120: did its program move its position?
+MOVES = [
+    (Seek(TP, "a", 30, 120), "seek"),
+    (Seek(TP, "a", 30, 121), ""),
+    (Seek(TP, "a", 30, 100), "seek"),
+    (Seek(TP, "a", 30, 99), ""),
+    (Seek(TP, "b", 30, 110), ""),
+    (Seek(TP, "a", 30, 115, aborted=True), ""),
+]
 
 
 def rows(names: Sequence[str] = ("a",), **columns: Sequence[int]) -> Rows:

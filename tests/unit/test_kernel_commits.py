@@ -10,7 +10,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from small_parts import STRETCH, TP, owned, part, rows
+from small_parts import MOVES, STRETCH, TP, owned, part, rows
 
 from fencepost.checkers.kernel.before import Before
 from fencepost.checkers.kernel.commits import (
@@ -474,17 +474,7 @@ def test_what_a_member_had_got_in_stretches_before_counts_and_is_not_judged_agai
     assert [numbers.first for numbers in started(given, 10, before=before).values()] == wrong
 
 
-@pytest.mark.parametrize(
-    ("seek", "cause"),
-    [
-        (Seek(TP, "a", 11, 120), "seek"),
-        (Seek(TP, "a", 11, 121), ""),
-        (Seek(TP, "a", 11, 100), "seek"),
-        (Seek(TP, "a", 11, 99), ""),
-        (Seek(TP, "a", 11, 110, aborted=True), ""),
-        (Seek(TP, "b", 11, 110), ""),
-    ],
-)
+@pytest.mark.parametrize(("seek", "cause"), MOVES)
 def test_who_moved_its_position_since_it_was_assigned_started_wrong_by_that(seek: Seek, cause: str) -> None:
     assert [*started(first(11), 10, seeks=(seek,))] == [("a", cause, "")]
 

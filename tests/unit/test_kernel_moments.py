@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 import pytest
-from small_parts import rows
+from small_parts import owned, rows
 
 from fencepost.checkers.coordination.members import Hand, Work
 from fencepost.checkers.kernel import members, repeats, stuck
@@ -22,16 +22,12 @@ from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _spans, meetings
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.effects import LETTER_NS
-from fencepost.checkers.tables.rows import Interval, Window
+from fencepost.checkers.tables.rows import Window
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import State
 
 BOUND = 10
 BOUNDS = SimpleNamespace(stuck_ns=BOUND, recovers_ns=2 * BOUND)
-
-
-def interval(incarnation: str, begin_ns: int, end_ns: int, how: str) -> Interval:
-    return Interval(3, incarnation, 0, 1, "", begin_ns, begin_ns + 1, end_ns - 1, end_ns, how)
 
 
 def part(**more: Any) -> Any:
@@ -192,8 +188,8 @@ def test_a_partition_is_watched_in_the_quiet_window_after_each_step_and_beside_o
     [(50, ""), (51, "b"), (60, "b"), (61, "a"), (70, "a"), (79, "a"), (80, "c"), (89, "c"), (90, "")],
 )
 def test_of_several_owners_the_one_that_was_given_it_first_keeps_a_partition_going(at_ns: int, owner: str) -> None:
-    owned = [interval(*of, "revoked") for of in (("b", 50, 61), ("c", 60, 90), ("a", 60, 80))]
-    assert stuck._owner(part(intervals=owned), at_ns) == owner
+    intervals = [owned("b", 0, 50, 61), owned("c", 0, 60, 90), owned("a", 0, 60, 80)]
+    assert stuck._owner(part(intervals=intervals), at_ns) == owner
 
 
 @pytest.mark.parametrize("leaderless", [True, False])
@@ -220,8 +216,7 @@ def test_a_partition_that_stands_still_is_told_with_its_owner_and_why(
         return "rebalance"
 
     monkeypatch.setattr(stuck, "another_cause", another_cause)
-    owned = [interval("a", 129, 132, "revoked")]
-    of = part(intervals=owned, tables=SimpleNamespace(leaderless=leaderless_at, black_box=False))
+    of = part(intervals=[owned("a", 0, 129, 132)], tables=SimpleNamespace(leaderless=leaderless_at, black_box=False))
     by = cast("Any", SimpleNamespace(name=step) if step else None)
     gap = stuck._Gap(stuck._Watch("the-kind", Window(100, 200), BOUND, owner=owner, step=by), 100, 200)
     stuck._tell(of, gap, stuck._Stop(7, 120))
@@ -233,7 +228,7 @@ def test_a_partition_that_stands_still_is_told_with_its_owner_and_why(
 
 def test_a_partition_that_nobody_owns_when_the_bound_is_over_is_unowned() -> None:
     of = part(
-        intervals=[interval("a", 100, 130, "revoked")],
+        intervals=[owned("a", 0, 100, 130)],
         tables=SimpleNamespace(leaderless=lambda *_: False, black_box=False),
     )
     stuck._tell(of, stuck._Gap(watch(), 100, 200), stuck._Stop(7, 120))
@@ -427,10 +422,10 @@ LETTERS = [(1, 100, 5, "x"), (1, 50, 8, "y"), (2, 100, 8, "z")]  # key, when, of
 # Records that come again.
 
 OWNED = {
-    0: interval("a", 100, 200, "revoked"),
-    1: interval("b", 100, 300, "closed"),
-    2: interval("c", 101, 300, "died"),
-    3: interval("a", 150, 300, "lost"),
+    0: owned("a", 0, 100, 200, "revoked"),
+    1: owned("b", 0, 100, 300, "closed"),
+    2: owned("c", 0, 101, 300, "died"),
+    3: owned("a", 0, 150, 300, "lost"),
 }
 
 

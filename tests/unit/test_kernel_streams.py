@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from small_parts import STRETCH, TP, owned, part, rows
+from small_parts import MOVES, STRETCH, TP, owned, part, rows
 
 from fencepost.checkers.kernel import streams
 from fencepost.checkers.kernel.before import Before
@@ -88,17 +88,7 @@ def test_what_is_odd_inside_of_one_poll_is_told_so(
     assert {kind: ", ".join(those) for kind, those in found.items()} == causes
 
 
-@pytest.mark.parametrize(
-    ("seek", "cause"),
-    [
-        (Seek(TP, "a", 9, 120), "seek"),
-        (Seek(TP, "a", 9, 121), ""),
-        (Seek(TP, "a", 9, 100), "seek"),
-        (Seek(TP, "a", 9, 99), ""),
-        (Seek(TP, "b", 9, 110), ""),
-        (Seek(TP, "a", 30, 115, aborted=True), ""),
-    ],
-)
+@pytest.mark.parametrize(("seek", "cause"), MOVES)
 @pytest.mark.parametrize(("offsets", "kind"), [([10, 12], "poll-skip"), ([10, 10], "rewind")])
 def test_who_moved_its_position_by_then_is_told_so(seek: Seek, cause: str, offsets: Sequence[int], kind: str) -> None:
     assert [*moved(offsets, seeks=(seek,))] == [(kind, cause, "")]
