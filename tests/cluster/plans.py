@@ -226,7 +226,7 @@ LATE_WRITES = replace(
     ZOMBIE,
     name="a member wakes late in a transaction",
     workload=Transform(rate_hz=48, handler_ms=60, batch=20),
-    schedule=[at(s, Pause(), member(SUSPECT), heal_after=past_session(5), expect="fenced") for s in (1, 13)],
+    schedule=[at(s, Pause(), member(SUSPECT), heal_after=past_session(3), expect="fenced") for s in (1, 13)],
     promises=tuple(Transform().promises()),
 )
 
