@@ -22,7 +22,7 @@ Array = NDArray[Any]
 
 def commit_ahead(part: Part) -> None:
     """``commit-ahead``: committed by an interval past a visible record that nobody had finished then."""
-    done_ns = part.finished_ns if part.visible.all() else np.where(part.visible, part.finished_ns, 0)
+    done_ns = part.finished_ns
     for interval in part.intervals:
         reached = min(part.tables.committed_between(part.tp, interval.assigned_begin_ns, interval.assigned_begin_ns))
         for commit in part.tables.commits_in(interval):
@@ -30,7 +30,7 @@ def commit_ahead(part: Part) -> None:
                 continue
             low, high = part.places.below(reached), part.places.below(commit.offset)
             if low < high and done_ns[low:high].max() > commit.begin_ns:
-                late = low + np.flatnonzero(done_ns[low:high] > commit.begin_ns)
+                late = low + np.flatnonzero(part.visible[low:high] & (done_ns[low:high] > commit.begin_ns))
                 late = late[part.places.offsets(late) >= _start(part, interval)]
             else:  # the rule
                 late = np.empty(0, np.int64)

@@ -32,11 +32,21 @@ def _early(begun_ns: Array, finished_ns: Array) -> tuple[Array, int]:
     """The places that were begun before all below them were finished, and when the last of all was finished."""
     found, last_ns = [np.empty(0, np.int64)], 0
     for some in stepwise(len(begun_ns)):
-        finished = finished_ns[some]
+        begun, finished = begun_ns[some], finished_ns[some]
+        if _one_by_one(begun, finished, last_ns):
+            last_ns = int(finished[-1])
+            continue
         latest_ns = np.maximum.accumulate(np.append(last_ns, np.where(finished == NEVER, 0, finished)))
-        found.append(some.start + np.flatnonzero(begun_ns[some] < latest_ns[:-1]))
+        found.append(some.start + np.flatnonzero(begun < latest_ns[:-1]))
         last_ns = int(latest_ns[-1])
     return np.concatenate(found), last_ns
+
+
+def _one_by_one(begun: Array, finished: Array, last_ns: int) -> bool:
+    """Whether each place was begun when all before it were finished, and all were finished: most are, and it is soon
+    seen."""
+    in_turn = begun[0] >= last_ns and (begun[1:] >= finished[:-1]).all() and (finished >= begun).all()
+    return bool(in_turn and finished[-1] < NEVER)
 
 
 def _near(part: Part, early: Array) -> Array:

@@ -24,6 +24,7 @@ from cluster.worlds import (
     nothing_to_see,
 )
 from fencepost.clock import eventually
+from fencepost.evidence.processes import Life
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Fault, Target
 
@@ -122,6 +123,18 @@ def test_a_process_that_stays_stopped_is_not_healed(world: World, inject: Inject
     node(world, MEMBER).signal(signal.SIGCONT)
     assert not evidence.took_effect
     assert "is stopped" in evidence.what
+
+
+def test_of_pauses_that_overlap_the_last_one_to_end_continues_the_process(world: World, inject: Inject) -> None:
+    long, short = (inject(Pause(), world, MEMBER) for _ in range(2))
+    assert long.proven().took_effect
+    assert short.proven().took_effect
+    for _ in range(2):  # undone twice is undone
+        short.undo()
+        assert "is left to another pause" in short.healed().what
+        assert Life.of(node(world, MEMBER)).state() == "stopped"
+    long.undo()
+    assert "runs again" in long.healed().what
 
 
 def test_a_member_without_a_process_cannot_be_hit(world: World, inject: Inject) -> None:

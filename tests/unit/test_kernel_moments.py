@@ -275,6 +275,7 @@ def test_meetings_last_as_long_as_another_one_works(
         ([1, 2, 3], [2, 3, 4], [], 4),
         ([1, 1, 4], [2, 3, NEVER], [1], 3),
         ([1, 9, 2, 8], [9, 10, 3, 11], [2, 3], 11),
+        ([1, 9, 4], [6, 3, 7], [2], 7),
         ([5, NEVER, 4], [NEVER, NEVER, 6], [], 6),
         ([5, NEVER, 6, 7], [8, NEVER, NEVER, 9], [2, 3], 9),
     ],
