@@ -75,6 +75,7 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
         measures=measures.measures(tables, facts, rebalances),
         versions=dict(tables.scenario.get("versions") or {}),
         unjudged=blind,
+        owners=measures.owners(tables) if tables.black_box else (),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import accumulate
+from itertools import accumulate, zip_longest
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -107,6 +107,20 @@ def deals(tables: Tables) -> list[Deal]:
             counts.update(filter(None, has.values()))
             found.append(Deal(moved, max(counts.values(), default=0), min(counts.values(), default=0)))
     return found
+
+
+def owners(tables: Tables) -> tuple[dict[str, Any], ...]:
+    """Who had which partition, by the coordinator's records: from ``begin_ns`` or later, but not after ``assigned_ns``,
+    until another one had it, at ``end_ns`` or later (0: it has it still)."""
+    found = []
+    for tp, partition in tables.partitions.items():
+        changes = tables.given_of.get(tp, ())
+        for one, after in zip_longest(changes, changes[1:]):
+            if one.member_id:
+                owner = {**partition.name._asdict(), "owner": one.incarnation or one.member_id}
+                begin = {"begin_ns": one.at_ns - one.uncertainty_ns, "assigned_ns": one.at_ns + one.uncertainty_ns}
+                found.append({**owner, **begin, "end_ns": after.at_ns - after.uncertainty_ns if after else 0})
+    return tuple(found)
 
 
 def _member(name: str) -> str:

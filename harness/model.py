@@ -190,6 +190,7 @@ class Verdict:
     Attributes:
         unjudged: the kinds of findings that nobody could see in this run, each with the reason; a promise that speaks
             of one of them is unknown.
+        owners: of black boxes alone, who had which partition from when to when, by the coordinator's records.
     """
 
     scenario: str
@@ -201,11 +202,12 @@ class Verdict:
     measures: Mapping[str, Any] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
     unjudged: Mapping[str, str] = field(default_factory=dict)
+    owners: tuple[Mapping[str, Any], ...] = ()
     format_version: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict as plain JSON values; where everything could be judged, it says nothing of that."""
-        return {name: value for name, value in asdict(self).items() if name != "unjudged" or value}
+        """The verdict as plain JSON values; what concerns black boxes alone is there where it says something."""
+        return {name: value for name, value in asdict(self).items() if name not in ("unjudged", "owners") or value}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Verdict:
@@ -230,5 +232,6 @@ class Verdict:
                 "checks": checks,
                 "faults": tuple(data["faults"]),
                 "rebalances": tuple(data["rebalances"]),
+                "owners": tuple(data.get("owners", ())),
             }
         )

@@ -52,7 +52,8 @@ def tell(folder: Folder) -> Story:
     seen = [replace(f, reached=reached.get(f.step)) for f in steps.faults(facts, folder.plan)]
     judged = [steps.told_fault(f, n, folder.origin_ns) for n, f in enumerate(told)]
     return Story(
-        intervals=timeline.ownership(facts),
+        intervals=timeline.ownership(facts)
+        or timeline.told_ownership(verdict.owners if verdict else (), timeline.last_ns(facts)),
         lives=timeline.lives(facts),
         faults=seen if facts or not judged else judged,
         phases=timeline.phases(facts),

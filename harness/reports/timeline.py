@@ -104,6 +104,24 @@ def ownership(facts: Sequence[Fact]) -> list[Ownership]:
     return sorted([*closed, *open_.values()], key=lambda i: (i.begin_ns, i.partition))
 
 
+def told_ownership(told: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[Ownership]:
+    """The same of black boxes, as the verdict tells it by the coordinator's records; what lasts ends at the horizon."""
+    found = [
+        Ownership(
+            f"{one['topic']}-{one['partition']}",
+            one["owner"],
+            -1,
+            one["begin_ns"],
+            one["assigned_ns"],
+            one["end_ns"] or horizon_ns,
+            one["end_ns"] or horizon_ns,
+            "given to another, or to nobody" if one["end_ns"] else "open",
+        )
+        for one in told
+    ]
+    return sorted(found, key=lambda i: (i.begin_ns, i.partition))
+
+
 def lives(facts: Sequence[Fact]) -> list[Lifespan]:
     """All incarnations, in the order of their launch."""
     found: dict[str, Lifespan] = {}

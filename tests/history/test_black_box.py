@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,6 +30,8 @@ from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
 from fencepost.checkers.unjudged import LACKING
 from fencepost.model import Severity, Validity, Verdict
+from fencepost.reports import folder as folders
+from fencepost.reports import story
 from history import test_commit_kinds, test_coordination, test_kinds
 from history.builder import HistoryBuilder, MemberTeller
 from history.test_standing_still import RECOVERS, Told, shown
@@ -425,3 +428,39 @@ def test_every_kind_is_either_seen_by_brokers_or_has_its_reason() -> None:
     assert len(unseen) == len({*unseen})
     assert kinds == JUDGED | {*unseen}
     assert not JUDGED & {*unseen}
+
+
+# Who had what, for the report.
+
+
+@pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
+def test_the_report_draws_who_had_what_by_the_log(tmp_path: Path, classic: bool) -> None:
+    h = HistoryBuilder(tmp_path, 2, classic=classic, black_box=True)
+    a, b = told(h)
+    h.gives(a, 0, 3)  # which it had: that is no change
+    h.gives(b, 0, 5)
+    leave(a)
+    run = h.seal()
+    verdict = judge(run, oracle.judge)
+    assert Verdict.from_json(json.loads(json.dumps(verdict.to_json()))).owners == verdict.owners
+    (run / "verdict.json").write_text(json.dumps(verdict.to_json()))
+    folder = folders.read(run)
+    drawn = [
+        (i.partition, i.owner, *seconds(folder, i.begin_ns, i.assigned_ns, i.given_up_ns, i.end_ns), i.how)
+        for i in story.tell(folder).intervals
+    ]
+    assert drawn == [
+        ("orders-0", A, 0.8895, 0.8905, 4.9985, 4.9985, "given to another, or to nobody"),
+        ("orders-1", B, 0.8895, 0.8905, 40.0, 40.0, "open"),
+        ("orders-0", B, 4.9995, 5.0005, 40.0, 40.0, "open"),
+    ]
+
+
+def seconds(folder: folders.Folder, *times: int) -> list[float]:
+    return [round((at - folder.origin_ns) / NS, 4) for at in times]
+
+
+def test_members_that_tell_what_they_own_are_drawn_by_that(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path, 1)
+    h.member(0).assigned(1)
+    assert "owners" not in judge(h.seal(), oracle.judge).to_json()
