@@ -16,6 +16,18 @@ from fencepost.checkers.promises import (
     Parked,
     Progress,
     Rebalances,
+    Requeued,
 )
 
-__all__ = ["Commits", "Delivery", "Effects", "Order", "Outside", "Ownership", "Parked", "Progress", "Rebalances"]
+__all__ = [
+    "Commits",
+    "Delivery",
+    "Effects",
+    "Order",
+    "Outside",
+    "Ownership",
+    "Parked",
+    "Progress",
+    "Rebalances",
+    "Requeued",
+]

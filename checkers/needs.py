@@ -70,6 +70,13 @@ _NEEDS = {
         lambda t, f: len(t.dead_letters),
         lambda t: 1,
     ),
+    "requeued": Needs(
+        _ALL | {"log", "offsets", "effects"},
+        "copies of records",
+        "nothing was re-queued: this promise goes with the workload requeue, and records that take too long",
+        lambda t, f: len(t.copies),
+        lambda t: 1,
+    ),
     "rebalances": Needs(
         _ALL | {"offsets", "requests"},
         "rebalances that were followed by rest",

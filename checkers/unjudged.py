@@ -56,6 +56,9 @@ LACKING: Mapping[str, tuple[str, ...]] = {
         "dead-letter-twice",
         "dead-letter-missing",
         "per-entity-order",
+        "requeue-missing",
+        "requeue-twice",
+        "requeued-and-done",
     ),
 }
 

@@ -224,12 +224,12 @@ class Workload(Protocol):
 
 @runtime_checkable
 class Writes(Protocol):
-    """A workload whose members write into a topic of its own, which is made beside the scenario's.
+    """A workload whose members write into a topic of its own, which is made beside the scenario's, or into those.
 
     Attributes:
-        into: the topic.
+        into: the topic; empty: those that they read.
         transaction_timeout_ms: after so long no transaction is open any more.
-        holds: what a record of that topic is told as: ``EFFECT`` or ``DEAD_LETTER``.
+        holds: what a record that they wrote is told as: ``EFFECT``, ``DEAD_LETTER`` or ``REQUEUED``.
     """
 
     into: str

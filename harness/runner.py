@@ -221,14 +221,14 @@ class _Run:
         most: dict[TopicPartition, int] = {}  # of a topic that was made again, what is committed may be that of before
 
         def caught_up() -> bool:
-            if not ends:
+            committed = cluster.admin.committed(self._name)
+            if not ends or self._topics.requeued:  # what is committed as re-queued lies before the ends that come now
                 found = {topic: cluster.admin.end_offsets(topic) for topic in self._topics.by_name}
                 told = {TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()}
                 remade = self._topics.remade(cluster.admin)
                 most.update((tp, end) for tp, end in told.items() if tp.topic in remade)
                 transactions = self._scenario.workload.producer_config().get("transaction_records")
-                ends.update(visible_ends(cluster, told) if transactions else told)
-            committed = cluster.admin.committed(self._name)
+                ends.update(visible_ends(cluster, told) if transactions or self._topics.requeued else told)
             return all(end <= committed.get(tp, 0) <= most.get(tp, sys.maxsize) for tp, end in ends.items())
 
         self._phases.came(caught_up, self._scenario.drain_s, "the group to commit everything that was written")
@@ -239,8 +239,8 @@ class _Run:
         self._topics.number_what_was_added(cluster.admin)
         numbers, history, pairs = self._topics.numbers, self._folder.history, [*self._pairs, clock_pair()]
         effects.of_store(history, self._events)
-        if isinstance(self._scenario.workload, Writes) and self._topics.written:
-            outputs.tell(self._topics.written.name, cluster, pairs, self._scenario.workload, self._events)
+        if isinstance(self._scenario.workload, Writes):
+            outputs.tell(self._topics.holding, cluster, pairs, self._scenario.workload, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
         with ThreadPoolExecutor(max_workers=1) as beside:
             committed = cluster.admin.committed(self._name)

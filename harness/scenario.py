@@ -86,9 +86,9 @@ class Scenario:
             raise ScenarioError(f"the workload: {lacking}")
 
     def output(self) -> Topic | None:
-        """The topic that the workload's members write, if they do: with the most partitions and replicas of those that
-        they read."""
-        if not isinstance(self.workload, Writes):
+        """The topic that the workload's members write besides, if they do: with the most partitions and replicas of
+        those that they read."""
+        if not isinstance(self.workload, Writes) or not self.workload.into:
             return None
         partitions = max(topic.partitions for topic in self.topics)
         replicas = max(topic.replication_factor for topic in self.topics)

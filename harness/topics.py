@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from fencepost.admin_interfaces import ReplicaAdmin, TopicAdmin
+from fencepost.interfaces import Writes
 from fencepost.model import TopicPartition
 from fencepost.scenario import Scenario
 from fencepost_member.config import Numbers
@@ -15,7 +16,8 @@ class Topics:
 
     Attributes:
         made: those of the scenario.
-        written: the one that members write, if they do.
+        written: the one that members write besides, if they do.
+        requeued: whether they write to those that they read.
         numbers: the number ``tp`` of each partition that is read.
         by_name: the same, topic -> partition -> number, as the run begins.
     """
@@ -25,6 +27,7 @@ class Topics:
         output = scenario.output()
         self.made = [replace(topic, name=prefix + topic.name) for topic in scenario.topics]
         self.written = replace(output, name=prefix + output.name) if output else None
+        self.requeued = isinstance(scenario.workload, Writes) and not output
         every = [TopicPartition(topic.name, p) for topic in self.made for p in range(topic.partitions)]
         self.numbers = {tp: number for number, tp in enumerate(every)}
         self.by_name = {
@@ -32,6 +35,12 @@ class Topics:
             for topic in self.made
         }
         self._ids: dict[str, str] = {}
+
+    @property
+    def holding(self) -> list[str]:
+        """The names of those that hold what members wrote."""
+        requeued = self.made if self.requeued else []
+        return [topic.name for topic in ([self.written] if self.written else requeued)]
 
     def create(self, admin: TopicAdmin) -> None:
         """Make all of them.

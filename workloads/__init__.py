@@ -9,7 +9,8 @@ from fencepost.workloads.dead_letters import DeadLetters
 from fencepost.workloads.exclusive_writes import ExclusiveWrites
 from fencepost.workloads.own_program import OwnProgram
 from fencepost.workloads.poll_loop import PollLoop
+from fencepost.workloads.requeue import Requeue
 from fencepost.workloads.transform import Transform
 from fencepost.workloads.worker_pool import WorkerPool
 
-__all__ = ["DeadLetters", "ExclusiveWrites", "OwnProgram", "PollLoop", "Transform", "WorkerPool"]
+__all__ = ["DeadLetters", "ExclusiveWrites", "OwnProgram", "PollLoop", "Requeue", "Transform", "WorkerPool"]

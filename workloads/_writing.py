@@ -1,4 +1,4 @@
-"""What workloads have in common whose members write into a topic of their own."""
+"""What workloads have in common whose members write: into a topic of their own, or into those that they read."""
 
 from __future__ import annotations
 
@@ -25,13 +25,12 @@ NEEDS = ("Outputs", "Seeks")  # of the adapter: what is aborted is read again
 
 @dataclass(frozen=True)
 class Writing(Load):
-    """One thread per member polls; what it writes into the topic, which is made beside the scenario's, is judged.
+    """One thread per member polls; what it writes is judged.
 
     Attributes:
         commit: ``transaction`` (what is written for a poll and its offsets are one transaction; the group has a stable
-            ``transactional.id`` for each member), ``after-batch`` or ``after-processing`` (first the topic is written,
+            ``transactional.id`` for each member), ``after-batch`` or ``after-processing`` (first it is written,
             then offsets are committed, without transactions: a member that dies in between writes again).
-        into: the topic.
         transaction_timeout_ms: after so long the brokers abort a transaction that nobody ends; a member that stands
             still for longer with one open is fenced, and ends.
         handler: what handles records, ``module:function``, imported by members from the current directory:
@@ -45,7 +44,6 @@ class Writing(Load):
     """
 
     commit: str = TRANSACTION
-    into: str = "written"
     transaction_timeout_ms: float = 30_000
     handler: str = ""
     handler_ms: float = 0
@@ -62,7 +60,6 @@ class Writing(Load):
         check_known("commit policy", self.commit, self.policies)
         check_known("planted bug", self.planted_bug, ("", *self.bugs))
         check_options(self)
-        check_topic(self.into)
 
     @property
     def each_ms(self) -> float:
@@ -76,10 +73,29 @@ class Writing(Load):
             alien_loop(inventory)
             or next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
             or unable(inventory, range(len(inventory.clients)), NEEDS, "writing into a topic")
-            or (f"the topic {self.into!r} is one that the group reads" if self.into in inventory.topics else "")
             or overload(self.rate_hz, self.each_ms, able, f"{able} members")
         )
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""
         return loop_options(self, member)
+
+
+@dataclass(frozen=True)
+class WritingElsewhere(Writing):
+    """It writes into a topic of its own, which is made beside the scenario's.
+
+    Attributes:
+        into: the topic.
+    """
+
+    into: str = "written"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_topic(self.into)
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Writing``."""
+        read = f"the topic {self.into!r} is one that the group reads" if self.into in inventory.topics else ""
+        return read or super().lacking(inventory)

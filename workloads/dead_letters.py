@@ -10,13 +10,13 @@ from fencepost.errors import ScenarioError
 from fencepost.history import EventKind
 from fencepost.interfaces import Promise
 from fencepost.workloads._common import check_deadline, check_known
-from fencepost.workloads._writing import Writing
-from fencepost_member.config import ON_FAILURE, PARK, TRANSACTION
+from fencepost.workloads._writing import WritingElsewhere
+from fencepost_member.config import PARK, STOP, TRANSACTION
 from fencepost_member.planted import LETTERS, PARKINGS
 
 
 @dataclass(frozen=True)
-class DeadLetters(Writing):
+class DeadLetters(WritingElsewhere):
     """One thread per member polls, tries each record several times, and writes what still fails to the topic ``into``.
 
     What the topic holds in the end is compared with the records that cannot be processed. See ``Load`` for what
@@ -50,7 +50,7 @@ class DeadLetters(Writing):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_known("what is done on failure", self.on_failure, ON_FAILURE)
+        check_known("what is done on failure", self.on_failure, (STOP, PARK))
         if self.poison_every and (self.handler or self.payload):
             raise ScenarioError("poison_every is about values of ours: with a handler or payload of yours it must be 0")
         if self.keep_order and self.commit == TRANSACTION:

@@ -9,13 +9,13 @@ from typing import ClassVar
 from fencepost.errors import ScenarioError
 from fencepost.history import EventKind
 from fencepost.interfaces import Promise
-from fencepost.workloads._writing import Writing
+from fencepost.workloads._writing import WritingElsewhere
 from fencepost_member.config import TRANSACTION
 from fencepost_member.planted import OUTPUTS
 
 
 @dataclass(frozen=True)
-class Transform(Writing):
+class Transform(WritingElsewhere):
     """One thread per member polls, makes of each record one in the topic ``into``, and commits.
 
     What the topic holds in the end, as somebody with ``read_committed`` sees it, are the effects of the records. See

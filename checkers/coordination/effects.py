@@ -33,13 +33,23 @@ def dead_letter_twice(tables: Tables) -> Iterator[Sighting]:
     One sighting for each after the first one. members, excuse, times: as of ``duplicate-effect``. cause ``one owner``:
     both are of one incarnation, which was assigned the partition once, so neither a death nor a rebalance came between.
     """
-    for before, effect in _again(tables.dead_letters):
-        members = (effect.incarnation, before.incarnation)
-        had = [i for i in tables.intervals_by_tp.get(effect.tp, ()) if i.incarnation == effect.incarnation]
-        cause = "one owner" if len({*members}) == len(had) == 1 else ""
-        place, times = (effect.tp, members), (before.at_ns, effect.at_ns)
-        excuse = _excuse(tables, before, effect)
-        yield Sighting("dead-letter-twice", *place, cause, excuse, effect.offset, *times)
+    return _twice(tables, "dead-letter-twice", tables.dead_letters)
+
+
+def requeue_twice(tables: Tables) -> Iterator[Sighting]:
+    """``requeue-twice``: of a record that was re-queued there is more than one copy in the log.
+
+    One sighting for each after the first one (by ``seq``), at the record's own offset. members, excuse, times, cause:
+    as of ``dead-letter-twice``.
+    """
+    return _twice(tables, "requeue-twice", tables.copies)
+
+
+def _twice(tables: Tables, kind: str, effects: Iterable[Effect]) -> Iterator[Sighting]:
+    for before, effect in _again(effects):
+        members, times = (effect.incarnation, before.incarnation), (before.at_ns, effect.at_ns)
+        cause, excuse = tables.one_owner(effect.tp, *members), _excuse(tables, before, effect)
+        yield Sighting(kind, effect.tp, members, cause, excuse, effect.offset, *times)
 
 
 def _excuse(tables: Tables, before: Effect, effect: Effect) -> str:
@@ -74,5 +84,6 @@ def stale_write(tables: Tables) -> Iterator[Sighting]:
 RULES: dict[Rule, tuple[str, ...]] = {
     duplicate_effect: ("duplicate-effect",),
     dead_letter_twice: ("dead-letter-twice",),
+    requeue_twice: ("requeue-twice",),
     stale_write: ("stale-write",),
 }

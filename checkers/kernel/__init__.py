@@ -36,6 +36,8 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     effects.missing_effect: ("missing-effect",),
     effects.dead_letter_missing: ("dead-letter-missing",),
     effects.per_entity_order: ("per-entity-order",),
+    effects.requeue_missing: ("requeue-missing",),
+    effects.requeued_and_done: ("requeued-and-done",),
     delivery.unconsumed: ("unconsumed",),
     repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
     repeats.stale_effect: ("stale-effect",),

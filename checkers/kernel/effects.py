@@ -1,4 +1,4 @@
-"""Kernel rules about what records leave behind: missing-effect, dead-letter-missing, per-entity-order."""
+"""Kernel rules about what records leave behind: effects, dead letters, and copies where they are re-queued."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.delivery import passers
 from fencepost.checkers.kernel.part import Part
-from fencepost.checkers.kernel.tallies import Label
+from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
 from fencepost.checkers.tables.effects import LETTER_NS
 from fencepost.checkers.tables.rows import FOREVER
@@ -32,9 +32,11 @@ def dead_letter_missing(part: Part) -> None:
 
 
 def per_entity_order(part: Part) -> None:
-    """``per-entity-order``: done although an earlier record of the key has a dead letter, where that is promised."""
-    letters, rows = part.tables.letters_of.get(part.tp, ()), part.rows
-    if not letters or not any(promise.get("in_order") for promise in part.tables.promised("parked")):
+    """``per-entity-order``: done although an earlier record of the key has a dead letter, where that is promised, or
+    lies behind it."""
+    promised, rows = any(promise.get("in_order") for promise in part.tables.promised("parked")), part.rows
+    letters = [one for one in part.tables.letters_of.get(part.tp, ()) if promised or one.again < FOREVER]
+    if not letters:
         return
     first = np.full(len(rows), -1)  # of the letters that lie before a row, under its key
     keys, at_ns = (
@@ -43,26 +45,58 @@ def per_entity_order(part: Part) -> None:
     for key in np.unique(keys).tolist():
         mine = np.flatnonzero(rows.key == key)
         for number in np.flatnonzero(keys == key)[::-1].tolist():
-            first[mine[rows.offset[mine] > letters[number].offset]] = number
+            below, above = rows.offset[mine] > letters[number].offset, rows.offset[mine] < letters[number].again
+            first[mine[below & above]] = number
     late = np.flatnonzero((first >= 0) & (rows.state == State.DONE) & (at_ns[first] + LETTER_NS < rows.begin_ns))
     excuse = part.tables.declared(part.tp, FOREVER)
     part.tallies.put_many(
         "per-entity-order",
         part.tp,
         [rows.who[late], first[late]],
-        lambda who, number: Label(people(rows.names[who], letters[number].incarnation), "", excuse),
+        lambda who, number: Label(
+            people(rows.names[who], letters[number].incarnation),
+            "re-queued" if letters[number].again < FOREVER else "",
+            excuse,
+        ),
         first=rows.offset[late],
         from_ns=at_ns[first[late]],
         to_ns=rows.begin_ns[late],
     )
 
 
-def _hopeless(part: Part) -> Array:
-    """The places that were parked and never done, or were written so; invisible ones may be among them."""
+def requeue_missing(part: Part) -> None:
+    """``requeue-missing``: finished as re-queued and never done, and there is no copy, where those are promised."""
+    if part.tables.promised("requeued"):
+        _lacking(part, "requeue-missing", part.visible & _parked(part), part.tables.requeued.get(part.tp, frozenset()))
+
+
+def requeued_and_done(part: Part) -> None:
+    """``requeued-and-done``: of a record with which a member was done there is a copy."""
+    first = {copy.offset: copy for copy in reversed(part.tables.copies) if copy.tp == part.tp}
+    rows, excuse = part.rows, part.tables.declared(part.tp, FOREVER)
+    done = np.flatnonzero((rows.state == State.DONE) & np.isin(rows.offset, list(first)))
+    earliest: dict[int, tuple[int, str]] = {}
+    for row in done.tolist():
+        offset, ended = int(rows.offset[row]), (int(rows.done_ns[row]), rows.names[rows.who[row]])
+        earliest[offset] = min(ended, earliest.get(offset, ended))
+    for offset, (done_ns, name) in earliest.items():
+        copy = first[offset]
+        cause, members = part.tables.one_owner(part.tp, copy.incarnation, name), people(copy.incarnation, name)
+        numbers = Numbers(1, offset, offset, copy.at_ns, done_ns)
+        part.tallies.put("requeued-and-done", part.tp, Label(members, cause, excuse), numbers)
+
+
+def _parked(part: Part) -> Array:
+    """The places that were parked and never done."""
     parked, done = (np.zeros(len(part.places), bool) for _ in range(2))
     for found, state in ((parked, State.PARKED), (done, State.DONE)):
         found[part.where.places(np.flatnonzero(part.rows.state == state))] = True
-    found = parked & ~done
+    return parked & ~done
+
+
+def _hopeless(part: Part) -> Array:
+    """These, or what was written so; invisible ones may be among them."""
+    found = _parked(part)
     if part.tables.poison_every:
         found |= (part.logged("writer") >= 0) & ((part.logged("seq") + 1) % part.tables.poison_every == 0)
     return found

@@ -19,7 +19,9 @@ def landed(part: Part) -> None:
     A task that has only some offsets of its partition tells how often they do not, the least and the greatest, see
     ``seams``.
     """
-    batches = _batches(part.log["writer"], part.log["seq"])
+    copies = [copy.again for copy in part.tables.copies if copy.tp == part.tp]
+    sent = np.where(np.isin(part.log["offset"], copies), -1, part.log["writer"]) if copies else part.log["writer"]
+    batches = _batches(sent, part.log["seq"])
     for writer in np.unique(batches.writer[batches.writer >= 0]).tolist():
         mine = batches.take(batches.writer == writer)
         falls = int(mine.falls.sum() + np.count_nonzero(mine.first[1:] <= mine.last[:-1]))
@@ -27,7 +29,7 @@ def landed(part: Part) -> None:
             label = Label((f"producer-{writer}",), f"{part.task.low} {part.task.high}")
             part.tallies.put("#sends", part.tp, label, Numbers(falls, int(mine.least.min()), int(mine.most.max())))
         elif falls:
-            which = part.log["writer"] == writer
+            which = sent == writer
             _exact(part, writer, part.log["seq"][which], part.log["offset"][which])
 
 

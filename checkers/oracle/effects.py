@@ -42,24 +42,53 @@ def dead_letter_missing(history: History) -> Iterator[Sighting]:
 
 def per_entity_order(history: History) -> Iterator[Sighting]:
     """``per-entity-order``: a record is processed although an earlier one of its key has a dead letter, where it is
-    promised that nothing is (``Parked``).
+    promised that nothing is (``Parked``), or lies behind it, as it was re-queued.
 
-    Of the rows that are done each that was begun more than ``LETTER_NS`` after a dead letter of its key (records
-    without a key have none) and partition was written, of a lower offset.
+    Of the rows that are done each that was begun more than ``LETTER_NS`` after a dead letter, or a copy at a higher
+    offset than its own, of its key (records without a key have none) and partition was written, of a record at a lower
+    offset.
 
-    members: the incarnation, and who wrote the first such letter (by time, offset, and where it is); excuse: a declared
-    act on the partition; times: that letter's, and the row's begin_ns.
+    members: the incarnation, and who wrote the first such letter or copy (by time, offset, and where it is); cause
+    ``re-queued``: it is a copy; excuse: a declared act on the partition; times: that one's, and the row's begin_ns.
     """
-    if not any(promise.get("in_order") for promise in history.tables.promised("parked")):
-        return
+    promised = any(promise.get("in_order") for promise in history.tables.promised("parked"))
     for tp, rows in history.rows.items():
-        letters = history.tables.letters_of.get(tp, ())
+        letters = [one for one in history.tables.letters_of.get(tp, ()) if promised or one.again < FOREVER]
         for row in rows:
-            letter = next((one for one in letters if one.key == row.key and one.offset < row.offset), None)
+            mine = (one for one in letters if one.key == row.key and one.offset < row.offset < one.again)
+            letter = next(mine, None)
             if letter and letter.at_ns + LETTER_NS < row.begin_ns and row.state == State.DONE:
                 members, times = people(row.incarnation, letter.incarnation), (letter.at_ns, row.begin_ns)
-                excuse = history.declared(tp, FOREVER)
-                yield Sighting("per-entity-order", tp, members, "", excuse, row.offset, *times)
+                excuse, cause = history.declared(tp, FOREVER), "re-queued" if letter.again < FOREVER else ""
+                yield Sighting("per-entity-order", tp, members, cause, excuse, row.offset, *times)
+
+
+def requeue_missing(history: History) -> Iterator[Sighting]:
+    """``requeue-missing``: a visible record of the domain that a member finished as re-queued, with which none was
+    done, and of which there is no copy in its partition, where those are promised (``Requeued``).
+
+    members, times, excuse: as of ``missing-effect``.
+    """
+    for tp in history.log if history.tables.promised("requeued") else ():
+        parked = [offset for offset in history.log[tp] if _parked(history, tp, offset)]
+        yield from _lacking(history, "requeue-missing", tp, parked, history.tables.requeued.get(tp, frozenset()))
+
+
+def requeued_and_done(history: History) -> Iterator[Sighting]:
+    """``requeued-and-done``: of a record with which a member was done there is a copy, which is to be processed, too.
+
+    One sighting for each such record, by its first copy (by ``seq``) and its first row that is done (by done_ns, then
+    incarnation). members: who wrote the copy, and who was done; cause ``one owner``: they are one incarnation, which
+    was assigned the partition once; excuse: a declared act on the partition; times: the copy's, and done_ns.
+    """
+    first = {(copy.tp, copy.offset): copy for copy in reversed(history.tables.copies)}
+    for (tp, offset), copy in first.items():
+        done = [row for row in history.of_offset.get((tp, offset), ()) if row.state == State.DONE]
+        if done:
+            done_ns, who = min((row.done_ns, row.incarnation) for row in done)
+            cause, excuse = history.tables.one_owner(tp, copy.incarnation, who), history.declared(tp, FOREVER)
+            members, times = people(copy.incarnation, who), (copy.at_ns, done_ns)
+            yield Sighting("requeued-and-done", tp, members, cause, excuse, offset, *times)
 
 
 def _lacking(history: History, kind: str, tp: int, wanted: Iterable[int], made: Collection[int]) -> Iterator[Sighting]:
@@ -76,6 +105,10 @@ def _hopeless(history: History, tp: int, offset: int) -> bool:
     record, every = history.log[tp][offset], history.tables.poison_every
     if every and record.writer >= 0 and (record.seq + 1) % every == 0:
         return True
+    return _parked(history, tp, offset)
+
+
+def _parked(history: History, tp: int, offset: int) -> bool:
     states = {row.state for row in history.of_offset.get((tp, offset), ())}
     return State.PARKED in states and State.DONE not in states
 
@@ -84,4 +117,6 @@ RULES: dict[Rule, tuple[str, ...]] = {
     missing_effect: ("missing-effect",),
     dead_letter_missing: ("dead-letter-missing",),
     per_entity_order: ("per-entity-order",),
+    requeue_missing: ("requeue-missing",),
+    requeued_and_done: ("requeued-and-done",),
 }

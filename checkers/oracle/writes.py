@@ -17,7 +17,7 @@ def landed(history: History) -> Iterator[Sighting]:
     """``duplicate-write``, ``nonmonotonic-send``: a writer's records of one partition, along the offsets of its log.
 
     A writer numbers its send calls (``seq``) in the order in which it makes them. Of its visible records in one
-    partition (records of others, writer -1, are not looked at)
+    partition (not those of others, writer -1, nor the copies of records that members re-queued)
 
     * each whose number an earlier one has is a ``duplicate-write``: the client or a broker wrote one call twice. Its
       twin is looked for in the same partition only, for a client sends a call again to where it sent it first;
@@ -32,7 +32,8 @@ def landed(history: History) -> Iterator[Sighting]:
         sent_ns[call] = min(p.sent_ns, sent_ns.get(call, p.sent_ns))
     for tp, log in history.log.items():
         of_writer: dict[int, list[Logged]] = defaultdict(list)
-        for record in log.values():
+        copies = {copy.again for copy in history.tables.copies if copy.tp == tp}
+        for record in (record for offset, record in log.items() if offset not in copies):
             of_writer[record.writer].append(record)
         for writer, records in of_writer.items():
             known, highest = set[int](), -1

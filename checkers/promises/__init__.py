@@ -11,5 +11,17 @@ from fencepost.checkers.promises.ownership import Ownership
 from fencepost.checkers.promises.parked import Parked
 from fencepost.checkers.promises.progress import Progress
 from fencepost.checkers.promises.rebalances import Rebalances
+from fencepost.checkers.promises.requeued import Requeued
 
-__all__ = ["Commits", "Delivery", "Effects", "Order", "Outside", "Ownership", "Parked", "Progress", "Rebalances"]
+__all__ = [
+    "Commits",
+    "Delivery",
+    "Effects",
+    "Order",
+    "Outside",
+    "Ownership",
+    "Parked",
+    "Progress",
+    "Rebalances",
+    "Requeued",
+]

@@ -97,8 +97,11 @@ def _missing(t: Telling) -> str:
 
 def _parked_twice(t: Telling) -> str:
     first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
-    owner = ", which had owned the partition all the time" if t.a.cause else ""
-    return f"{t.records} had a dead letter by {first}, and another one by {again}{owner}"
+    return f"{t.records} had a dead letter by {first}, and another one by {again}{_all_the_time(t)}"
+
+
+def _all_the_time(t: Telling) -> str:
+    return ", which had owned the partition all the time" if t.a.cause else ""
 
 
 def _unparked(t: Telling) -> str:
@@ -106,8 +109,26 @@ def _unparked(t: Telling) -> str:
     return f"{t.records} could not be processed and had no dead letter, and the group committed past {t.them}{by}"
 
 
+def _requeued_twice(t: Telling) -> str:
+    first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
+    return f"{t.records} {t.were} re-queued by {first}, and once more by {again}{_all_the_time(t)}"
+
+
+def _unrequeued(t: Telling) -> str:
+    by = f", by {t.who} at {t.at(t.a.from_ns)}" if t.a.members else ""
+    again = "has no copy" if t.one else "have no copies"
+    return f"{t.records}, finished as re-queued, {again} in the log, and the group committed past {t.them}{by}"
+
+
+def _requeued_and_done(t: Telling) -> str:
+    copied, done = f"{t.who} at {t.at(t.a.from_ns)}", f"{t.other} at {t.at(t.a.to_ns)}"
+    return f"{t.records} {t.were} re-queued by {copied}, and processed by {done} all the same{_all_the_time(t)}"
+
+
 def _entity(t: Telling) -> str:
     letter = f"had a dead letter by {t.other}" if len(t.a.members) > 1 else "had a dead letter of its own"
+    if t.a.cause:
+        letter = f"lay behind {t.them}, re-queued by {t.other},"
     since = f"since {t.at(t.a.from_ns)}"
     return f"{t.who} processed {t.records} at {t.at(t.a.to_ns)}; an earlier record of the key {letter} {since}"
 
@@ -155,6 +176,9 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "dead-letter-twice": _parked_twice,
     "dead-letter-missing": _unparked,
     "per-entity-order": _entity,
+    "requeue-missing": _unrequeued,
+    "requeue-twice": _requeued_twice,
+    "requeued-and-done": _requeued_and_done,
     "stale-write": _stale_write,
     "unbalanced": _unbalanced,
     "not-sticky": _not_sticky,

@@ -1,6 +1,5 @@
-"""The effects that records had outside of the group's topics, dead letters too, in the order of where they are.
-
-Pure.
+"""What records left behind: effects outside of the group's topics, dead letters, and copies of what was re-queued, in
+the order of where they are. Pure.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from fencepost.checkers.tables.lives import Event, placed
+from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import EventKind
 
 LETTER_NS = 10_000_000  # its record bears its time in milliseconds, by the wall clock
@@ -17,7 +17,7 @@ NO_KEY = -1
 
 class Effect(NamedTuple):
     """One write. ``seq`` is its place in the store; ``token`` that of the lease under which it was made, 0: none;
-    ``key`` the number of its record's key."""
+    ``key`` the number of its record's key; ``again`` the offset at which this lies again, FOREVER: it does not."""
 
     seq: int
     tp: int
@@ -26,6 +26,7 @@ class Effect(NamedTuple):
     token: int
     at_ns: int
     key: int = NO_KEY
+    again: int = FOREVER
 
 
 def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kind: EventKind) -> tuple[Effect, ...]:
@@ -39,6 +40,7 @@ def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kin
             e["detail"].get("token", 0),
             e["begin_ns"],
             e["detail"].get("key", NO_KEY),
+            e["detail"].get("again", FOREVER),
         )
         for e, tp in placed(events, numbers, kind)
     )
@@ -51,3 +53,12 @@ def offsets_of(effects: Iterable[Effect]) -> dict[int, frozenset[int]]:
     for effect in effects:
         found.setdefault(effect.tp, set()).add(effect.offset)
     return {tp: frozenset(offsets) for tp, offsets in found.items()}
+
+
+def by_key(letters: Iterable[Effect]) -> dict[int, list[Effect]]:
+    """By partition those of records with a key, in the order of their times."""
+    found: dict[int, list[Effect]] = {}
+    for letter in sorted(letters, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)):
+        if letter.key != NO_KEY:
+            found.setdefault(letter.tp, []).append(letter)
+    return found

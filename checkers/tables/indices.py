@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fencepost.checkers.tables.committed import Committed
-from fencepost.checkers.tables.effects import NO_KEY, Effect, offsets_of
+from fencepost.checkers.tables.effects import Effect, by_key, offsets_of
 from fencepost.checkers.tables.recorded import Recorded
 from fencepost.checkers.tables.requests import Heartbeat, Request, writers
 from fencepost.checkers.tables.rows import (
@@ -194,13 +194,14 @@ class Indexed(Recorded):
         return offsets_of(self.dead_letters)
 
     @cached_property
+    def requeued(self) -> Mapping[int, frozenset[int]]:
+        """By partition the offsets of the records of which there is a copy."""
+        return offsets_of(self.copies)
+
+    @cached_property
     def letters_of(self) -> Mapping[int, list[Effect]]:
-        """By partition the dead letters of records with a key, in the order of their times."""
-        found: dict[int, list[Effect]] = {}
-        for letter in sorted(self.dead_letters, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)):
-            if letter.key != NO_KEY:
-                found.setdefault(letter.tp, []).append(letter)
-        return found
+        """By partition the dead letters and copies of records with a key, in the order of their times."""
+        return by_key((*self.dead_letters, *self.copies))
 
     @cached_property
     def of_static_id(self) -> Mapping[str, list[Life]]:

@@ -81,6 +81,7 @@ def load(run: Path) -> Tables:
         joins=requests.joins(asked, who),
         effects=effects(events, numbers, EventKind.EFFECT),
         dead_letters=effects(events, numbers, EventKind.DEAD_LETTER),
+        copies=effects(events, numbers, EventKind.REQUEUED),
         unguarded=lives.unguarded(events),
         protocols=lives.protocols(events),
         damage=tuple(reader.damage),

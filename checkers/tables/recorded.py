@@ -43,6 +43,7 @@ class Recorded:
         phases: the window of each phase by name; an end of 0 means that it never ended.
         broken_off: the phase in which the run was interrupted; empty when it went through.
         unguarded: writers whose client was not told to be idempotent.
+        copies: of records that were re-queued, by whom each was written.
         protocols: those by which members took part, as they told: of a group that is migrated there are several.
     """
 
@@ -77,6 +78,7 @@ class Recorded:
     joins: tuple[Join, ...] = ()
     effects: tuple[Effect, ...] = ()
     dead_letters: tuple[Effect, ...] = ()
+    copies: tuple[Effect, ...] = ()
     damage: tuple[Damage, ...] = ()
 
     @property

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
+from fencepost.checkers.tables.effects import Effect
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Window
 from fencepost.checkers.tables.tables import Tables
 
@@ -89,18 +90,17 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
         asked_commits=_parted(tables.asked_commits, r, lambda q: of_before(q.offset, q.begin_ns, q.served)),
         fetched=_parted(tables.fetched, r, lambda q: q.end_ns < begin_ns),
         seeks=_parted(tables.seeks, r, lambda s: s.begin_ns <= end_ns),
-        effects=tuple(
-            sorted(_parted(tables.effects, r, lambda e: e.at_ns < r.begin_ns.get(e.incarnation, FOREVER) - EFFECT_NS))
-        ),
-        dead_letters=tuple(
-            sorted(
-                _parted(tables.dead_letters, r, lambda e: e.at_ns < r.begin_ns.get(e.incarnation, FOREVER) - EFFECT_NS)
-            )
-        ),
+        effects=_effects(tables.effects, r),
+        dead_letters=_effects(tables.dead_letters, r),
+        copies=_effects(tables.copies, r),
         intervals=_with_copies(tables.intervals, r, lambda i: i.assigned_begin_ns <= end_ns),
         given=_with_copies(tables.given, r, lambda g: g.at_ns <= end_ns),
         acts=_acts(tables.acts, r, _settled_ns(r, commits, after)),
     )
+
+
+def _effects(rows: Iterable[Effect], r: Renewal) -> tuple[Effect, ...]:
+    return tuple(sorted(_parted(rows, r, lambda e: e.at_ns < r.begin_ns.get(e.incarnation, FOREVER) - EFFECT_NS)))
 
 
 def _last_before(accepted: Iterable[Accepted], r: Renewal) -> int:

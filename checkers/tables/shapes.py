@@ -114,6 +114,7 @@ class Detail(TypedDict, total=False):
     seq: Int
     token: Int
     key: Int
+    again: Int
     config: dict[str, Any] | None
 
 

@@ -86,6 +86,11 @@ class Tables(Indexed):
                 high = max(0, row.offset)
         return found
 
+    def one_owner(self, tp: int, *incarnations: str) -> str:
+        """``one owner`` when these are one incarnation, which was assigned the partition once; else empty."""
+        had = [i for i in self.intervals_by_tp.get(tp, ()) if i.incarnation == incarnations[0]]
+        return "one owner" if len({*incarnations}) == len(had) == 1 else ""
+
     def removed(self, interval: Interval, by_ns: int) -> Gone | None:
         """The coordinator's record that the owner of ``interval`` was gone during it, if possibly by ``by_ns``."""
         during = Window(interval.assigned_begin_ns, by_ns)

@@ -21,7 +21,7 @@ class Effect(NamedTuple):
     """An effect of the record at ``offset``.
 
     ``token``: of the lease under which it was made; 0: there was none. ``key``: the number of the record's key; -1: it
-    has none, or nobody knows.
+    has none, or nobody knows. ``again``: the offset at which the record lies again; -1: it does not.
     """
 
     topic: str
@@ -32,12 +32,15 @@ class Effect(NamedTuple):
     end_ns: int
     token: int = 0
     key: int = -1
+    again: int = -1
 
 
 def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKind.EFFECT) -> None:
     """Note each effect, as an event of this kind; they come in their order."""
     for seq, effect in enumerate(effects, 1):
         where, detail = [[*effect[:3]]], {"seq": seq, "token": effect.token, "key": effect.key}
+        if effect.again >= 0:
+            detail["again"] = effect.again
         times = {"begin_ns": effect.begin_ns, "end_ns": effect.end_ns}
         events.note(kind, actor=effect.actor, partitions=where, detail=detail, **times)
 

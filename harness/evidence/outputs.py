@@ -1,4 +1,4 @@
-"""What a topic that members wrote holds in the end, as whoever reads it with ``read_committed`` sees it."""
+"""What topics that members wrote hold in the end, as whoever reads them with ``read_committed`` sees it."""
 
 from __future__ import annotations
 
@@ -17,34 +17,46 @@ from fencepost_member.events import EventLog
 from fencepost_member.payload import HEADER, SOURCE, source_of, unpack
 
 
-def tell(topic: str, cluster: Cluster, pairs: Sequence[Sequence[int]], workload: Writes, events: EventLog) -> None:
-    """Tell every effect in the topic, or that it cannot be read: by its partitions, in each of them in its order.
+def tell(
+    topics: Sequence[str], cluster: Cluster, pairs: Sequence[Sequence[int]], workload: Writes, events: EventLog
+) -> None:
+    """Tell every effect in the topics, or that they cannot be read: by partitions, in each of them in its order.
+
+    Of topics that producers write, too (the workload names none ``into`` which members write), what names its source.
 
     Args:
         pairs: clock pairs (monotonic_ns, wall_ns).
     """
-    settings = {"isolation.level": "read_committed", "bootstrap.servers": cluster.bootstrap()}
-    consumer = ck.Consumer({**READING, **cluster.access, **settings})
+    settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
+    consumer = ck.Consumer({**READING, **cluster.access, **settings, "bootstrap.servers": cluster.bootstrap()})
     timeline = Timeline.of(pairs)
     patience_s = max(SILENCE_S, workload.transaction_timeout_ms / 1000 + ABORTED_WITHIN_S)
     try:
-        until = {TopicPartition(topic, partition): end for partition, end in cluster.admin.end_offsets(topic).items()}
+        ends = ((topic, cluster.admin.end_offsets(topic)) for topic in topics)
+        until = {TopicPartition(topic, partition): end for topic, found in ends for partition, end in found.items()}
         begins = {tp: 0 for tp, end in until.items() if end}
-        found = sorted(committed.records(consumer, begins, until, patience_s), key=_place)
-        effects.tell([_effect(message, timeline) for message in found], events, workload.holds)
+        written = (m for m in committed.records(consumer, begins, until, patience_s) if workload.into or _named(m))
+        found = [_effect(message, timeline, not workload.into) for message in sorted(written, key=_place)]
+        effects.tell(found, events, workload.holds)
     except (ck.KafkaException, FencepostError, ValueError) as error:
-        effects.cannot_tell(events, f"the topic {topic} cannot be read: {error}")
+        effects.cannot_tell(events, f"the topic {', '.join(topics)} cannot be read: {error}")
     finally:
         consumer.close()
 
 
-def _place(message: ck.Message) -> tuple[int, int]:
-    return message.partition() or 0, message.offset() or 0
+def _named(message: ck.Message) -> bool:
+    headers: dict[str, Any] = dict(message.headers() or ())
+    return SOURCE in headers
 
 
-def _effect(message: ck.Message, timeline: Timeline) -> effects.Effect:
+def _place(message: ck.Message) -> tuple[str, int, int]:
+    return message.topic() or "", message.partition() or 0, message.offset() or 0
+
+
+def _effect(message: ck.Message, timeline: Timeline, again: bool) -> effects.Effect:
     headers: dict[str, Any] = dict(message.headers() or ())
     actor, topic, partition, offset = source_of(headers.get(SOURCE))
     at_ns = timeline.at_ns(message.timestamp()[1])
     key, _, _ = unpack(message.key(), headers.get(HEADER, message.value()))
-    return effects.Effect(topic, partition, offset, actor, at_ns, at_ns + MS, key=key)
+    lies = _place(message)[2] if again else -1
+    return effects.Effect(topic, partition, offset, actor, at_ns, at_ns + MS, key=key, again=lies)

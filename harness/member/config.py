@@ -17,9 +17,9 @@ PROTOCOLS = ("eager", "cooperative", "consumer")
 PROCESSED = ("next-poll", "commit", "told")
 BACKPRESSURE = ("pause", "resume")
 LANES = ("partition", "key")
-PARK = "park"
+STOP, PARK, REQUEUE = "stop", "park", "requeue"
 OPEN_MS = 30_000  # after so long brokers abort a transaction that nobody ends
-ON_FAILURE = ("stop", PARK)
+ON_FAILURE = (STOP, PARK, REQUEUE)
 FENCES = ("token", "lease", "none")
 
 
@@ -41,8 +41,8 @@ class LoopConfig:
         pause_ms: how long partitions are paused at least.
         slow_partition: the handler takes ``slow_ms`` more for records of this partition, of any topic; -1: of none.
         slow_ms: see there.
-        deadline_ms: a record whose handler takes longer is parked, or where nothing is parked given up together with
-            all partitions; 0: it takes as long as it takes.
+        deadline_ms: a record whose handler takes longer is parked or re-queued, or where neither is done given up
+            together with all partitions; 0: it takes as long as it takes.
         workers: threads that handle records, see ``pool``; 0: the one that polls does.
         lanes: one of ``LANES``: what is handled in order.
         in_hand: records of one partition above which it is paused.
@@ -50,12 +50,13 @@ class LoopConfig:
         fence: one of ``FENCES``, where records have effects in a ``store``; empty: they have none.
         lease_ms: how long a member has a partition's lease there.
         into: the topic of an output: what is made of records is written there, or what cannot be processed; empty:
-            there is none.
+            there is none, unless records are re-queued.
         transaction_timeout_ms: after so long the brokers abort a transaction that nobody ends.
         poison_every: without a ``handler``: of so many records of a writer the last one cannot be processed; 0: of
             none.
         on_failure: one of ``ON_FAILURE``: what a handler raises ends the member, or the record is parked: it is
-            written to ``into`` after ``attempts``, between which there are ``retry_ms``.
+            written to ``into`` after ``attempts``, between which there are ``retry_ms``; or, likewise, it is re-queued:
+            written to the end of its own partition.
         keep_order: what comes after a record that was parked, under its key, is parked, too.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
@@ -81,12 +82,17 @@ class LoopConfig:
     into: str = ""
     transaction_timeout_ms: float = 30_000
     poison_every: int = 0
-    on_failure: str = ON_FAILURE[0]
+    on_failure: str = STOP
     attempts: int = 1
     retry_ms: float = 0
     keep_order: bool = False
     planted_bug: str = ""
     processed: str = ""
+
+    @property
+    def writes(self) -> bool:
+        """Whether there is an output."""
+        return bool(self.into) or self.on_failure == REQUEUE
 
 
 @dataclass(frozen=True)
@@ -172,7 +178,7 @@ def read_member(path: str) -> MemberConfig:
     data = _read(path)
     loop = _build(LoopConfig, data.get("loop", {}), path + ", loop")
     config = _build(MemberConfig, {**data, "loop": loop}, path)
-    _one_of(path, "commit", loop.commit, (*COMMIT_POLICIES, *((TRANSACTION,) if loop.into else ())))
+    _one_of(path, "commit", loop.commit, (*COMMIT_POLICIES, *((TRANSACTION,) if loop.writes else ())))
     _one_of(path, "protocol", config.protocol, PROTOCOLS)
     _one_of(path, "backpressure", loop.backpressure, ("", *BACKPRESSURE))
     _one_of(path, "lanes", loop.lanes, LANES)

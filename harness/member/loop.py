@@ -28,7 +28,7 @@ from fencepost_member.critical import Critical
 from fencepost_member.events import EventLog
 from fencepost_member.handling import Handling, InTurn, Way
 from fencepost_member.ownership import Tp
-from fencepost_member.planted import BUGS, CLIENTS, LETTERS, OUTPUTS, PARKINGS, POOLS, known
+from fencepost_member.planted import BUGS, CLIENTS, LETTERS, OUTPUTS, PARKINGS, POOLS, REQUEUES, known
 from fencepost_member.pool import Pool
 from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
@@ -63,7 +63,7 @@ class Member:
             raise ConfigError("planted_bug is %r, it must be one of %s" % (bug, ", ".join(bugs)))
         self._adapter: Any = CLIENTS.get(bug, adapters.connect)(config, self)
         self._output: Any = {**OUTPUTS, **LETTERS}.get(bug, adapters.written)(config, self._adapter, self)
-        parking = PARKINGS.get(bug, InOrder if config.loop.keep_order else Parking)
+        parking = {**PARKINGS, **REQUEUES}.get(bug, InOrder if config.loop.keep_order else Parking)
         treat = treatment(config.loop, self._output, parking)
         self._handling = Handling(config.loop, lane, events, stall or Stall(), treat)
         self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)

@@ -1,4 +1,5 @@
-"""What becomes of a record's content: nothing, a handler's business, a record in another topic, or a dead letter."""
+"""What becomes of a record's content: nothing, a handler's business, a record in another topic, a dead letter, or the
+same record at the end of its own partition."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ import threading
 from typing import Any, Callable, Dict, List, Optional, Set, Tuple
 
 from fencepost_member.adapters import Headers, Output, Tp
-from fencepost_member.config import PARK, LoopConfig
+from fencepost_member.config import PARK, REQUEUE, LoopConfig
 from fencepost_member.functions import encoded, handler_of, poisoned
 
 Content = Tuple[Optional[bytes], Optional[bytes], Headers]  # key, value, headers
@@ -42,13 +43,14 @@ def treatment(loop: LoopConfig, output: Optional[Output], parking: Callable[...,
         ConfigError: there is no such handler.
     """
     handler: Optional[Handler] = None
+    parks = loop.on_failure in (PARK, REQUEUE)
     if loop.handler:
         handler = handler_of(loop.handler)
-    elif loop.poison_every or loop.on_failure == PARK:
+    elif loop.poison_every or parks:
         handler = poisoned(loop.poison_every)
     if output is None:
         return Calling(handler) if handler else None
-    return parking(loop, handler, output) if loop.on_failure == PARK else Making(handler, output)
+    return parking(loop, handler, output) if parks else Making(handler, output)
 
 
 class Calling(Treatment):
@@ -80,7 +82,8 @@ class Making(Treatment):
 
 
 class Parking(Treatment):
-    """A record is tried several times, and what still fails is written to the output as it is: a dead letter."""
+    """A record is tried several times, and what still fails is written to the output as it is: a dead letter, or where
+    the output is the record's own partition, the record once more, behind all others (it is re-queued)."""
 
     def __init__(self, loop: LoopConfig, handler: Handler, output: Output) -> None:
         """``handler`` raises where it fails; of ``loop`` count ``attempts`` and ``retry_ms``."""

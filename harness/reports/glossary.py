@@ -13,6 +13,7 @@ GLOSSARY: dict[str, str] = {
     "inconsistent-offsets": "One offset of one partition was seen with two different contents.",
     "duplicate-effect": "One record has two effects in what members write to.",
     "missing-effect": "The group committed past a record that has no effect in what members write to.",
+    "requeue-missing": "The group committed past a record that was to come again, and is not in the log again.",
     "stale-write": "A member wrote to the store after the next holder of its partition's lease had written.",
     "aborted-read": "A read_committed member received a record of an aborted transaction (Jepsen: G1a).",
     "dirty-read": "A read_committed member received a record before its transaction was committed.",
@@ -33,7 +34,8 @@ GLOSSARY: dict[str, str] = {
     "poll-skip": "Within one assignment, the deliveries jumped over a record that is visible in the log "
     "(Jepsen: the same; inside one poll, int-poll-skip).",
     "key-order": "Processing of a record began before an earlier record of its key was first finished.",
-    "per-entity-order": "A record was processed although an earlier one of its key had a dead letter.",
+    "per-entity-order": "A record was processed although an earlier one of its key had a dead letter, or was re-queued "
+    "behind it.",
     "stale-effect": "A former owner finished a record after a later owner had finished it: its effect came last.",
     "nonmonotonic-send": "Records of one producer and partition landed in another order than they were sent.",
     "assignment-overlap": "Two members certainly owned one partition at the same time, by their own callbacks.",
@@ -62,6 +64,8 @@ GLOSSARY: dict[str, str] = {
     "avoidable-redelivery": "A record was finished again although the former owner gave its partition up cleanly.",
     "dead-letter-twice": "A record that cannot be processed has two dead letters.",
     "dead-letter-missing": "The group committed past a record that cannot be processed and has no dead letter.",
+    "requeue-twice": "A record that was re-queued is in the log again more than once.",
+    "requeued-and-done": "A record was re-queued, and processed as well: its effect comes twice.",
     "unexplained-rebalance": "A rebalance for which the evidence shows no cause.",
     "rebalance-on-static-bounce": "A static member came back within its session, and the group rebalanced anyway.",
     "rebalance-storm": "More rebalances than acts and faults explain.",

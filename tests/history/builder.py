@@ -222,14 +222,24 @@ class MemberTeller:
         self._event("seek", at, at + STEP_S, tp=tp, offset=offset)
 
     def effect(
-        self, offset: int, at: float, *, seq: int, token: int = 0, tp: int = 0, kind: str = "effect", key: int = -1
+        self,
+        offset: int,
+        at: float,
+        *,
+        seq: int,
+        token: int = 0,
+        tp: int = 0,
+        kind: str = "effect",
+        key: int = -1,
+        **more: int,
     ) -> None:
-        """A store outside of Kafka tells, in the end, what it wrote there; or another topic (``dead-letter``)."""
+        """A store outside of Kafka tells, in the end, what it wrote there; or another topic (``dead-letter``), or the
+        record's own (``requeued``: ``again`` at an offset)."""
         self.history.harness.note(
             kind,
             actor=self.name,
             partitions=[[*self.history.partitions[tp], offset]],
-            detail={"seq": seq, "token": token, "key": key},
+            detail={"seq": seq, "token": token, "key": key, **more},
             begin_ns=ns(at),
             end_ns=ns(at),
         )

@@ -25,7 +25,8 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     h.promises = [
         {"type": "rebalances", "pause_within_s": 2},
         {"type": "effects"},
-        {"type": "parked", "in_order": True},
+        {"type": "parked", "in_order": seed % 4 > 0},
+        {"type": "requeued"},
     ]  # what is looked for only where it is promised
     h.workload = rng.choice([{}, {"poison_every": 3}])
     h.protocol = rng.choice(["", "eager", "cooperative", "cooperative"])
@@ -41,6 +42,7 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     _surroundings(h, rng, members)
     _rounds(h, rng, members, partitions)
     _effects(random.Random(seed), members, partitions)
+    _copies(h, random.Random(f"copies/{seed}"), members)
     for member in members:
         for row in member.rows:
             _tamper(h, rng, row)
@@ -161,6 +163,16 @@ def _effects(rng: random.Random, members: list[MemberTeller], partitions: int) -
             token, tp = max(0, rng.choice([0, seq, seq - 1])), min(1, rng.randrange(partitions))
             key, of_record = rng.choice([-1, 0, 0, 1]), rng.randrange(3)
             rng.choice(members).effect(of_record, _time(rng), seq=seq, token=token, tp=tp, kind=kind, key=key)
+
+
+def _copies(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller]) -> None:
+    """Some records were re-queued; where they lie again is something else now and then."""
+    some = rng.choice([0.0, 0.1, 0.3])
+    for tp, offset in sorted(h.content):
+        if rng.random() < some:
+            again = h.lands_again(offset, tp) if rng.random() < 0.5 else offset + rng.randrange(6)
+            key, seq = rng.choice([-1, h.content[tp, offset][0]]), rng.randrange(3)
+            rng.choice(members).effect(offset, _time(rng), seq=seq, tp=tp, kind="requeued", key=key, again=again)
 
 
 def _rounds(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller], partitions: int) -> None:

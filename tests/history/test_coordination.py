@@ -444,6 +444,29 @@ def a_record_has_dead_letters_of_two_owners(h: HistoryBuilder, way: str) -> None
 
 
 @case(
+    ("requeue-twice", "one owner", "", (A, A)),
+    *("once", "another record", "a dead letter"),
+    partitions=5,
+)
+def a_record_has_two_copies_of_one_owner(h: HistoryBuilder, way: str) -> None:
+    a, _ = members(h)
+    a.effect(3, 2, seq=1, tp=2, kind="requeued", again=7)
+    if way != "once":
+        kind = "dead-letter" if way == "a dead letter" else "requeued"
+        a.effect(4 if way == "another record" else 3, 3, seq=2, tp=2, kind=kind, again=8)
+
+
+@case(("requeue-twice", "", "", (B, A)), "once", partitions=5)
+def a_record_has_copies_of_two_owners(h: HistoryBuilder, way: str) -> None:
+    a, b = members(h)
+    a.effect(3, 2, seq=1, tp=2, kind="requeued", again=7)
+    a.revoked(2.2, 2)
+    b.assigned(2.4, 2, told=False)
+    if way != "once":
+        b.effect(3, 3, seq=2, tp=2, kind="requeued", again=8)
+
+
+@case(
     ("stale-write", "", "", (A, B)),
     *("refused", "it came before", "its lease is the newest again", "another partition"),
     partitions=5,

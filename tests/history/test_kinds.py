@@ -627,6 +627,94 @@ def a_record_processed_just_after_a_letter_of_its_key(h: HistoryBuilder, wrong: 
 
 
 @case
+def a_record_that_was_to_come_again_is_not_in_the_log(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Nobody committed past the last one. A copy is no second send of its producer."""
+    h.promises.append({"type": "requeued"})
+    h.write(10)
+    a = h.member(0)
+    a.assigned(1)
+    rows = a.process(range(10), 2)
+    for offset in (2, 4, 9):
+        rows[offset].state = State.PARKED
+    for seq, offset in enumerate((2,) if wrong else (2, 4), 1):
+        a.effect(offset, 2 + offset / 1000, seq=seq, kind="requeued", again=h.lands_again(offset))
+    a.commit(9, 3)
+    a.revoked(38)
+    a.close(39)
+    left = ("unconsumed", "", "", (A,), 10, 10 if wrong else 11, 1 if wrong else 2)
+    return [("requeue-missing", "", "", (A,), 4, 4, 1), left] if wrong else [left]
+
+
+@case
+def a_copy_is_promised_where_records_are_requeued_and_nobody_else_is_done_with_them(
+    h: HistoryBuilder, wrong: bool
+) -> Iterable[Told]:
+    h.promises.append({"type": "requeued" if wrong else "parked"})
+    a, b = two(h)
+    a.rows[4].state = a.rows[5].state = State.PARKED
+    if not wrong:
+        for offset in (4, 5):
+            a.effect(offset, 3, seq=offset, kind="dead-letter")
+    a.die(3.4)
+    a.evicted(9)
+    b.assigned(10)
+    rest(b, 4)
+    b.rows[0].state = State.PARKED
+    again = ("redelivery", "", "former owner died", (A, B), 4, 5, 2)
+    return [("requeue-missing", "", "", (B,), 4, 4, 1), again] if wrong else [again]
+
+
+@case
+def a_record_that_was_requeued_is_done_by_the_next_owner(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Who re-queued it died before it committed that. The next owner may re-queue it, too, and that is another kind."""
+    a, b = two(h)
+    a.rows[4].state = State.PARKED
+    a.effect(4, 3, seq=1, kind="requeued", again=h.lands_again(4))
+    a.die(3.4)
+    a.evicted(9)
+    b.assigned(10)
+    rows = b.process(range(4, 11), 15)
+    b.commit(11, 16)
+    b.revoked(38)
+    b.close(39)
+    again = ("redelivery", "", "former owner died", (A, B), 4, 5, 2)
+    if wrong:
+        return [("requeued-and-done", "", "", (A, B), 4, 4, 1), again]
+    rows[0].state = State.PARKED
+    return [again]
+
+
+@case
+def a_record_is_done_by_who_requeued_it(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    a, _ = two(h)
+    a.rows[4].state = State.DONE if wrong else State.PARKED
+    a.effect(4, 3, seq=1, kind="requeued", again=h.lands_again(4))
+    a.process(range(6, 11), 15)
+    a.commit(11, 16)
+    a.revoked(38)
+    a.close(39)
+    return [("requeued-and-done", "one owner", "", (A,), 4, 4, 1)] if wrong else []
+
+
+@case
+def a_record_processed_while_an_earlier_one_of_its_key_lay_behind_it(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Not one of before it was re-queued, of another key, or that was parked; nor the copy itself."""
+    a, _ = two(h)
+    key = h.content[0, 2][0]
+    later = [offset for offset in range(6, 10) if h.content[0, offset][0] == key]
+    a.rows[2].state = State.PARKED
+    again = h.lands_again(2)
+    a.effect(2, 15 if wrong else 30, seq=1, key=key, kind="requeued", again=again)
+    a.effect(3, 5, seq=2, key=-1, kind="requeued", again=again)
+    a.rows[3].state = State.PARKED
+    a.process(range(6, 11), 16)
+    a.commit(11, 17)
+    a.revoked(38)
+    a.close(39)
+    return [("per-entity-order", "re-queued", "", (A,), later[0], later[-1], len(later))] if wrong else []
+
+
+@case
 def a_missing_dead_letter_is_one_where_they_are_promised(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     h.promises.extend([{"type": "parked"}] if wrong else [{"type": "effects"}])
     h.workload["poison_every"] = 4

@@ -455,6 +455,34 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "its own since 3.000 s.",
         ),
         (
+            of("per-entity-order", A, B, cause="re-queued"),
+            "member-0.1 processed offset 4 of orders-0 at 3.500 s; an earlier record of the key lay behind it, "
+            "re-queued by member-1.1, since 3.000 s.",
+        ),
+        (
+            of("requeue-missing", A, count=3),
+            "3 records of orders-0 (offsets 4 to 9), finished as re-queued, have no copies in the log, and the group "
+            "committed past them, by member-0.1 at 3.000 s.",
+        ),
+        (
+            of("requeue-missing"),
+            "Offset 4 of orders-0, finished as re-queued, has no copy in the log, and the group committed past it.",
+        ),
+        (
+            of("requeue-twice", B, A),
+            "Offset 4 of orders-0 was re-queued by member-0.1 at 3.000 s, and once more by member-1.1 at 3.500 s.",
+        ),
+        (
+            of("requeued-and-done", A, cause="one owner"),
+            "Offset 4 of orders-0 was re-queued by member-0.1 at 3.000 s, and processed by member-0.1 at 3.500 s all "
+            "the same, which had owned the partition all the time.",
+        ),
+        (
+            of("requeued-and-done", A, B, count=3),
+            "3 records of orders-0 (offsets 4 to 9) were re-queued by member-0.1 at 3.000 s, and processed by "
+            "member-1.1 at 3.500 s all the same.",
+        ),
+        (
             of("stale-write", A, B),
             "member-0.1 wrote the effect of offset 4 of orders-0 at 3.500 s, after member-1.1, who had the lease of "
             "orders-0 since, had written at 3.000 s.",

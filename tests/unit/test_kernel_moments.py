@@ -14,14 +14,14 @@ from small_parts import owned, rows
 from fencepost.checkers.coordination.members import Hand, Work
 from fencepost.checkers.kernel import members, repeats, stuck
 from fencepost.checkers.kernel.before import Before, heights
-from fencepost.checkers.kernel.effects import _hopeless, _lacking, per_entity_order
+from fencepost.checkers.kernel.effects import _hopeless, _lacking, per_entity_order, requeued_and_done
 from fencepost.checkers.kernel.keys import _early
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.places import Places
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _spans, meetings
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.effects import LETTER_NS
+from fencepost.checkers.tables.effects import LETTER_NS, Effect
 from fencepost.checkers.tables.rows import Window
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import State
@@ -384,7 +384,7 @@ def test_an_effect_is_missing_only_in_the_domain_and_of_what_was_wanted() -> Non
 
 
 def test_a_record_is_out_of_order_that_was_begun_after_the_letter_of_an_earlier_one_of_its_key() -> None:
-    letters = [SimpleNamespace(key=key, at_ns=at, offset=o, incarnation=by) for key, at, o, by in LETTERS]
+    letters = [Effect(1, 3, o, by, 0, at, key) for key, at, o, by in LETTERS]
     late = LETTER_NS + 101
     given = rows(
         ("a", "b"),
@@ -407,7 +407,8 @@ def test_a_record_is_out_of_order_that_was_begun_after_the_letter_of_an_earlier_
         ("per-entity-order", 3, ("a", "x"), "", "act"): Numbers(1, 6, 6, 100, late),
         ("per-entity-order", 3, ("b", "x"), "", "act"): Numbers(1, 9, 9, 100, late + 7),
     }
-    for others in ({"rows": parked, "tables": tables}, {"rows": given, "tables": SimpleNamespace(letters_of={})}):
+    nothing = SimpleNamespace(letters_of={}, promised=tables.promised)
+    for others in ({"rows": parked, "tables": tables}, {"rows": given, "tables": nothing}):
         of = part(**others)
         per_entity_order(of)
         assert of.tallies == {}
@@ -415,6 +416,42 @@ def test_a_record_is_out_of_order_that_was_begun_after_the_letter_of_an_earlier_
     of = part(rows=given, tables=tables)
     per_entity_order(of)
     assert of.tallies == {}
+
+
+def test_a_record_is_out_of_order_that_was_begun_while_an_earlier_one_of_its_key_lay_behind_it() -> None:
+    """Whatever is promised; it is not the copy itself, nor what lies behind that."""
+    late, offsets = LETTER_NS + 101, [5, 6, 8, 9, 10]
+    of_one = {"key": [1] * 5, "begin_ns": [late] * 5, "state": [State.DONE] * 5}
+    tables = SimpleNamespace(
+        letters_of={3: [Effect(1, 3, 5, "x", 0, 100, 1, again=9), Effect(2, 3, 6, "y", 0, 100, 1)]},
+        promised=lambda kind: [],
+        declared=lambda tp, at: "",
+    )
+    of = part(rows=rows(("a",), offset=offsets, **of_one), tables=tables)
+    per_entity_order(of)
+    assert of.tallies == {("per-entity-order", 3, ("a", "x"), "re-queued", ""): Numbers(2, 6, 8, 100, late)}
+
+
+def test_a_record_with_a_copy_is_done_by_who_was_so_first() -> None:
+    copies = [Effect(1, 3, 5, "x", 0, 100), Effect(2, 3, 5, "y", 0, 90), Effect(3, 3, 6, "a", 0, 80)]
+    tables = SimpleNamespace(
+        copies=[*copies, Effect(4, 3, 7, "x", 0, 100), Effect(5, 2, 9, "x", 0, 100)],
+        declared=lambda tp, at: "act",
+        one_owner=lambda tp, one, other: "one owner" if one == other else "",
+    )
+    done = rows(
+        ("a", "b"),
+        who=[0, 0, 0, 0, 1, 1],
+        offset=[5, 6, 7, 9, 5, 5],
+        done_ns=[30, 40, 50, 60, 30, 20],
+        state=[State.DONE, State.DONE, State.PARKED, State.DONE, State.DONE, State.PARKED],
+    )
+    of = part(rows=done, tables=tables)
+    requeued_and_done(of)
+    assert of.tallies == {
+        ("requeued-and-done", 3, ("x", "a"), "", "act"): Numbers(1, 5, 5, 100, 30),
+        ("requeued-and-done", 3, ("a",), "one owner", "act"): Numbers(1, 6, 6, 80, 40),
+    }
 
 
 LETTERS = [(1, 100, 5, "x"), (1, 50, 8, "y"), (2, 100, 8, "z")]  # key, when, offset, by whom

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from fencepost import codec
-from fencepost.checkers import Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Rebalances
+from fencepost.checkers import Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Rebalances, Requeued
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Severity
@@ -120,6 +120,15 @@ ALL: list[Promise] = [
         (Parked("at-least-once"), "dead-letter-missing", "", "", "violation"),
         (Parked(), "dead-letter-missing", "", ACT, "permitted"),
         (Parked(in_order=True), "per-entity-order", "", "", "violation"),
+        (Requeued("at-least-once"), "requeue-missing", "", "", "violation"),
+        (Requeued(), "requeue-missing", "", ACT, "permitted"),
+        (Requeued(), "requeue-twice", "", "", "violation"),
+        (Requeued("at-least-once"), "requeue-twice", "", "", "permitted"),
+        (Requeued("at-least-once"), "requeue-twice", "one owner", "", "violation"),
+        (Requeued(), "requeued-and-done", "", "", "permitted"),
+        (Requeued("at-least-once"), "requeued-and-done", "one owner", "", "violation"),
+        (Requeued(), "per-entity-order", "re-queued", "", "permitted"),
+        (Requeued(in_order=True), "per-entity-order", "re-queued", "", "violation"),
         (Rebalances(), "unbalanced", "4 and 0", "", "violation"),
         (Rebalances(), "unbalanced", "4 and 0", "subscriptions", "permitted"),
         (Rebalances(balanced=False), "unbalanced", "4 and 0", "", "permitted"),

@@ -107,7 +107,8 @@ class Stores(Protocol):
 
 
 class Output(Protocol):
-    """Where a member writes what it makes of records: another topic. A fatal error is told to the listener."""
+    """Where a member writes what it makes of records: another topic, or the ends of the partitions that they come from.
+    A fatal error is told to the listener."""
 
     settings: Mapping[str, Any]
 
@@ -147,7 +148,7 @@ class Described(Protocol):
 
 def written(config: MemberConfig, adapter: Outputs, listener: Listener) -> Optional[Output]:
     """The output of a member, if it has one. Raises ConfigError when the library refuses its settings."""
-    return adapter.output(config, listener) if config.loop.into else None
+    return adapter.output(config, listener) if config.loop.writes else None
 
 
 def connect(config: MemberConfig, listener: Listener) -> Any:

@@ -1,4 +1,4 @@
-"""What a member of confluent-kafka writes into another topic: in transactions with its offsets, or beside them."""
+"""What a member of confluent-kafka writes into a topic: in transactions with its offsets, or beside them."""
 
 from __future__ import annotations
 
@@ -57,10 +57,12 @@ class Output:
 
     def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
         """See ``adapters.Output``."""
-        more: Any = [*(headers or ()), (SOURCE, source(self._actor, tp, offset))]
+        had = [header for header in headers or () if header[0] != SOURCE]  # it may be what somebody made itself
+        more: Any = [*had, (SOURCE, source(self._actor, tp, offset))]
+        where: Any = {"topic": self._into} if self._into else {"topic": tp[0], "partition": tp[1]}
         while True:
             try:
-                self._producer.produce(self._into, value, key, on_delivery=self._delivered, headers=more)
+                self._producer.produce(value=value, key=key, on_delivery=self._delivered, headers=more, **where)
                 return
             except BufferError:  # for no longer than a record may take to be written
                 self._producer.poll(FULL_S)

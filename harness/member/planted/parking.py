@@ -8,6 +8,15 @@
     Keeps the order of what it parks, but does not look at what others parked before it had the partition.
 ``unwritten-letters``
     Keeps dead letters back to write many of them at once, and commits meanwhile.
+
+What they re-queue, to process it later:
+
+``unwritten-copies``
+    Is done with the record as if it had written it again, and has not.
+``copied-twice``
+    Writes it again twice, as who tries a write again that nobody answered in time.
+``copied-and-done``
+    Writes it again, and is done with it all the same, as its handler goes on behind it.
 """
 
 from __future__ import annotations
@@ -79,6 +88,31 @@ class UnwrittenLetters:
             self._library.write(*self._letters.pop())
 
 
+class UnwrittenCopies(Parking):
+    """See the module."""
+
+    def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Parking``."""
+        return False
+
+
+class CopiedTwice(Parking):
+    """See the module."""
+
+    def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Parking``."""
+        self._output.write(tp, offset, *content)
+        return super().gave_up(tp, offset, content)
+
+
+class CopiedAndDone(Parking):
+    """See the module."""
+
+    def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
+        """See ``Parking``."""
+        return not super().gave_up(tp, offset, content)
+
+
 # Name -> what takes the place of ``Parking``, or of the adapter's own ``output``, in a member that parks; there the
 # others are not.
 PARKINGS: Dict[str, Callable[..., Any]] = {
@@ -87,3 +121,8 @@ PARKINGS: Dict[str, Callable[..., Any]] = {
     "forgotten-keys": ForgottenKeys,
 }
 LETTERS: Dict[str, Callable[[MemberConfig, Any, Listener], Any]] = {"unwritten-letters": UnwrittenLetters}
+REQUEUES: Dict[str, Callable[..., Any]] = {
+    "unwritten-copies": UnwrittenCopies,
+    "copied-twice": CopiedTwice,
+    "copied-and-done": CopiedAndDone,
+}
