@@ -13,7 +13,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import idle, member
-from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Transform, WorkerPool
+from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
 
 SUSPECT = 1
 EVERYBODY = ("member-0", "member-1", "member-2")
@@ -150,6 +150,16 @@ BOUNDED = replace(
     group=Group(members=3, config={**SESSION, "session.timeout.ms": 3000, "max.poll.interval.ms": 3000}),
     promises=PROMISES,
     min_records=11_000,
+)
+
+# What one member cannot do in time comes again, behind all that is there, and again if it is not over by then.
+COMES_AGAIN = replace(
+    BOUNDED,
+    name="records take too long, and are re-queued",
+    workload=Requeue(rate_hz=300, handler_ms=2, batch=4),
+    schedule=[at(1, Stall(), member(SUSPECT), heal_after=6)],
+    promises=tuple(Requeue().promises()),
+    min_records=4_000,
 )
 
 # A member is slow in a critical section: it is put out of the group, and its lease is over, long before it writes. All

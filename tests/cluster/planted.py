@@ -16,6 +16,7 @@ from cluster.plans import (
     BOUNDED,
     CALM,
     CALM_FOR_LONG,
+    COMES_AGAIN,
     CRITICAL,
     DEATH,
     EVERYBODY,
@@ -43,7 +44,7 @@ from cluster.plans import (
     ZOMBIE,
     under,
 )
-from fencepost.checkers import Commits, Delivery
+from fencepost.checkers import Commits, Delivery, Requeued
 from fencepost.scenario import Scenario
 from fencepost.settings import PROTOCOLS
 
@@ -241,6 +242,16 @@ BUGS: Mapping[str, Bug] = {
         promises=PROMISES,
         may_follow={"stuck-partition", "unconsumed", "orphaned-partition", "redelivery-loop", "never-stable"},
         drain_s=GIVES_UP_S,
+        blamed=EVERYBODY,
+    ),
+    "unwritten-copies": Bug(COMES_AGAIN, {"requeue-missing"}, of_member("unwritten-copies")),
+    "copied-twice": Bug(COMES_AGAIN, {"requeue-twice"}, of_member("copied-twice")),
+    "copied-and-done": Bug(COMES_AGAIN, {"requeued-and-done"}, of_member("copied-and-done")),
+    # No code of ours: who re-queues gives up the order of keys.
+    "order-of-what-comes-again": Bug(
+        COMES_AGAIN,
+        {"per-entity-order"},
+        promises=(*COMES_AGAIN.promises[:-1], Requeued("at-least-once", in_order=True)),
         blamed=EVERYBODY,
     ),
     # Who came second did no wrong.

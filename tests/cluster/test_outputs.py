@@ -20,9 +20,9 @@ from fencepost.evidence import outputs
 from fencepost.history import EventKind
 from fencepost_member import adapters
 from fencepost_member.adapters import confluent_reading, confluent_trying
-from fencepost_member.config import TRANSACTION, LoopConfig, MemberConfig
+from fencepost_member.config import REQUEUE, TRANSACTION, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
-from fencepost_member.payload import HEADER, pack
+from fencepost_member.payload import HEADER, SOURCE, pack, source
 
 pytestmark = pytest.mark.cluster
 
@@ -35,9 +35,16 @@ _NUMBERS = itertools.count()
 class Open:
     """What the audit needs to know of a workload."""
 
-    into: str = ""
+    into: str = "another topic"
     transaction_timeout_ms: float = 10_000
     holds: ClassVar[EventKind] = EventKind.DEAD_LETTER
+
+
+class Back(Open):
+    """Of one whose members re-queue records."""
+
+    into: str = ""
+    holds: ClassVar[EventKind] = EventKind.REQUEUED
 
 
 class Cast:
@@ -55,10 +62,11 @@ class Cast:
             producer.produce(self.name, b"v", str(number).encode(), number % PARTITIONS)
         assert producer.flush(LONG_S) == 0
 
-    def member(self, commit: str = TRANSACTION, number: int = 0, life: int = 1) -> Any:
+    def member(self, commit: str = TRANSACTION, number: int = 0, life: int = 1, **more: Any) -> Any:
         """Its output, started."""
         topics = {self.name: {str(p): p for p in range(PARTITIONS)}}
-        loop = LoopConfig(commit=commit, into=self.into, transaction_timeout_ms=Open.transaction_timeout_ms)
+        where = {"into": self.into, "transaction_timeout_ms": Open.transaction_timeout_ms, **more}
+        loop = LoopConfig(commit=commit, **where)
         actor, bootstrap = f"member-{number}.{life}", self.cluster.bootstrap(number)
         config = MemberConfig(actor, number, number, "", self.name, topics, bootstrap, loop=loop)
         adapter = adapters.connect(config, self.told)
@@ -84,7 +92,7 @@ class Cast:
     def seen(self) -> list[tuple[int, int, str]]:
         """(partition, offset, actor) of what whoever reads committed records sees, and what the audit says besides."""
         log = EventLog(self.folder / "harness.jsonl", "harness")
-        outputs.tell(self.into, self.cluster, [clock_pair()], Open(), log)
+        outputs.tell([self.into], self.cluster, [clock_pair()], Open(), log)
         log.close()
         events = read(self.folder / "harness.jsonl").events
         assert not [e["detail"] for e in events if e["kind"] == "unrecorded"]
@@ -213,6 +221,29 @@ def test_an_effect_bears_the_number_of_its_records_key_and_the_headers_that_this
     assert cast.seen() == [(A, offset, "member-0.1") for offset in range(3)]
     details = [e["detail"] for e in read(cast.folder / "harness.jsonl").events if e["kind"] == "dead-letter"]
     assert sorted(detail["key"] for detail in details) == [-1, 77, 78]
+
+
+def test_what_is_requeued_lies_at_the_end_of_its_own_partition_and_names_where_it_was_last(cast: Cast) -> None:
+    """Beside what producers wrote, which names nothing."""
+    output = cast.member("after-batch", into="", on_failure=REQUEUE)
+    output.write(cast.tp(A), 3, b"k", pack(3, 4, 77), [("theirs", b"h")])
+    output.write(cast.tp(A), 10, b"k", pack(3, 4, 77), [("theirs", b"h"), (SOURCE, source("somebody", cast.tp(A), 3))])
+    output.write(cast.tp(B), 0, None, None)
+    output._producer.flush(LONG_S)
+    log = EventLog(cast.folder / "harness.jsonl", "harness")
+    outputs.tell([cast.name], cast.cluster, [clock_pair()], Back(), log)
+    log.close()
+    told = [(e["kind"], *e["partitions"][0], e["detail"]) for e in read(cast.folder / "harness.jsonl").events]
+    assert [
+        (kind, partition, offset, detail["again"], detail["key"]) for kind, _, partition, offset, detail in told
+    ] == [
+        ("requeued", A, 3, 10, 77),
+        ("requeued", A, 10, 11, 77),
+        ("requeued", B, 0, 10, -1),
+    ]
+    reading = {"bootstrap.servers": cast.cluster.bootstrap()}
+    *_, last = (dict(headers) for key, headers in confluent_reading.contents(cast.name, reading) if key == b"k")
+    assert (last["theirs"], last[SOURCE]) == (b"h", source("member-0.1", cast.tp(A), 10))
 
 
 def test_a_topic_that_nobody_tells_of_is_not_waited_for_for_ever(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,13 +7,14 @@ from dataclasses import replace
 import pytest
 
 from cluster.plans import BOUNDED, PROMISES, SUSPECT, one_a_day, under
-from fencepost.checkers import Parked
-from fencepost.faults import Stall
+from fencepost.checkers import Parked, Requeued
+from fencepost.faults import Kill, Stall
 from fencepost.history import EventKind
+from fencepost.model import Severity
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at
 from fencepost.targets import member
-from fencepost.workloads import DeadLetters, PollLoop
+from fencepost.workloads import DeadLetters, PollLoop, Requeue
 from fencepost_member.events import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -54,14 +55,35 @@ def test_who_relinquishes_in_time_is_never_put_out_and_shares_nothing(chaos, pro
     assert all(left)
 
 
+PARKS = DeadLetters(rate_hz=300, handler_ms=2, batch=4, deadline_ms=500, poison_every=0)
+REQUEUES = Requeue(rate_hz=300, handler_ms=2, batch=4, deadline_ms=500)
+
+
 @pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 2))
-def test_who_parks_what_takes_too_long_keeps_its_partitions(chaos, protocol):
-    workload = DeadLetters(rate_hz=300, handler_ms=2, batch=4, deadline_ms=500, poison_every=0)
-    promises = (*PROMISES, Parked("at-least-once"))
-    run = chaos.run(under(protocol, replace(SLOW, workload=workload, promises=promises)))
+@pytest.mark.parametrize(
+    ("workload", "promise"),
+    [(PARKS, Parked("at-least-once")), (REQUEUES, Requeued("at-least-once"))],
+    ids=["parks", "re-queues"],
+)
+def test_who_puts_aside_what_takes_too_long_keeps_its_partitions(chaos, workload, promise, protocol):
+    run = chaos.run(under(protocol, replace(SLOW, workload=workload, promises=(*PROMISES, promise))))
     run.must_keep_its_promises()
     assert not told(run, EventKind.ERROR)
     stalls = [event["begin_ns"] for event in told(run, EventKind.STALL)]
     assert len(stalls) > 3, "one after the other"
     during = [one for one in run.verdict.rebalances if min(stalls) < one["begin_ns"] < max(stalls)]
     assert not during, "nobody had to take anything over"
+
+
+@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 1))
+@pytest.mark.parametrize("commit", ["after-processing", "transaction"])
+def test_who_dies_before_it_commits_that_it_requeued_leaves_records_that_come_twice(chaos, commit, protocol):
+    """Unless copies and offsets are in one transaction."""
+    workload = replace(REQUEUES, commit=commit, commit_every_ms=30_000)
+    schedule = [at(1, Stall(), member(SUSPECT), heal_after=4), at(9, Kill(), member(SUSPECT), heal_after=1)]
+    plan = replace(SLOW, workload=workload, schedule=schedule, promises=tuple(workload.promises()))
+    run = chaos.run(under(protocol, plan))
+    run.must_keep_its_promises()
+    findings = [finding for check in run.verdict.checks for finding in check.findings]
+    twice = {finding.severity for finding in findings if finding.kind in ("requeue-twice", "requeued-and-done")}
+    assert twice == ({Severity.PERMITTED} if commit == "after-processing" else set())

@@ -266,6 +266,7 @@ def test_a_slow_handler_waits_until_nobody_asks_for_it_or_its_time_is_over():
     ("loop", "known"),
     [
         (LoopConfig(planted_bug="sleepy", on_failure="park", into="dead"), "swallowed-errors, "),
+        (LoopConfig(planted_bug="sleepy", on_failure="requeue"), "unwritten-copies, "),
         (LoopConfig(planted_bug="sleepy", into="done"), "offsets-first, "),
         (LoopConfig(planted_bug="sleepy", workers=2), "unawaited-workers, "),
     ],

@@ -77,8 +77,8 @@ def scenario(**parts: Any) -> Scenario:
         ("workload=5", "a workload wants a table, but 5 came"),
         (
             "workload={}",
-            "a workload needs its type; known are dead_letters, exclusive_writes, own_program, poll_loop, transform, "
-            "worker_pool",
+            "a workload needs its type; known are dead_letters, exclusive_writes, own_program, poll_loop, requeue, "
+            "transform, worker_pool",
         ),
         ("schedule.0=1", "a step of the schedule wants a table, but 1 came"),
         (

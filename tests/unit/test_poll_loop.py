@@ -6,10 +6,10 @@ from dataclasses import fields
 
 import pytest
 
-from fencepost.checkers import Parked
+from fencepost.checkers import Parked, Requeued
 from fencepost.errors import ScenarioError
 from fencepost.scenario import Group, Scenario, Topic
-from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Transform, WorkerPool
+from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
 from fencepost_member import config
 
 
@@ -26,6 +26,7 @@ def test_members_and_producers_are_told_what_they_know():
         (ExclusiveWrites, of_both_loops | of_pool | of_loop | of_both | of_output | of_letters),
         (Transform, of_both_loops | of_pool | of_store | of_polls | of_letters),
         (DeadLetters, of_pool | of_store | of_polls),
+        (Requeue, of_pool | of_store | of_polls | of_letters - {"on_failure"}),
     ):
         workload = kind(rate_hz=90, producers=3)
         assert set(workload.member_config(0)) == known - others
@@ -143,6 +144,33 @@ def test_who_stops_on_failure_has_no_dead_letters_to_promise():
     ]
     assert not any(isinstance(p, Parked) for p in stops.promises())
     assert [w.member_config(0)["into"] for w in (parks, stops)] == ["dead-letters", ""]
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"commit": "auto"}, "commit policy 'auto' is unknown; known are after-processing"),
+        ({"planted_bug": "swallowed-errors"}, "planted bug 'swallowed-errors' is unknown; known are unwritten-copies"),
+        ({"handler": "shop:write"}, "deadline_ms is of our own handler"),
+        ({"handler_ms": 500}, "deadline_ms is 500, and records that take 500 ms would never be done"),
+    ],
+)
+def test_a_wrong_option_of_requeueing_is_refused_with_a_sentence(options, sentence):
+    with pytest.raises(ScenarioError, match=sentence):
+        Requeue(**options)
+
+
+def test_who_requeues_writes_into_no_other_topic():
+    asked = Scenario("x", [Topic("orders", 4)], Group(), Requeue(handler="shop:write", deadline_ms=0))
+    assert asked.output() is None
+    told = asked.workload.member_config(0)
+    assert (told["into"], told["on_failure"]) == ("", "requeue")
+    assert Scenario.from_json(asked.to_json()).workload == asked.workload
+    workloads = Requeue(), Requeue(commit="transaction")
+    assert [p.guarantee for w in workloads for p in w.promises() if isinstance(p, Requeued)] == [
+        "at-least-once",
+        "exactly-once",
+    ]
 
 
 def test_what_is_tried_again_takes_its_time():

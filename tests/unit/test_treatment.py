@@ -74,10 +74,19 @@ def test_what_takes_too_long_is_parked_without_another_attempt_and_where_nothing
         Calling(handler).overdue(TP, 7, (b"k", b"v", None))
 
 
-@pytest.mark.parametrize(("bug", "done", "letters"), [("swallowed-errors", True, 0), ("letter-per-attempt", False, 3)])
+@pytest.mark.parametrize(
+    ("bug", "done", "letters"),
+    [
+        ("swallowed-errors", True, 0),
+        ("letter-per-attempt", False, 3),
+        ("unwritten-copies", False, 0),
+        ("copied-twice", False, 2),
+        ("copied-and-done", True, 1),
+    ],
+)
 def test_who_is_wrong_about_it_says_otherwise_or_writes_too_many(bug: str, done: bool, letters: int) -> None:
     written = Written()
-    assert parking.PARKINGS[bug](PARKS, Handler(3), written)(TP, 7, (b"k", b"v", None)) is done
+    assert {**parking.PARKINGS, **parking.REQUEUES}[bug](PARKS, Handler(3), written)(TP, 7, (b"k", b"v", None)) is done
     assert written == [(TP, 7, b"k", b"v", None)] * letters
 
 
@@ -129,6 +138,7 @@ def test_what_cannot_be_processed_is_known_by_its_number(every: int, writer: int
         (LoopConfig(handler="json:loads"), None, Calling),
         (LoopConfig(into="done"), Written(), Making),
         (PARKS, Written(), Parking),
+        (LoopConfig(on_failure="requeue"), Written(), Parking),
     ],
 )
 def test_contents_matter_where_somebody_looks_at_them(loop: LoopConfig, written: Any, kind: Any) -> None:
