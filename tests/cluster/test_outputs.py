@@ -40,6 +40,7 @@ class Open:
     holds: ClassVar[EventKind] = EventKind.DEAD_LETTER
 
 
+@dataclass
 class Back(Open):
     """Of one whose members re-queue records."""
 
