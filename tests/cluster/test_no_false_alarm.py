@@ -36,7 +36,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.targets import coordinator, idle, one_member
-from fencepost.workloads import DeadLetters, PollLoop, Transform
+from fencepost.workloads import DeadLetters, PollLoop, Requeue, Transform
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
@@ -60,7 +60,7 @@ class Variant:
             seldom: a static member that stood still while its connections were cut commits under its former member id.
     """
 
-    workload: PollLoop | Transform | DeadLetters = field(default_factory=polled)
+    workload: PollLoop | Transform | DeadLetters | Requeue = field(default_factory=polled)
     static: bool = False
     coordinator: bool = True
     defect: str = ""
@@ -77,6 +77,7 @@ VARIANTS = (  # the seeds take turns
     Variant(static=True, coordinator=False, defect="its client had given up (FENCED_INSTANCE_ID)"),
     Variant(Transform(rate_hz=1000)),
     Variant(DeadLetters(rate_hz=1000, keep_order=True)),
+    Variant(Requeue(rate_hz=500, batch=5)),
 )
 SEEDS = range(20_261_121, 20_261_221)
 STEPS = 3  # of a run, within so short a time that they meet each other
@@ -122,6 +123,8 @@ def scenario(protocol, variant, packets):
     brokers = [(MoveCoordinator(), None, None), (ReassignCoordinator(), None, 3), (Pause(), coordinator(), 2)]
     kinds = [*members, *topics, *(brokers if variant.coordinator else ()), *(lost if packets else ())]
     parts = [at(0, fault, target, heal_after=heal_after, required=False) for fault, target, heal_after in kinds]
+    # Something is re-queued in each run.
+    slow = [at(0, Stall(), one_member(), heal_after=2)] if isinstance(variant.workload, Requeue) else []
     half_s = (LAST_S - FIRST_S) / 2  # a mix moves its moments by up to a quarter period
     any_time = mix(4 * half_s, *parts, at_s=half_s, until_s=half_s)
     return Scenario(
@@ -129,7 +132,7 @@ def scenario(protocol, variant, packets):
         topics=[Topic("orders", partitions=8), Topic("refunds", partitions=3)],
         group=Group(members=4, spare=1, protocol=protocol, static=variant.static, config=TIMES),
         workload=variant.workload,
-        schedule=[together(FIRST_S, *[any_time] * STEPS)],
+        schedule=[*slow, together(FIRST_S + 2 * len(slow), *[any_time] * STEPS)],
         chaos_s=60,
     )
 

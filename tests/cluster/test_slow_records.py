@@ -87,3 +87,29 @@ def test_who_dies_before_it_commits_that_it_requeued_leaves_records_that_come_tw
     findings = [finding for check in run.verdict.checks for finding in check.findings]
     twice = {finding.severity for finding in findings if finding.kind in ("requeue-twice", "requeued-and-done")}
     assert twice == ({Severity.PERMITTED} if commit == "after-processing" else set())
+
+
+NOT_YET = """
+from collections import Counter
+
+SEEN = Counter()
+
+
+def handle(key, value):
+    SEEN[value] += 1
+    if SEEN[value] < 5:
+        raise LookupError("what it refers to is not there yet")
+"""
+
+
+@pytest.mark.parametrize("commit", ["after-batch", "transaction"])
+def test_what_cannot_be_processed_yet_comes_again_until_it_can_be(chaos, tmp_path, monkeypatch, commit):
+    """Also what is re-queued after producers have stopped: that is waited for."""
+    (tmp_path / "yet.py").write_text(NOT_YET, encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    workload = Requeue(commit=commit, handler="yet:handle", deadline_ms=0, rate_hz=60)
+    plan = replace(SLOW, workload=workload, schedule=[], promises=tuple(workload.promises()), min_records=1_000)
+    run = chaos.run(plan)
+    run.must_keep_its_promises()
+    order = [finding for check in run.verdict.checks for finding in check.findings]
+    assert {(finding.kind, finding.severity) for finding in order} <= {("per-entity-order", Severity.PERMITTED)}

@@ -20,6 +20,7 @@ from fencepost.checkers import (
     Parked,
     Progress,
     Rebalances,
+    Requeued,
     oracle,
 )
 from fencepost.checkers.facts import Bounds
@@ -422,7 +423,7 @@ def test_both_judges_agree_of_every_story_and_nobody_is_accused_of_what_nobody_s
 
 
 def test_every_kind_is_either_seen_by_brokers_or_has_its_reason() -> None:
-    promises = (Commits, Delivery, Effects, Order, Outside, Ownership, Parked, Progress, Rebalances)
+    promises = (Commits, Delivery, Effects, Order, Outside, Ownership, Parked, Progress, Rebalances, Requeued)
     kinds = {kind for promise in promises for kind in promise.kinds}
     unseen = [kind for those in LACKING.values() for kind in those]
     assert len(unseen) == len({*unseen})

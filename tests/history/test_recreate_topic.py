@@ -16,7 +16,7 @@ import pytest
 from fencepost.checkers import certainty
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.needs import needs_of
-from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Ownership, Progress
+from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Requeued
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import Damage
 from fencepost.model import Anomaly
@@ -26,7 +26,7 @@ from history.test_kernel_equals_oracle import agreed
 
 ACT = "declared act: recreate_topic"
 GONE = "orders (deleted)"
-PROMISED = {kind for p in (Commits, Delivery, Effects, Order, Ownership, Progress) for kind in p.kinds}
+PROMISED = {k for p in (Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Requeued) for k in p.kinds}
 Row = tuple[str, str, int, int, int, str]  # kind, topic, partition, first and last offset, excuse
 
 
@@ -122,12 +122,13 @@ def test_what_names_a_partition_is_told_of_the_one_that_there_was(tmp_path: Path
 
 def test_effects_of_one_offset_before_and_after_are_of_two_records(tmp_path: Path) -> None:
     story = Story(tmp_path)
-    for kind in ("effect", "dead-letter"):
+    kinds = {"effect": "duplicate-effect", "dead-letter": "dead-letter-twice", "requeued": "requeue-twice"}
+    for kind in kinds:
         for seq, at in enumerate((2.6, 5.5, 6.5, 7.5)):  # the second one of a record that the member had in its hands
             if (kind, seq) != ("dead-letter", 1):
                 story.a.effect(4 + seq % 2, at, seq=seq, kind=kind)
     story.goes_on()
-    found = [row for row in told(story.h.seal()) if row[0] in ("duplicate-effect", "dead-letter-twice")]
+    found = [row for row in told(story.h.seal()) if row[0] in kinds.values()]
     assert found == []
 
 
