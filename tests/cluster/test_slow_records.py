@@ -90,14 +90,15 @@ def test_who_dies_before_it_commits_that_it_requeued_leaves_records_that_come_tw
 
 
 NOT_YET = """
-from collections import Counter
+import threading
+import time
 
-SEEN = Counter()
+FIRST_S = {}
 
 
 def handle(key, value):
-    SEEN[value] += 1
-    if SEEN[value] < 5:
+    if time.monotonic() < FIRST_S.setdefault(value, time.monotonic()) + 2:
+        threading.Event().wait(0.02)
         raise LookupError("what it refers to is not there yet")
 """
 
@@ -107,7 +108,7 @@ def test_what_cannot_be_processed_yet_comes_again_until_it_can_be(chaos, tmp_pat
     """Also what is re-queued after producers have stopped: that is waited for."""
     (tmp_path / "yet.py").write_text(NOT_YET, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-    workload = Requeue(commit=commit, handler="yet:handle", deadline_ms=0, rate_hz=60)
+    workload = Requeue(commit=commit, handler="yet:handle", deadline_ms=0, rate_hz=30, batch=10)
     plan = replace(SLOW, workload=workload, schedule=[], promises=tuple(workload.promises()), min_records=1_000)
     run = chaos.run(plan)
     run.must_keep_its_promises()
