@@ -7,8 +7,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from fencepost import programs, scenario
+from fencepost.clock import NS, now_ns
 from fencepost.errors import MemberError
-from fencepost.interfaces import Cluster, Workload
+from fencepost.interfaces import Cluster, Supervised, Workload
 from fencepost.live import RecordCounts, count_records
 from fencepost.lives import KILL_S, Home, Incarnation, stop
 from fencepost.member_process import MemberProcess
@@ -34,9 +35,12 @@ class Group:
         producers: Sequence[Mapping[str, Any]],
         spare: int = 0,
         outside: Outside | None = None,
+        killed_after_ms: float = 0,
     ) -> None:
-        """``producers``: a configuration for each; ``spare``: how many of the members wait. Nothing is started."""
+        """``producers``: a configuration for each; ``spare``: how many of the members wait; ``killed_after_ms``: see
+        ``supervise``. Nothing is started."""
         self._home, self._configs, self._spare, self.outside = home, producers, spare, outside
+        self._overdue_ns = int(killed_after_ms * NS / 1000)
         self.members = tuple(members)
         self.producers: tuple[Incarnation, ...] = ()
 
@@ -69,6 +73,15 @@ class Group:
         for life in self._lives():
             life.live.refresh()
             _ = life.exit_code
+
+    def supervise(self) -> None:
+        """Kill whoever has not polled for too long, if that is asked for, and start it again; its end is told as one
+        that was made, with when it had last polled."""
+        for member in self.members if self._overdue_ns else ():
+            if 0 < member.polled_ns < now_ns() - self._overdue_ns:
+                member.signal(signals.SIGKILL)
+                member.wait_ended(KILL_S)
+                member.launch()
 
     def must_live(self) -> None:
         """Make sure that everybody who was started lives, as of the last refresh.
@@ -192,4 +205,6 @@ def make(
         "text": any(client.library.lines or client.library.silent for client in spec.clients),
     }
     outside = Outside(cluster.admin, name) if spec.silent else None
-    return Group(home, members, [{**common, "writer": writer} for writer in range(count)], spec.spare, outside)
+    killed_after_ms = workload.killed_after_ms if isinstance(workload, Supervised) else 0
+    writers = [{**common, "writer": writer} for writer in range(count)]
+    return Group(home, members, writers, spec.spare, outside, killed_after_ms)

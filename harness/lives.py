@@ -95,8 +95,7 @@ class Incarnation:
                 code = self._process.poll()
                 if code is not None:
                     self._exit_code = int(code)
-                    polled_ns = last_poll_ns(self._segments, self.actor)
-                    polled = {"polled_ns": polled_ns} if polled_ns else {}
+                    polled = {"polled_ns": polled_ns} if (polled_ns := self.polled_ns) else {}
                     if broken := getattr(self._process, "broken", ""):
                         self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": broken})
                     asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # else it tells when it leaves
@@ -123,6 +122,11 @@ class Incarnation:
     def pid(self) -> int | None:
         """None once it has ended."""
         return None if self.exit_code is not None else int(self._process.pid)
+
+    @property
+    def polled_ns(self) -> int:
+        """When it last called poll; 0: never, or nobody can tell."""
+        return last_poll_ns(self._segments, self.actor)
 
     def wait_started(self) -> None:
         """Wait until its loop runs; of who tells nothing, its process. Raises MemberError when it ended instead."""

@@ -46,6 +46,11 @@ class MemberProcess:
         return self.life.pid if self.life else None
 
     @property
+    def polled_ns(self) -> int:
+        """When the present life last called poll; 0: never, or there is none."""
+        return self.life.polled_ns if self.life and self.pid is not None else 0
+
+    @property
     def connected(self) -> bool:
         """Whether its process itself has a connection to brokers, or to its proxies; False once it has ended."""
         return self.pid is not None and connected(self.pid, self._config["bootstrap"])

@@ -112,6 +112,7 @@ class Phases:
 
     def _look(self) -> None:
         if self.group is not None:
+            self.group.supervise()
             self.group.refresh()
         self._observe(self._progress(""))
 

@@ -28,6 +28,7 @@ _LEAST = {
             "skew",
             "burst_every_s",
             "lease_ms",
+            "overdue_ms",
             "poison_every",
             "retry_ms",
         ),

@@ -11,7 +11,7 @@ from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost.workloads._common import Load, alien_loop, check_known, check_options, loop_options, overload
-from fencepost_member.config import FENCES
+from fencepost_member.config import FENCES, SUPERVISOR
 
 
 @dataclass(frozen=True)
@@ -25,8 +25,11 @@ class ExclusiveWrites(Load):
 
     Attributes:
         fence: ``token`` (the store refuses a member whose lease another one has taken since), ``lease`` (the same lock
-            without a token: wrong after a long pause) or ``none``.
+            without a token: wrong after a long pause), ``supervisor`` (no lock: a member that does not poll in time is
+            killed, and started again, as by the health checks of an orchestrator) or ``none``.
         lease_ms: how long a member has a partition's lease without renewing it.
+        overdue_ms: so long after its last poll the supervisor kills a member. It must be well below the group's session
+            time-out and ``max.poll.interval.ms``, or somebody else works on its partitions first.
         handler_ms: how long the work on a record takes, which is done within the lease.
         batch: records that one poll may return.
         commit_every_ms: how often it commits; 0: after each record.
@@ -34,6 +37,7 @@ class ExclusiveWrites(Load):
 
     fence: str = "token"
     lease_ms: float = 2000
+    overdue_ms: float = 2000
     handler_ms: float = 10
     batch: int = 50
     commit_every_ms: float = 200
@@ -45,6 +49,14 @@ class ExclusiveWrites(Load):
         check_options(self)
         if self.lease_ms <= 2 * self.handler_ms:
             raise ScenarioError(f"lease_ms is {self.lease_ms:g}, it must be more than twice handler_ms")
+        busy_ms = self.batch * self.handler_ms
+        if 0 < self.killed_after_ms <= busy_ms:
+            raise ScenarioError(f"overdue_ms is {self.overdue_ms:g}, and a poll's records alone take {busy_ms:g} ms")
+
+    @property
+    def killed_after_ms(self) -> float:
+        """See ``interfaces.Supervised``."""
+        return self.overdue_ms if self.fence == SUPERVISOR else 0
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``. Members that cannot do the work are lacking too."""

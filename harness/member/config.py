@@ -20,7 +20,9 @@ LANES = ("partition", "key")
 STOP, PARK, REQUEUE = "stop", "park", "requeue"
 OPEN_MS = 30_000  # after so long brokers abort a transaction that nobody ends
 ON_FAILURE = (STOP, PARK, REQUEUE)
-FENCES = ("token", "lease", "none")
+SUPERVISOR = "supervisor"
+FENCES = ("token", "lease", "none", SUPERVISOR)
+UNLOCKED = FENCES[2:]  # those without a lease
 
 
 class ConfigError(Exception):

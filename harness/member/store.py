@@ -6,6 +6,8 @@ member takes it. What a member does about it is its *fence*:
 
 ``none``
     Nothing: whether a record was applied already is looked up, then the work is done, then it is applied.
+``supervisor``
+    The same: somebody else sees to it that whoever stands still never goes on (see ``ExclusiveWrites``).
 ``lease``
     All of that within the lease of the partition, whose time is not looked at again before the record is applied.
     Whoever stands still for longer (a pause, a long collection of garbage) writes beside the lease's next holder.
@@ -23,6 +25,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Callable, Dict, Iterator, Set, Tuple
 
+from fencepost_member.config import UNLOCKED
 from fencepost_member.ownership import Tp
 
 FILE = "store.sqlite"
@@ -73,7 +76,7 @@ class Store:
         Raises:
             TimeoutError: another member did not let go for ``ENTER_S``.
         """
-        if self._fence == "none" or self._now() < self._held.get(tp, NOT_HELD)[1] - self._lease_ns // 2:
+        if self._fence in UNLOCKED or self._now() < self._held.get(tp, NOT_HELD)[1] - self._lease_ns // 2:
             return True
         give_up_ns = self._now() + int(ENTER_S * 1e9)
         while not self._taken(tp):

@@ -40,6 +40,7 @@ from cluster.plans import (
     STATIC,
     STRICT,
     SUSPECT,
+    WATCHED,
     WRITTEN,
     ZOMBIE,
     under,
@@ -267,6 +268,7 @@ BUGS: Mapping[str, Bug] = {
         PEACEFUL_WRITES, {"dead-member"}, of_member("shared-transactional-id"), blamed=("member-0",)
     ),
     "lock-without-token": Bug(CRITICAL, {"duplicate-effect", "stale-write"}, {"fence": "lease"}),
+    "late-supervisor": Bug(WATCHED, {"duplicate-effect"}, {"overdue_ms": 60_000}),
     "no-lock": Bug(CRITICAL, {"duplicate-effect"}, {"fence": "none"}),
     "highest-finished": Bug(SIDE_BY_SIDE, {"commit-ahead", "unseen"}, of_member("highest-finished")),
     "lost-as-revoked": Bug(

@@ -93,8 +93,9 @@ def test_a_lock_without_a_token_does_not(opened: Open, clock: Clock, tmp_path: P
     assert written(tmp_path) == [(7, "member-1.1", 2), (7, "member-0.1", 1)]
 
 
-def test_without_a_fence_nobody_waits_for_anybody(opened: Open, clock: Clock, tmp_path: Path) -> None:
-    one, other = opened("member-0.1", "none"), opened("member-1.1", "none")
+@pytest.mark.parametrize("fence", ["none", "supervisor"])
+def test_without_a_lock_nobody_waits_for_anybody(opened: Open, clock: Clock, tmp_path: Path, fence: str) -> None:
+    one, other = opened("member-0.1", fence), opened("member-1.1", fence)
     for store in (one, other):
         store.enter(A)
         assert not store.applied(A, 7)

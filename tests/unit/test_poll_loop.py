@@ -160,6 +160,14 @@ def test_a_wrong_option_of_requeueing_is_refused_with_a_sentence(options, senten
         Requeue(**options)
 
 
+def test_a_supervisor_leaves_members_the_time_for_what_a_poll_returns():
+    options = {"overdue_ms": 200, "batch": 10, "handler_ms": 20}
+    with pytest.raises(ScenarioError, match="overdue_ms is 200, and a poll's records alone take 200 ms"):
+        ExclusiveWrites(fence="supervisor", **options)
+    assert ExclusiveWrites(fence="supervisor", **{**options, "batch": 9}).killed_after_ms == 200
+    assert ExclusiveWrites(**options).killed_after_ms == 0
+
+
 def test_who_requeues_writes_into_no_other_topic():
     asked = Scenario("x", [Topic("orders", 4)], Group(), Requeue(handler="shop:write", deadline_ms=0))
     assert asked.output() is None

@@ -1,0 +1,28 @@
+"""A supervisor kills whoever does not poll in time, before the group gives its partitions to somebody else."""
+
+from __future__ import annotations
+
+import pytest
+
+from cluster.plans import SUSPECT, WATCHED, one_a_day, under
+from fencepost.checkers.tables import load
+from fencepost.checkers.tables.rows import NS
+from fencepost.settings import PROTOCOLS
+
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
+
+
+@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 2))
+def test_who_stands_still_is_killed_before_others_have_its_partitions_and_comes_back(chaos, protocol):
+    run = chaos.run(under(protocol, WATCHED))
+    run.must_keep_its_promises()
+    tables = load(run.folder)
+    (stopped,) = tables.steps
+    life, next_life = (tables.lives[f"member-{SUSPECT}.{number}"] for number in (1, 2))
+    assert life.how == "killed"
+    assert stopped.begun_ns < life.ended_ns < stopped.begun_ns + 3 * NS, "within its session"
+    assert life.ended_ns < next_life.started_ns < stopped.undone_ns, "nobody waits for the pause to be over"
+    had = {i.tp for i in tables.intervals if i.incarnation == life.incarnation and i.how == "died"}
+    taken = [g for g in tables.given if g.tp in had and g.at_ns > stopped.begun_ns and g.incarnation]
+    assert had <= {g.tp for g in taken}
+    assert all(g.at_ns > life.ended_ns for g in taken if g.incarnation != life.incarnation)
