@@ -9,12 +9,12 @@ from typing import Any
 from fencepost import programs, scenario
 from fencepost.clock import NS, now_ns
 from fencepost.errors import MemberError
-from fencepost.interfaces import Cluster, Supervised, Workload
+from fencepost.interfaces import Cluster, Workload
 from fencepost.live import RecordCounts, count_records
 from fencepost.lives import KILL_S, Home, Incarnation, stop
 from fencepost.member_process import MemberProcess
 from fencepost.outside import Outside
-from fencepost.process_interfaces import Interpreter
+from fencepost.process_interfaces import Interpreter, Supervised
 
 __all__ = ["Group", "Home", "Incarnation", "Interpreter", "MemberProcess", "RecordCounts", "make", "stop"]
 

@@ -238,15 +238,6 @@ class Writes(Protocol):
 
 
 @runtime_checkable
-class Supervised(Protocol):
-    """A workload whose members a supervisor watches from outside, which is the harness."""
-
-    @property
-    def killed_after_ms(self) -> float:
-        """A member that has not polled for so long is killed, and started again; 0: none is."""
-
-
-@runtime_checkable
 class Names(Protocol):
     """A fault, selector or workload whose options name members, brokers or partitions: asked before anything starts."""
 

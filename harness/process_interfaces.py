@@ -6,7 +6,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 from fencepost.clients import Client
 
@@ -123,3 +123,12 @@ class Member(Node, Protocol):
 
     def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
         """The events of a kind (``history.EventKind``) that its present or last life has told so far, in order."""
+
+
+@runtime_checkable
+class Supervised(Protocol):
+    """A workload whose members a supervisor watches from outside, which is the harness."""
+
+    @property
+    def killed_after_ms(self) -> float:
+        """A member that has not polled for so long is killed, and started again; 0: none is."""

@@ -55,7 +55,7 @@ class ExclusiveWrites(Load):
 
     @property
     def killed_after_ms(self) -> float:
-        """See ``interfaces.Supervised``."""
+        """See ``process_interfaces.Supervised``."""
         return self.overdue_ms if self.fence == SUPERVISOR else 0
 
     def lacking(self, inventory: Inventory) -> str:
