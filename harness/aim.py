@@ -23,4 +23,5 @@ def aim(step: Step, world: World, occurrence: Occurrence | None) -> tuple[Target
         return f"the cluster could not be looked at: {error}"
     if target is None or awaited:
         return awaited or f"nothing matched {step.target}"
-    return target, [m.incarnation for m in view.members if m.alive and m.index in target.members]
+    hit = (m for m in view.members if m.alive and m.index in target.members)
+    return target, [name for m in hit for name in m.consumers or (m.incarnation,)]

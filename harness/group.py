@@ -112,15 +112,22 @@ class Group:
         """What every member owns and which errors its client told, as of the last refresh; for messages."""
         return str(self.outside or "; ".join(_describe(member.life) for member in self.members if member.life))
 
+    @property
+    def consumers(self) -> int:
+        """How many members a coordinator would know, as of the last refresh: a program may have several consumers."""
+        lives = [member.life for member in self.members[: len(self.members) - self._spare] if member.life]
+        return sum(1 if self.outside else max(1, len(life.live.present)) for life in lives)
+
     def shares(self) -> list[int]:
-        """How many partitions each member owns that has some, by its callbacks, else by the coordinator: it is asked.
+        """How many partitions each consumer owns that has some, by its callbacks, else by the coordinator: it is asked.
 
         Raises:
             FencepostError: it does not answer.
         """
         if self.outside:
             self.outside.ask()
-        owned = [len(member.owned) for member in self.members if member.owned]
+        alive = [member.life for member in self.members if member.life and member.pid is not None]
+        owned = [len(live.owned) for life in alive for live in life.live.present.values() if live.owned]
         return self.outside.shares if self.outside else owned
 
     def progress(self) -> RecordCounts:

@@ -23,6 +23,7 @@ class LiveEvents:
 
     Attributes:
         started: the detail of the started event; None before it.
+        started_ns, closed_ns: when it began, and was closed; 0: not yet.
         owned: partitions owned now.
         member_id: what the coordinator calls it, as it told last; empty: it has not told yet.
         errors: how many the client reported, by Kafka's name.
@@ -39,6 +40,7 @@ class LiveEvents:
         """The file need not be there yet."""
         self._path, self._at = path, 0
         self.started: Mapping[str, Any] | None = None
+        self.started_ns = self.closed_ns = 0
         self.owned: frozenset[TopicPartition] = frozenset()
         self.member_id = ""
         self.errors: Counter[str] = Counter()
@@ -73,9 +75,9 @@ class LiveEvents:
             if event["detail"].get("fatal"):
                 self.fatal = event["error"]
         elif kind == EventKind.STARTED:
-            self.started = event["detail"]
+            self.started, self.started_ns = event["detail"], event["begin_ns"]
         elif kind == EventKind.CLOSED:
-            self.owned = frozenset()
+            self.owned, self.closed_ns = frozenset(), event["end_ns"]
 
     def _callback(self, event: Mapping[str, Any]) -> None:
         places = {TopicPartition(topic, partition) for topic, partition, _ in event["partitions"]}

@@ -7,8 +7,6 @@ harness; everything else it tells itself.
 from __future__ import annotations
 
 import json
-import os
-import shutil
 import signal as signals
 import threading
 from collections import deque
@@ -18,23 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import fencepost_member
-from fencepost import consumers, programs
+from fencepost import programs
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.errors import MemberError, PlanError
+from fencepost.errors import MemberError
 from fencepost.history import EventKind
-from fencepost.live import LiveEvents, last_poll_ns
-from fencepost.plan import Abilities
+from fencepost.inside import Inside
+from fencepost.live import last_poll_ns
 from fencepost.process_interfaces import Interpreter, Process
 from fencepost.processes import Owner
 from fencepost_member.events import EventLog
 
 START_S = 30.0
-NO_START = (
-    "No consumer of a client library that is instrumented (confluent-kafka) subscribed to the run's topics. Is the "
-    "program Python, without the options -I, -E and -S, which keep it from importing sitecustomize? Does it subscribe "
-    "to the topics of the scenario?"
-)
 KILL_S = 10.0
+ENDING = frozenset({signals.SIGTERM, signals.SIGINT, signals.SIGKILL})
+STRAY = "process {}, which consumes, has left the process group of its program, so faults do not hit it"
 
 
 @dataclass(frozen=True)
@@ -61,7 +56,6 @@ class Incarnation:
     ) -> None:
         """Start ``python -m module CONFIG.json``, or the interpreter's command instead, and return at once."""
         self.actor, self.log = actor, home.logs / f"{actor}.log"
-        self.live = LiveEvents(home.history / "events" / f"{actor}.jsonl")
         self._events, self._segments, self._lock = home.events, home.history / "segments", threading.Lock()
         self._exit_code: int | None = None
         self._sent: dict[int, int] = {}  # signal -> when it was first sent
@@ -78,12 +72,13 @@ class Incarnation:
         if interpreter.lines or interpreter.silent:
             self._process = programs.begin(home.owner, interpreter.command, self._config, file, self.log, path[0])
         elif interpreter.command:
-            env = _environment(path[0], file)
-            self._process = home.owner.spawn(interpreter.command, log=self.log, env=env, cwd=Path.cwd())
+            self._process = programs.recorded(home.owner, interpreter.command, file, self.log, path[0])
         elif interpreter.spawn:
             self._process = interpreter.spawn(argv, log=self.log, env=env, history=home.history)
         else:
             self._process = home.owner.spawn(argv, log=self.log, env=env)
+        several = bool(interpreter.command) and not (interpreter.lines or interpreter.silent)
+        self.live = Inside(home.history / "events", actor, self._process.pid, several)
         detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}
         self._events.note(EventKind.LAUNCHED, actor=actor, detail=detail, begin_ns=begun_ns, end_ns=now_ns())
 
@@ -95,14 +90,24 @@ class Incarnation:
                 code = self._process.poll()
                 if code is not None:
                     self._exit_code = int(code)
-                    polled = {"polled_ns": polled_ns} if (polled_ns := self.polled_ns) else {}
-                    if broken := getattr(self._process, "broken", ""):
-                        self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": broken})
-                    asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # else it tells when it leaves
-                    asked = {"asked_ns": asked_ns} if asked_ns else {}
-                    detail = {"exit_code": int(code), "how": self._how(int(code)), **polled, **asked}
-                    self._events.note(EventKind.ENDED, actor=self.actor, detail=detail)
+                    self._tell_end(int(code))
             return self._exit_code
+
+    def _tell_end(self, code: int) -> None:
+        """Write how all that are recorded in it have ended, and what is not recorded."""
+        self.live.refresh()
+        broken = getattr(self._process, "broken", "")
+        for text in (*([broken] if broken else ()), *map(STRAY.format, sorted(self.live.strays))):
+            self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": text})
+        asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # else it tells when it leaves
+        asked = {"asked_ns": asked_ns} if asked_ns else {}
+        ends = self.live.ends(self._how(code), bool(self._sent.keys() & ENDING))
+        for actor, (at_ns, how) in ends.items():
+            polled_ns = last_poll_ns(self._segments, actor)
+            polled = {"polled_ns": polled_ns} if polled_ns else {}
+            when = {"begin_ns": at_ns, "end_ns": at_ns} if at_ns else {}
+            detail = {"exit_code": None if at_ns else code, "how": how, **polled, **asked}
+            self._events.note(EventKind.ENDED, actor=actor, detail=detail, **when)
 
     def _how(self, code: int) -> str:
         """Who ends unasked ended by itself, whatever the code says: a clean exit as well, and the kernel's SIGKILL.
@@ -115,8 +120,7 @@ class Incarnation:
         return "killed" if self._sent.keys() & {-code, code - 128} else "crashed"  # as a shell tells it, too
 
     def _said_so(self) -> bool:
-        self.live.refresh()
-        return bool(self.live.told[EventKind.CLOSED])
+        return bool(self.live.told(EventKind.CLOSED))
 
     @property
     def pid(self) -> int | None:
@@ -139,17 +143,17 @@ class Incarnation:
                 raise MemberError(f"{self.actor} ended with exit code {self.exit_code} at its start: {self.log_end()}")
             return self.live.started is not None
 
-        hint = programs.NO_START if self._lines else NO_START if self._command else ""
+        hint = programs.NO_LINES if self._lines else programs.NO_START if self._command else ""
         eventually(started, START_S, f"{self.actor} to start", state=self.log_end, hint=hint)
         if self._command and self.live.started is not None:
             self._must_be_the_member(self.live.started)
 
     def _must_be_the_member(self, said: Mapping[str, Any]) -> None:
         """Raises MemberError when faults would hit another process, or the judge would go by another protocol."""
-        if said["pid"] != self._process.pid:
+        if self.live.strays:
             raise MemberError(
-                f"{self.actor}: process {said['pid']} consumes, a child of the one that was started, and faults would "
-                "hit its parent alone: let the command be the consuming program itself (in a shell, exec it)"
+                f"{self.actor}: process {said['pid']} consumes, a child of the one that was started that has left its "
+                "process group, and faults would hit its parent alone: let it stay there, or be the command itself"
             )
         client = self._config.get("client", said["client"])
         if said["client"] != client and not self._lines:  # what tells by lines says which library it is
@@ -214,24 +218,6 @@ def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
     for life in lives:
         life.live.refresh()
     return [life.actor for life in late]
-
-
-def check_command(group: consumers.Group, abilities: Abilities, backend: str) -> None:
-    """Refuse a program beside our loop that is not there, or that the back-end cannot run. Raises PlanError."""
-    if group.command and shutil.which(group.command[0]) is None:
-        raise PlanError(f"the group's command begins with {group.command[0]!r}, and no such program can be found")
-    if group.programs and (
-        lacking := abilities["command"]() if "command" in abilities else "it runs only our own members"
-    ):
-        raise PlanError(f"the group's program cannot be run by the back-end {backend!r}: {lacking}")
-
-
-def _environment(member_side: str, config: Path) -> dict[str, str]:
-    """What has a user's program instrumented, see ``fencepost_member.instrument``; its own PYTHONPATH comes behind."""
-    site = Path(member_side, "fencepost_member", "instrument", "site")
-    own = os.environ.get("PYTHONPATH")
-    path = [str(site), member_side, *([own] if own else [])]
-    return {"FENCEPOST_MEMBER": str(config), "PYTHONPATH": os.pathsep.join(path)}
 
 
 def member_side(directory: Path) -> Path:

@@ -61,6 +61,11 @@ class MemberProcess:
         return self.life.live.owned if self.life and self.pid is not None else frozenset()
 
     @property
+    def consumers(self) -> tuple[str, ...]:
+        """The incarnations that were in the present life at the last refresh."""
+        return tuple(self.life.live.present) if self.life and self.pid is not None else ()
+
+    @property
     def member_id(self) -> str:
         """What the coordinator calls the present or last life, as that told last; empty: it has not told yet."""
         return self.life.live.member_id if self.life else ""
@@ -98,7 +103,7 @@ class MemberProcess:
         if self.life is None:
             return ()
         self.life.live.refresh()
-        return tuple(self.life.live.told[kind].values())
+        return self.life.live.told(kind)
 
     def wait_ended(self, within_s: float) -> int:
         """Wait for the present life to end and return its exit code. Raises MemberError before the first life."""

@@ -60,7 +60,8 @@ class MemberView:
     """What is known of one member at one moment.
 
     ``alive``: its process runs (paused or not). ``disturbed``: a fault of the schedule has it in its hands.
-    ``member_id``: what the coordinator calls it, as it told last; empty: it has not told yet.
+    ``member_id``: what the coordinator calls it, as it told last; empty: it has not told yet. ``consumers``: the
+    incarnations that are in its process; none: this one.
     """
 
     index: int
@@ -70,6 +71,7 @@ class MemberView:
     disturbed: bool = False
     owned: frozenset[TopicPartition] = frozenset()
     member_id: str = ""
+    consumers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

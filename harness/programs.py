@@ -1,31 +1,44 @@
-"""Members that are programs of others and tell what they do as JSON lines: how they are started, and who records them.
-Those that tell nothing are started alike, and nobody records them.
+"""Members that are programs of others: how they are started, and who records them.
 
-A program finds its settings in its command, where ``{bootstrap}``, ``{group}``, ``{topics}`` (commas between them),
-``{client_id}``, ``{instance_id}`` (empty: none) and ``{config}`` (a properties file with all of them but the topics,
-and the settings of the scenario's group) are replaced; and in the environment as ``FENCEPOST_BOOTSTRAP`` and so on.
+An instrumented one records itself, see ``fencepost_member.instrument``. Of those that tell what they do as JSON lines a
+scribe does; those that tell nothing are started alike, and nobody records them.
+
+Such a program finds its settings in its command, where ``{bootstrap}``, ``{group}``, ``{topics}`` (commas between
+them), ``{client_id}``, ``{instance_id}`` (empty: none) and ``{config}`` (a properties file with all of them but the
+topics, and the settings of the scenario's group) are replaced; and in the environment as ``FENCEPOST_BOOTSTRAP`` and so
+on.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from fencepost import consumers
 from fencepost.clients import BLACK_BOX, VERIFIABLE
 from fencepost.clock import NS, now_ns
-from fencepost.errors import MemberError
+from fencepost.errors import MemberError, PlanError
+from fencepost.plan import Abilities
 from fencepost.process_interfaces import Environment, Interpreter, Process
 from fencepost.processes import Owner, send
 from fencepost.settings import HEARTBEAT, SESSION, STRATEGY
 from fencepost_member.adapters.settings import ACCESS_PREFIXES, STRATEGIES
 from fencepost_member.config import AUTOMATIC
 
-NO_START = "It does not tell startup_complete. Does the program flush what it prints, line by line?"
+NO_LINES = "It does not tell startup_complete. Does the program flush what it prints, line by line?"
+NO_START = (
+    "No consumer of a client library that is instrumented (confluent-kafka) subscribed to the run's topics. Is the "
+    "program Python, without the options -I, -E and -S, which keep it from importing sitecustomize? Does it subscribe "
+    "to the topics of the scenario?"
+)
+OF_ALL = (signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL)
 READ_ON_S = 5.0  # for what its children may still print
 ASSIGNORS = {
     "range": "RangeAssignor",
@@ -73,6 +86,51 @@ class Told:
     def status(self) -> str:
         """See ``Process``."""
         return self._program.status()
+
+
+class Family:
+    """A program and the processes that it forks. Satisfies ``Process``: that of the program, whose end is theirs, too.
+
+    A signal that stops, continues or kills is for all of its process group, at once; of any other one it is the
+    program that has to tell its children.
+    """
+
+    def __init__(self, program: Process) -> None:
+        """``program`` leads a process group."""
+        self._program = program
+
+    @property
+    def pid(self) -> int:
+        """See ``Process``."""
+        return self._program.pid
+
+    def poll(self) -> int | None:
+        """See ``Process``. As long as it is not reaped, its group is nobody else's."""
+        with suppress(ChildProcessError):  # it is: by its owner, who ended them all
+            if not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+                return None
+            os.killpg(self.pid, signal.SIGKILL)
+        return self._program.poll()
+
+    def send_signal(self, sig: int) -> None:
+        """See ``Process``."""
+        if sig in OF_ALL:
+            os.killpg(self.pid, sig)
+        else:
+            self._program.send_signal(sig)
+
+    def status(self) -> str:
+        """See ``Process``."""
+        return self._program.status()
+
+
+def recorded(owner: Owner, command: Sequence[str], config: Path, log: Path, member_side: str) -> Process:
+    """Start a program that is instrumented; its own PYTHONPATH comes behind ours. ``member_side``: see ``begin``."""
+    site = Path(member_side, "fencepost_member", "instrument", "site")
+    own = os.environ.get("PYTHONPATH")
+    path = [str(site), member_side, *([own] if own else [])]
+    env = {"FENCEPOST_MEMBER": str(config), "PYTHONPATH": os.pathsep.join(path)}
+    return Family(owner.spawn(command, log=log, env=env, cwd=Path.cwd()))
 
 
 def begin(
@@ -159,3 +217,13 @@ def _verifiable(config: Mapping[str, Any]) -> list[str]:
     if config["instance_id"]:
         argv += ["--group-instance-id", "{instance_id}"]
     return [*argv, *(["--enable-autocommit"] if config["loop"].get("commit") in AUTOMATIC else [])]
+
+
+def check_command(group: consumers.Group, abilities: Abilities, backend: str) -> None:
+    """Refuse a program beside our loop that is not there, or that the back-end cannot run. Raises PlanError."""
+    if group.command and shutil.which(group.command[0]) is None:
+        raise PlanError(f"the group's command begins with {group.command[0]!r}, and no such program can be found")
+    if group.programs and (
+        lacking := abilities["command"]() if "command" in abilities else "it runs only our own members"
+    ):
+        raise PlanError(f"the group's program cannot be run by the back-end {backend!r}: {lacking}")

@@ -24,11 +24,11 @@ from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, LACKING
 from fencepost.injector import Injector
 from fencepost.interfaces import Cluster, Writes
-from fencepost.lives import check_command
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
 from fencepost.plan import Plan, check_abilities, network, plan_to_json
 from fencepost.processes import Owner
+from fencepost.programs import check_command
 from fencepost.scenario import Scenario
 from fencepost.store import RunFolder
 from fencepost.topics import Topics
@@ -179,17 +179,17 @@ class _Run:
         )
 
     def _until_warm(self, group: groups.Group) -> None:
-        """Every partition has exactly one owner, every member that can have one has, and records are processed.
+        """Every partition has exactly one owner, every consumer that can have one has, and records are processed.
 
         Raises:
             MemberError: a process ended, though nothing was done to it yet; or another one consumes.
             WaitTimeout: the group never became that.
         """
-        busy = min(self._scenario.group.size, max(map(len, self._topics.by_name.values())))
+        most = max(map(len, self._topics.by_name.values()))
 
         def warm() -> bool:
             group.must_live()
-            owned = group.shares()
+            owned, busy = group.shares(), min(group.consumers, most)
             return sum(owned) == len(self._topics.numbers) and len(owned) >= busy and group.progress().processed > 0
 
         hint = WARM_UP_HINT_OUTSIDE if group.outside else WARM_UP_HINT

@@ -18,6 +18,7 @@ class MemberSigns:
         open: kinds of events that have begun and not ended, and since when.
         lost_ns: when it was last told that its partitions are lost.
         ids: its member ids so far.
+        consumers: the incarnations that are in its process; none: this one.
     """
 
     index: int
@@ -27,6 +28,7 @@ class MemberSigns:
     open: Mapping[str, int] = field(default_factory=dict)
     lost_ns: int = 0
     ids: frozenset[str] = frozenset()
+    consumers: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -164,7 +164,7 @@ def met(state: State, occurrence: Occurrence, signs: Signs | None) -> dict[str, 
 
 
 def _met(member: MemberSigns, since_ns: int) -> Occurrence:
-    return Occurrence(since_ns, Target(members=(member.index,)), (member.incarnation,))
+    return Occurrence(since_ns, Target(members=(member.index,)), member.consumers or (member.incarnation,))
 
 
 def _counts(member: MemberSigns, among: Collection[int]) -> bool:

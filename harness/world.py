@@ -58,6 +58,7 @@ class World:
                 m.index in self.disturbed,
                 frozenset(map(self._known, m.owned)),
                 m.member_id,
+                m.consumers,
             )
             for m in self._handles.members
         )
@@ -75,9 +76,8 @@ class World:
         for member in self._handles.members:
             live = member.life.live if member.life else None
             told = (live.open, live.lost_ns, live.ids) if live else ({}, 0, frozenset[str]())
-            members.append(
-                MemberSigns(member.index, member.actor, member.pid is not None, member.index in self.disturbed, *told)
-            )
+            here = (member.index, member.actor, member.pid is not None, member.index in self.disturbed)
+            members.append(MemberSigns(*here, *told, member.consumers))
         try:
             return Signs(tuple(members), self._coordinator_log().signs, self._handles.outside is not None)
         except NotShown:

@@ -23,6 +23,7 @@ EFFECTS = [
     "versions",
     "injector",
     "group",
+    "inside",
     "live",
     "lives",
     "member_process",

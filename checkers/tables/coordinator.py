@@ -20,21 +20,24 @@ Numbers = Mapping[tuple[str, int], int]
 
 
 def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mapping[str, Life]) -> dict[str, str]:
-    """Member id -> incarnation, by the members' own events, else by the slot where exactly one life fits the time."""
+    """Member id -> incarnation, by the members' own events, else by the name that its client tells (as all but black
+    boxes do), else by the slot where exactly one life fits the time."""
     found: dict[str, set[str]] = {}
     for event in events:
         if event["member_id"] and event["actor"] in lives:
             found.setdefault(event["member_id"], set()).add(event["actor"])
-    by_slot: dict[str, set[str]] = {}
+    by_request: dict[str, set[str]] = {}
     alive = Spans(lives.values(), lambda life: life.slot, lambda life: life.alive)
     for request in requests:
         member_id = request.get("member_id")
-        if not member_id or member_id in found or request.get("slot") is None:
+        client, slot = request.get("client_id") or "", request.get("slot")
+        if not member_id or member_id in found or (slot is None and client not in lives):
             continue
         start = int(request.get("start_ns") or 0)
-        fits = {life.incarnation for life in alive.meeting(request["slot"], Window(start, start))}
-        by_slot.setdefault(member_id, set()).update(fits if len(fits) == 1 else {"", "?"})
-    return {m: next(iter(who)) for m, who in {**by_slot, **found}.items() if len(who) == 1}
+        there = () if slot is None else alive.meeting(slot, Window(start, start))
+        fits = {client} if client in lives else {life.incarnation for life in there}
+        by_request.setdefault(member_id, set()).update(fits if len(fits) == 1 else {"", "?"})
+    return {m: next(iter(who)) for m, who in {**by_request, **found}.items() if len(who) == 1}
 
 
 def accepted(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import signal
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -48,7 +49,8 @@ class Life:
         return f"{self.node.name} (pid {self.pid})"
 
     def state(self) -> str:
-        """``stopped``, ``gone`` (ended, reaped or not), or the kernel's word for a process that runs or could."""
+        """``stopped`` (and so is what it forked), ``gone`` (ended, reaped or not), or the kernel's word for a process
+        that runs or could."""
         if self.pid is None:
             return GONE
         try:
@@ -56,9 +58,20 @@ class Life:
             status = str(process.status())
             if status in _ENDED or process.create_time() != self.born:
                 return GONE
-            return STOPPED if frozen(self.pid) else status
+            if frozen(self.pid):
+                return STOPPED
+            return next(_awake(process), status) if status == STOPPED else status
         except psutil.NoSuchProcess:
             return GONE
+
+
+def _awake(process: psutil.Process) -> Iterator[str]:
+    """The states of those that a process forked into its own group, and that are not stopped."""
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            status = str(child.status())
+            if status not in (STOPPED, *_ENDED) and os.getpgid(child.pid) == os.getpgid(process.pid):
+                yield status
 
 
 def frozen(pid: int) -> bool:

@@ -30,6 +30,8 @@ class EventLog:
         OSError: the disk is full or the folder cannot be written.
     """
 
+    _fd = -1
+
     def __init__(self, path: Any, actor: str, now: Callable[[], int] = time.monotonic_ns) -> None:
         """The file is created when it is not there, and appended to when it is. ``now`` is its clock."""
         self.actor, self.folder, self.now = actor, Path(path).parent, now
@@ -67,6 +69,8 @@ class EventLog:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    __del__ = close  # of a process that has one actor after the other
 
     def _event(self, kind: str, fields: Mapping[str, Any]) -> Dict[str, Any]:
         event: Dict[str, Any] = {

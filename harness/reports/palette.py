@@ -29,7 +29,8 @@ class Palette:
         """The CSS classes of an incarnation (or member): ``c3``, for even lives ``c3 alt``, past ten ``c3 far``."""
         member, _, life = incarnation.rpartition(".")
         place = self._place.get(member if member in self._place else incarnation, 0)
-        alt = " alt" if member in self._place and life.isdigit() and int(life) % 2 == 0 else ""
+        number = life.rpartition("-")[2]  # of the process, or in it
+        alt = " alt" if member in self._place and number.isdigit() and int(number) % 2 == 0 else ""
         return f"c{place % COLOURS}{alt}{' far' if place >= COLOURS else ''}"
 
 

@@ -128,9 +128,8 @@ def lives(facts: Sequence[Fact]) -> list[Lifespan]:
     horizon = last_ns(facts)
     for fact in facts:
         if fact.kind in ("launched", "started"):
-            member = fact.detail.get("member")
-            name = f"member-{member}" if isinstance(member, int) else member_of(fact.actor)
-            if member is not None or fact.actor.startswith("member-"):
+            if fact.detail.get("member") is not None or fact.actor.startswith("member-"):
+                name = member_of(fact.actor)
                 found.setdefault(fact.actor, Lifespan(fact.actor, name, fact.begin_ns, horizon, "open"))
         elif fact.kind in _ENDS and fact.actor in found and found[fact.actor].how == "open":
             how = "closed" if fact.kind == "closed" else str(fact.detail.get("how") or "ended")

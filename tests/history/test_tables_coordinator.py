@@ -62,6 +62,25 @@ def test_a_member_id_is_of_one_life(
     assert coordinator.incarnations(told, [*nobodys, *requests, known], LIVES) == {**expected, "z": "other"}
 
 
+@pytest.mark.parametrize(
+    ("asked", "whose"),
+    [
+        ([("early", 0, 6)], "early"),
+        ([("early", None, 6)], "early"),
+        ([("early", 0, 6), ("early", 1, 2)], "early"),
+        ([("early", 0, 2), ("other", 0, 2)], None),
+        ([("stranger", 0, 2)], "early"),
+        ([("stranger", None, 2)], None),
+        ([("early", 0, 2), (None, 0, 6)], None),
+    ],
+)
+def test_a_member_id_is_of_the_life_that_the_client_of_its_requests_is_called_by(
+    asked: list[tuple[str | None, int | None, int]], whose: str | None
+) -> None:
+    requests = [{"member_id": "x", "client_id": c, "slot": slot, "start_ns": at_ns} for c, slot, at_ns in asked]
+    assert coordinator.incarnations([], requests, LIVES) == ({"x": whose} if whose else {})
+
+
 # Accepted commits.
 
 

@@ -58,6 +58,15 @@ def test_every_way_to_a_consumer_is_recorded(started: Started, made: tuple[str, 
     assert len(started.events("started")) == len(started.events("closed")) == 1
 
 
+def test_every_consumer_of_the_group_is_a_member_of_its_own(started: Started) -> None:  # noqa: F811
+    more = ("for _ in range(2):", "    await AIOKafkaConsumer('orders', **CONFIG).stop()", "await consumer.stop()")
+    assert started.life(program(SUBSCRIBED, *more), **CLIENT).wait_ended(WITHIN_S) == 0
+    assert started.events("unrecorded") == []
+    told = {event["actor"]: event["detail"]["config"]["client.id"] for event in started.events("started")}
+    assert list(told) == list(told.values()) == ["member-0.1", "member-0b.1-2", "member-0b.1"]
+    assert {event["actor"] for event in started.events("closed")} == set(told)
+
+
 def test_records_have_the_headers_of_the_program_alone(started: Started) -> None:  # noqa: F811
     text = program(
         "from fencepost_member.instrument.aiokafka import _without_ours",
@@ -121,7 +130,7 @@ def _comparable(lines: list[str]) -> list[str]:
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        (("AIOKafkaConsumer('orders', **CONFIG)",), "this life has a member already"),
+        (("AIOKafkaConsumer('orders', **{**CONFIG, 'group_id': 'x'})",), "in another group than the first one"),
         (("AIOKafkaConsumer('orders', **{**CONFIG, 'group_id': None})",), "a consumer without a group"),
         (("AIOKafkaConsumer(**CONFIG).assign([TopicPartition('orders', 0)])",), "outside of the group"),
         (("try: await consumer.seek_to_beginning()", "except AssertionError: pass"), "moves to the beginning"),

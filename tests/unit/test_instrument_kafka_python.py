@@ -61,6 +61,16 @@ def test_every_way_to_a_consumer_is_recorded(started: Started, made: str) -> Non
     assert started.events("closed")[0]["detail"]["polls"] == 1
 
 
+def test_every_consumer_of_the_group_is_a_member_of_its_own(started: Started) -> None:  # noqa: F811
+    more = "for _ in range(2): KafkaConsumer('orders', **CONFIG).close()\n"
+    forks = f"if os.fork() == 0:\n    KafkaConsumer('orders', **CONFIG).close()\n    os._exit(0)\nos.wait()\n{CLOSED}"
+    assert started.life(SUBSCRIBED + more + forks, **CLIENT).wait_ended(WITHIN_S) == 0
+    assert started.events("unrecorded") == []
+    told = {event["actor"]: event["detail"]["config"]["client.id"] for event in started.events("started")}
+    assert list(told) == list(told.values()) == ["member-0.1", "member-0b.1-2", "member-0b.1-3", "member-0b.1"]
+    assert {event["actor"] for event in started.events("closed")} == set(told)
+
+
 def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started: Started) -> None:  # noqa: F811
     others = (
         "from kafka import KafkaProducer\nfrom kafka.admin import KafkaAdminClient\n"
@@ -106,7 +116,7 @@ def test_what_the_program_says_and_how_it_ends_is_as_without_us(
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ("c = KafkaConsumer('orders', **CONFIG); c.close()", "this life has a member already"),
+        ("c = KafkaConsumer('orders', **{**CONFIG, 'group_id': 'x'}); c.close()", "in another group than"),
         ("c = KafkaConsumer('orders', **{**CONFIG, 'group_id': None}); c.close()", "a consumer without a group"),
         ("c = KafkaConsumer(**CONFIG); c.assign([TopicPartition('orders', 0)]); c.close()", "outside of the group"),
         ("consumer._subscription.assign_from_subscribed([TopicPartition('orders', 0)]); consumer.seek_to_beginning()",

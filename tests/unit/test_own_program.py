@@ -14,7 +14,7 @@ from fencepost.clusters import backends, docker_host, local
 from fencepost.clusters.attachment import Attachment
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeSubscription, Kill, Pause, Stall
-from fencepost.lives import check_command
+from fencepost.programs import check_command
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import one_member

@@ -68,9 +68,9 @@ class Consumer:
 
     def __init__(self, *topics: Any, **keywords: Any) -> None:
         group = keywords.get("group_id")
-        ours = PROGRAM.reaching({}) if group is None else PROGRAM.consuming({"group.id": group})
+        ours, claim = (PROGRAM.reaching({}), None) if group is None else PROGRAM.consuming({"group.id": group})
         settings = reaching({**keywords, "group_id": group}, _ours(ours))
-        self._fencepost = AioTape(PROGRAM, self, settings, identity, _consumed)
+        self._fencepost = AioTape(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
         if topics:
             Consumer.subscribe(self, topics)
@@ -149,13 +149,9 @@ class Consumer:
 
     async def stop(self) -> None:
         """As the library has it."""
-        tape = self._fencepost
-        if not tape.on:
-            await OWN.stop(self)
-            return
-        tape.closing()
+        self._fencepost.closing()
         await OWN.stop(self)
-        tape.closed()
+        self._fencepost.closed()
 
 
 @contextmanager

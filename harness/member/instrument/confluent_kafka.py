@@ -44,14 +44,14 @@ def _settings(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Optional[Dict[s
 
 
 class Consumer(cimpl.Consumer):
-    """A consumer that is recorded when it is the member; else it looks like the library's own."""
+    """A consumer that is recorded when it is a member; else it looks like the library's own."""
 
     __module__, __doc__ = cimpl.Consumer.__module__, cimpl.Consumer.__doc__
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         given = _settings(args, kwargs)
-        settings = PROGRAM.consuming(given or {})
-        self._fencepost = Tape(PROGRAM, self, settings)
+        settings, claim = PROGRAM.consuming(given or {})
+        self._fencepost = Tape(PROGRAM, claim, self, settings)
         super().__init__(*(args if given is None else ({**settings, **self._fencepost.callbacks()},)))
 
     def subscribe(self, topics: Any, *args: Any, **kwargs: Any) -> None:
@@ -133,12 +133,9 @@ class Consumer(cimpl.Consumer):
 
     def close(self) -> Any:
         """As the library has it."""
-        tape = self._fencepost
-        if not tape.on:
-            return super().close()
-        tape.closing()
+        self._fencepost.closing()
         returned = super().close()
-        tape.closed()
+        self._fencepost.closed()
         return returned
 
     def __exit__(self, *error: Any) -> None:

@@ -10,6 +10,7 @@ from confluent_kafka import cimpl
 from fencepost_member.adapters.confluent_errors import error_name, told
 from fencepost_member.adapters.confluent_kafka import answered, identity
 from fencepost_member.adapters.settings import STRATEGY
+from fencepost_member.instrument.claims import Claim
 from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
@@ -20,7 +21,7 @@ PLACES = {"OFFSET_BEGINNING": "the beginning", "OFFSET_END": "the end"}
 class Tape(Recording):
     """See the module."""
 
-    def __init__(self, program: Program, consumer: Any, settings: Dict[str, Any]) -> None:
+    def __init__(self, program: Program, claim: Optional[Claim], consumer: Any, settings: Dict[str, Any]) -> None:
         """``consumer`` is known weakly: it must go when the program lets go of it."""
         known = weakref.ref(consumer)
 
@@ -28,7 +29,7 @@ class Tape(Recording):
             alive = known()
             return identity(alive) if alive is not None else ("", -1)
 
-        super().__init__(program, who)
+        super().__init__(program, claim, who)
         self._settings = settings
         self._stores = str(settings.get("enable.auto.offset.store", True)).lower() == "true"
 

@@ -48,9 +48,9 @@ class Consumer:
 
     def __init__(self, *topics: Any, **configs: Any) -> None:
         group = configs.get("group_id", KNOWN["group_id"])
-        ours = PROGRAM.reaching({}) if group is None else PROGRAM.consuming({"group.id": group})
+        ours, claim = (PROGRAM.reaching({}), None) if group is None else PROGRAM.consuming({"group.id": group})
         settings = reaching({**configs, "group_id": group}, arguments(NAME, ours, ASSIGNORS))
-        self._fencepost = tape = PythonTape(PROGRAM, self, settings, identity, _consumed)
+        self._fencepost = tape = PythonTape(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
         told = self._coordinator.config["default_offset_commit_callback"]
         self._coordinator.config["default_offset_commit_callback"] = _answered(tape, told)
@@ -135,13 +135,9 @@ class Consumer:
 
     def close(self, *args: Any, **kwargs: Any) -> None:
         """As the library has it."""
-        tape = self._fencepost
-        if not tape.on:
-            OWN.close(self, *args, **kwargs)
-            return
-        tape.closing()
+        self._fencepost.closing()
         OWN.close(self, *args, **kwargs)
-        tape.closed()
+        self._fencepost.closed()
 
 
 def _consumed(consumer: Any) -> Mapping[Any, Any]:

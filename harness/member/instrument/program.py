@@ -1,7 +1,7 @@
-"""The process of a user's program as the run sees it: what its clients are told instead, and who is the member.
+"""The process of a user's program as the run sees it: what its clients are told instead, and who its members are.
 
-One consumer object of one process is the member of a life: the first that subscribes to the run's topics. Others that
-do, in whatever process of the program, go on unrecorded, and say so.
+Each consumer object of the group is a member, in whatever process of the program it is made, and has a history of its
+own under the name that it claims. What is done with one in a process that was forked from its own is not recorded.
 """
 
 from __future__ import annotations
@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import sys
 import threading
+import weakref
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, Sequence
+from typing import Any, Dict, List, Mapping, MutableSet, Optional, Sequence, Tuple
 
 from fencepost_member.adapters.settings import ACCESS_PREFIXES
 from fencepost_member.config import MemberConfig, read_member
 from fencepost_member.events import EventLog
+from fencepost_member.instrument.claims import Claim, claim
 from fencepost_member.process import open_history
 from fencepost_member.recorder import MemberLane, Recorder
 
@@ -34,19 +36,22 @@ class Program:
     """This process, and what it is to be.
 
     Attributes:
-        config: of the member.
+        config: of the life that began with the program; its consumers have names of their own.
     """
 
-    def __init__(self, config: MemberConfig) -> None:
-        """Nobody is the member yet."""
-        self.config, self._events = config, Path(config.run) / "events"
+    def __init__(self, config: MemberConfig, claims: Path) -> None:
+        """Nobody is a member yet. ``claims`` is the folder in which all processes of the run claim names."""
+        self.config, self._events, self._claims = config, Path(config.run) / "events", claims
         self._own_group: Any = None
         self._told = 0
+        self._consumers: MutableSet[Any] = weakref.WeakSet()
+        os.register_at_fork(after_in_child=self._forked)
 
     @classmethod
     def of_environment(cls) -> Program:
         """As the harness started it. Raises ConfigError, or KeyError when it was not the harness."""
-        return cls(read_member(os.environ[CONFIG]))
+        path = os.environ[CONFIG]
+        return cls(read_member(path), Path(path).parent / "claims")
 
     def reaching(self, settings: Mapping[str, Any]) -> Dict[str, Any]:
         """Settings of any client, with the run's brokers and access instead of the program's."""
@@ -54,8 +59,9 @@ class Program:
         access = {name: value for name, value in self.config.client_config.items() if name.startswith(ACCESS_PREFIXES)}
         return {**kept, **access, "bootstrap.servers": self.config.bootstrap}
 
-    def consuming(self, settings: Mapping[str, Any]) -> Dict[str, Any]:
-        """Settings of a consumer: those of the scenario's group on top, for those in the program's own group.
+    def consuming(self, settings: Mapping[str, Any]) -> Tuple[Dict[str, Any], Optional[Claim]]:
+        """Settings of a consumer, and its name: those of the scenario's group on top, for those in the program's own
+        group; None: it is in another one.
 
         That is the group of the program's first consumer; it has the run's name here.
         """
@@ -63,10 +69,13 @@ class Program:
         if self._own_group is None:
             self._own_group = settings.get("group.id", "")
         if settings.get("group.id", "") != self._own_group:
-            return reached
-        static = {"group.instance.id": config.instance_id} if config.instance_id else {}
-        names = {"group.id": config.group, "client.id": config.actor}
-        return {**reached, **config.client_config, **names, **static}
+            return reached, None
+        own = claim(config, self._claims)
+        if own is None:
+            self.unrecorded("the program has more consumers at once than there are names for")
+        names = {"group.id": config.group, "client.id": own.name if own else config.actor}
+        static = {"group.instance.id": own.instance_id} if own and own.instance_id else {}
+        return {**reached, **config.client_config, **names, **static}, own
 
     def named(self, topics: Sequence[str]) -> List[str]:
         """What topics (or patterns, which begin with ``^``) are called here; others than the run's keep their names."""
@@ -74,20 +83,19 @@ class Program:
         here = {name: "^" + prefix + name[1:] for name in topics if name.startswith("^")}
         return [here.get(name) or (prefix + name if prefix + name in ours else name) for name in topics]
 
-    def claim(self) -> bool:
-        """Be the member: who makes its event file is. False when this life has one already."""
-        events = self._events / (self.config.actor + ".jsonl")
-        events.parent.mkdir(parents=True, exist_ok=True)
-        try:
-            events.touch(exist_ok=False)
-        except FileExistsError:
-            return False
-        return True
-
-    def history(self) -> Any:
-        """The files of the member: (EventLog, Lanes)."""
-        events, recorder = open_history(self.config.run, self.config.actor)
+    def history(self, own: Claim) -> Tuple[EventLog, Lanes]:
+        """The files of a consumer that takes part from now on."""
+        own.use()
+        events, recorder = open_history(self.config.run, own.name)
         return events, Lanes(recorder)
+
+    def knows(self, consumer: Any) -> None:
+        """Have its ``stay_behind`` called in every process that is forked, as long as there is such a consumer."""
+        self._consumers.add(consumer)
+
+    def _forked(self) -> None:
+        for consumer in list(self._consumers):
+            consumer.stay_behind()
 
     def unrecorded(self, what: str) -> None:
         """Say that the program does what is not in the history; again and again would not help anybody."""

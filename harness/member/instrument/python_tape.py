@@ -9,6 +9,7 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from fencepost_member.adapters.errors import FENCED, error_name
+from fencepost_member.instrument.claims import Claim
 from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
@@ -45,6 +46,7 @@ class PythonTape(Recording):
     def __init__(
         self,
         program: Program,
+        claim: Optional[Claim],
         consumer: Any,
         settings: Mapping[str, Any],
         identity: Callable[[Any], Tuple[str, int]],
@@ -58,7 +60,7 @@ class PythonTape(Recording):
             alive = known()
             return identity(alive) if alive is not None else ("", -1)
 
-        super().__init__(program, who)
+        super().__init__(program, claim, who)
         self._known, self._settings, self._consumed = known, settings, consumed
 
     def asks(self, topics: Any, pattern: Any) -> None:

@@ -9,11 +9,13 @@ import os
 import re
 import sys
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
 
 from fencepost_member.account import Account
 from fencepost_member.adapters import Record
 from fencepost_member.commits import begun
+from fencepost_member.instrument.claims import Claim
 from fencepost_member.instrument.in_hand import InHand
 from fencepost_member.instrument.program import Program
 from fencepost_member.ownership import Tp, rows
@@ -30,35 +32,38 @@ class Unanswered(NamedTuple):
 
 
 class Recording:
-    """A consumer; it is recorded once it is the member.
+    """A consumer; it is recorded once it subscribes to the run's topics.
 
     Attributes:
         on: whether it is recorded. What does not look at it first may only be called while it is so.
     """
 
-    def __init__(self, program: Program, identity: Callable[[], Tuple[str, int]]) -> None:
-        """It subscribed to nothing yet. ``identity``: see ``Adapter``."""
+    def __init__(self, program: Program, claim: Optional[Claim], identity: Callable[[], Tuple[str, int]]) -> None:
+        """It subscribed to nothing yet. ``claim``: its name in the group; ``identity``: see ``Adapter``."""
         self.on = False
-        self._program, self._identity = program, identity
+        self._program, self._claim, self._identity = program, claim, identity
         self._topics = frozenset(program.config.topics)
         self._in_hand = InHand(program.config.loop.processed)
         self._stored: Dict[Tp, int] = {}  # what a commit without offsets commits
         self._accepted: Dict[Tp, int] = {}  # what the group accepted of it already
         self._unanswered: List[Unanswered] = []
         self._commits, self._fatal, self._forked = "sync", False, False
+        self._barred = ""  # why it cannot take part any more
+        program.knows(self)
 
     def subscribing(self, topics: Sequence[str]) -> None:
-        """The program subscribes; the first that wants a topic of the run's is the member."""
+        """The program subscribes; who wants a topic of the run's takes part from now on."""
         if self.on or not self.wants(topics):
             return
-        if not self._program.claim():
-            who = "a consumer of process %d subscribes to the run's topics" % os.getpid()
-            self._program.unrecorded("%s, but this life has a member already, and only one is recorded" % who)
+        if self._claim is None or self._barred:
+            told = (os.getpid(), self._barred or "in another group than the first one of the program")
+            self._program.unrecorded("a consumer of process %d reads the run's topics, %s" % told)
             return
-        self._events, self._lanes = self._program.history()
-        self._account = Account(self._program.config, self._events, lambda: self._lanes.lane, self._identity)
+        config = replace(self._program.config, actor=self._claim.name, instance_id=self._claim.instance_id)
+        self._events, self._lanes = self._program.history(self._claim)
+        lanes = self._lanes  # no reference to itself: it goes, and its name is free, with the consumer
+        self._account = Account(config, self._events, lambda: lanes.lane, self._identity)
         self.on = True
-        os.register_at_fork(after_in_child=self._stay_behind)
 
     def wants(self, topics: Sequence[str]) -> bool:
         """Whether names and patterns (which begin with ``^``) mean one of the run's topics."""
@@ -75,10 +80,10 @@ class Recording:
             self._events.note("subscribed", detail={"topics": sorted(self._topics.intersection(topics))})
 
     def off(self) -> bool:
-        """Whether it is not recorded; a process that was forked from the member says so."""
+        """Whether it is not recorded; a process that was forked from the one that made it says so."""
         if self._forked:
             self._forked = False
-            self._program.unrecorded("process %d, forked from the member, uses its consumer" % os.getpid())
+            self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
         return not self.on
 
     def polls(self) -> None:
@@ -194,23 +199,30 @@ class Recording:
 
     def closing(self) -> None:
         """The program closes its consumer, and is done with what it has in hand unless an error made it."""
-        if sys.exc_info()[0] is None:
+        if self.on and sys.exc_info()[0] is None:
             self._in_hand.polling()
 
     def closed(self) -> None:
         """It is closed."""
-        self.on = False
-        if not self._fatal:
+        if self.on and not self._fatal:
             self._events.note("closed", detail={"polls": self._account.polls, "records": self._in_hand.done})
+        self._leave("after it was closed")
 
     def broken(self, error: BaseException) -> None:
         """The recorder failed: go on without."""
-        self.on = False
+        self.on, self._barred = False, "after its recorder failed"
         self._program.unrecorded("the recorder failed with %r" % error)
 
     def outside(self, what: str) -> None:
         """The program does what no history can tell."""
         self._program.unrecorded(what)
 
-    def _stay_behind(self) -> None:
-        self._forked, self.on = self.on, False
+    def stay_behind(self) -> None:
+        """This process was forked from the one that made it."""
+        self._forked = self.on
+        self._leave("though it was made before that process was forked")
+
+    def _leave(self, why: str) -> None:
+        self.on, self._barred = False, why
+        if self._claim is not None:
+            self._claim.release()

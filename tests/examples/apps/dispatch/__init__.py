@@ -1,0 +1,1 @@
+"""Tells the warehouse what to send."""

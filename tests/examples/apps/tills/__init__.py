@@ -1,0 +1,1 @@
+"""Adds up what customers spent."""
