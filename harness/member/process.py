@@ -82,9 +82,14 @@ class Reload:
         self._asked = True
 
 
+def event_file(run: str, actor: str) -> Path:
+    """Where ``actor`` tells its events, below the history folder ``run``."""
+    return Path(run) / "events" / (actor + ".jsonl")
+
+
 def open_history(run: str, actor: str, now: Callable[[], int] = time.monotonic_ns) -> Tuple[EventLog, Recorder]:
     """The files in which ``actor`` records, below the history folder ``run``, by the clock ``now``."""
-    events = EventLog(Path(run) / "events" / (actor + ".jsonl"), actor, now)
+    events = EventLog(event_file(run, actor), actor, now)
     return events, Recorder(Path(run) / "segments", actor, now=now)
 
 

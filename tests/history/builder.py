@@ -382,11 +382,17 @@ class HistoryBuilder:
     ) -> MemberTeller:
         """The next life of a member, started at ``at``."""
         life = sum(m.name.startswith(f"member-{index}.") for m in self.members) + 1
-        name = f"member-{index}.{life}"
+        name, detail = f"member-{index}.{life}", {"slot": index, "member": index, "pid": 1}
+        self.harness.note("launched", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
+        return self.consumer(name, index, member_id=member_id, instance_id=instance_id, at=at)
+
+    def consumer(
+        self, name: str, index: int, *, member_id: str = "", instance_id: str | None = None, at: float = 0.9
+    ) -> MemberTeller:
+        """A consumer of that name in a process of the member ``index``."""
         events = EventLog(self.run.history / "events" / f"{name}.jsonl", name)
         teller = MemberTeller(self, name, member_id or f"id-{name}", events)
         times = {"begin_ns": ns(at), "end_ns": ns(at)}
-        self.harness.note("launched", actor=name, detail={"slot": index, "member": index, "pid": 1}, **times)
         detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id}
         if not self.black_box:
             events.note("started", detail=detail, **times)
@@ -428,14 +434,14 @@ class HistoryBuilder:
 
     def join(self, member: MemberTeller, at: float) -> None:
         """The request of a member to join the (classic) group, of which the next generation's round began."""
-        slot, times = int(member.name.split("-")[1].split(".")[0]), {"start_ns": ns(at), "end_ns": ns(at + STEP_S)}
+        slot, times = _slot(member), {"start_ns": ns(at), "end_ns": ns(at + STEP_S)}
         self.requests.append({"api": "JOIN_GROUP", "slot": slot, "member_id": member.member_id, **times})
 
     def logs(
         self, api: str, member: MemberTeller, offset: int, at: float, tp: int, *, error: str, member_id: str | None
     ) -> None:
         """A line of a broker's request log, as ``fencepost.evidence.requests`` keeps it."""
-        name, slot = self.partitions[tp], int(member.name.split("-")[1].split(".")[0])
+        name, slot = self.partitions[tp], _slot(member)
         times = {"start_ns": ns(at), "end_ns": ns(at + STEP_S), "uncertainty_ns": self.blur_ns}
         who = {"slot": slot, "client_id": member.name, "member_id": member_id}
         offsets = [[name.topic, name.partition, offset, error]]
@@ -656,6 +662,11 @@ class HistoryBuilder:
         order = len(self.coordinator)
         batch = order if self._batch is None else self._batch
         self.coordinator.append({"order": order, "batch": batch, **times, **fields})
+
+
+def _slot(member: MemberTeller) -> int:
+    """Of ``member-0.1``, and of ``member-0b.1``."""
+    return int(member.name.split("-")[1].split(".")[0].rstrip("bcdefghijklmnopqrstuvwxyz"))
 
 
 def _write_rows(path: Path, names: Mapping[str, str], rows: Iterable[Any]) -> None:

@@ -21,6 +21,7 @@ from fencepost_member.config import MemberConfig
 from fencepost_member.events import EventLog
 from fencepost_member.instrument.claims import claim
 from fencepost_member.names import PLACES, name, parse
+from fencepost_member.process import event_file
 
 WITHIN_S = 20.0
 PID = 1_000_000  # nobody's
@@ -46,7 +47,7 @@ def test_a_name_says_which_consumer_it_is() -> None:
 
 
 def test_the_first_free_place_is_claimed_until_it_is_released(tmp_path: Path) -> None:
-    config = MemberConfig("member-2.1", 2, 2, "run", "g", {}, "", instance_id="id")
+    config = MemberConfig("member-2.1", 2, 2, str(tmp_path), "g", {}, "", instance_id="id")
     first, second = claim(config, tmp_path), claim(config, tmp_path)
     assert first is not None
     assert second is not None
@@ -55,7 +56,8 @@ def test_the_first_free_place_is_claimed_until_it_is_released(tmp_path: Path) ->
     first = claim(config, tmp_path)
     assert first is not None
     assert first.name == "member-2.1"  # nobody used it
-    first.use()
+    event_file(config.run, first.name).parent.mkdir()
+    event_file(config.run, first.name).touch()
     first.release()
     all_others = [claim(config, tmp_path) for _ in PLACES[1:]]
     assert all_others[0] is not None

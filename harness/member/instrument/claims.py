@@ -1,18 +1,20 @@
 """Which consumer of a program is called how: each claims a name when it is made, and has it until it is gone.
 
-The processes of a program share one lock file for each place (see ``names``), which is as long as many were in it. The
-lock goes with the consumer that has it, and with its process, however that ends.
+The processes of a program share one lock file for each place (see ``names``). The lock goes with the consumer that has
+it, and with its process, however that ends. Who was in a place before has left an event file.
 """
 
 from __future__ import annotations
 
 import fcntl
+import itertools
 import os
 from pathlib import Path
 from typing import Optional
 
 from fencepost_member.config import MemberConfig
 from fencepost_member.names import PLACES, name
+from fencepost_member.process import event_file
 
 
 class Claim:
@@ -26,13 +28,10 @@ class Claim:
     def __init__(self, config: MemberConfig, place: str, file: int) -> None:
         """``file``: the descriptor of the place's lock file, locked."""
         self._file = file
-        self.name = name(config.actor, place, os.fstat(file).st_size + 1)
+        names = (name(config.actor, place, number) for number in itertools.count(1))
+        self.name = next(one for one in names if not event_file(config.run, one).exists())
         own = "-" + place if place else ""
         self.instance_id = config.instance_id + own if config.instance_id else None
-
-    def use(self) -> None:
-        """The name is in the history from now on: nobody else will have it."""
-        os.write(self._file, b".")
 
     def release(self) -> None:
         """Let the next one have the place; in a forked process: leave it to its owner. May be called twice."""
@@ -44,11 +43,11 @@ class Claim:
 
 
 def claim(config: MemberConfig, folder: Path) -> Optional[Claim]:
-    """A name in the first place that is free; None: all are taken. ``folder`` holds the lock files of the run."""
+    """A name in the first place that is free; None: all are taken. ``folder`` holds the lock files."""
     folder.mkdir(exist_ok=True)
     for place in PLACES:
         path = folder / (name(config.actor, place, 1) + ".lock")
-        file = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        file = os.open(str(path), os.O_WRONLY | os.O_CREAT, 0o600)
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

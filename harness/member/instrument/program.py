@@ -85,7 +85,6 @@ class Program:
 
     def history(self, own: Claim) -> Tuple[EventLog, Lanes]:
         """The files of a consumer that takes part from now on."""
-        own.use()
         events, recorder = open_history(self.config.run, own.name)
         return events, Lanes(recorder)
 

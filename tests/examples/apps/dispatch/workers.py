@@ -27,7 +27,7 @@ WORKERS, BATCH = 2, 50
 SENT = "INSERT OR REPLACE INTO sent VALUES (:id, :customer)"
 
 
-def work(whole_batches: bool) -> None:
+def work(topic: str, whole_batches: bool) -> None:
     """A worker: consume until told to stop."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
@@ -35,7 +35,7 @@ def work(whole_batches: bool) -> None:
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("CREATE TABLE IF NOT EXISTS sent (id TEXT PRIMARY KEY, customer TEXT)")
     consumer = KafkaConsumer(
-        "orders",
+        topic,
         bootstrap_servers=["kafka-1.shop.internal:9092", "kafka-2.shop.internal:9092"],
         group_id="shop-dispatch",
         auto_offset_reset="earliest",
@@ -65,13 +65,14 @@ def commit(consumer: KafkaConsumer, place: TopicPartition, offset: int) -> None:
 def main() -> int:
     """Have so many workers until told to stop."""
     parser = argparse.ArgumentParser()
+    parser.add_argument("--topic", default="orders")
     parser.add_argument("--whole-batches", action="store_true")
     options = parser.parse_args()
     context, stopping = get_context("fork"), threading.Event()
     workers: list[BaseProcess] = []
 
     def fork() -> None:
-        workers.append(context.Process(target=work, args=(options.whole_batches,)))
+        workers.append(context.Process(target=work, args=(options.topic, options.whole_batches)))
         workers[-1].start()
 
     def stop(*_: object) -> None:
