@@ -89,19 +89,21 @@ class Inside:
                 found[name] = self._gone[name], False
         return found
 
-    def ends(self, how: str, asked: bool) -> dict[str, tuple[int, str]]:
+    def ends(self, how: str, asked_ns: int) -> dict[str, tuple[int, str]]:
         """When and how each of them ended, now that the process that was started has; 0: with it, as ``how`` says.
 
         The last one that was closed ends with it where no other is left: whether the program should have closed it
-        is known by how that ended. ``asked``: the harness had asked the life to end, or killed it.
+        is known by how that ended. ``asked_ns``: when the harness asked the life to end, or killed it; 0: it did not.
         """
         for name in self._processes:
             self._gone.setdefault(name, now_ns())  # all others end with it
         left, names = self._left(), self.names
         if len(left) == len(names):
             left.pop(max((n for n in left if left[n][1]), key=lambda n: left[n], default=""), None)
-        alone = "killed" if asked else "crashed"
-        sooner = {name: (at_ns, "closed" if closed else alone) for name, (at_ns, closed) in left.items()}
+        sooner = {
+            name: (at_ns, "closed" if closed else "killed" if 0 < asked_ns <= at_ns else "crashed")
+            for name, (at_ns, closed) in left.items()
+        }
         return {name: sooner.get(name, (0, how)) for name in {self._actor: None, **dict.fromkeys(names)}}
 
     @property

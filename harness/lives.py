@@ -101,8 +101,8 @@ class Incarnation:
             self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": text})
         asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # else it tells when it leaves
         asked = {"asked_ns": asked_ns} if asked_ns else {}
-        ends = self.live.ends(self._how(code), bool(self._sent.keys() & ENDING))
-        for actor, (at_ns, how) in ends.items():
+        ended_ns = min((at_ns for number, at_ns in self._sent.items() if number in ENDING), default=0)
+        for actor, (at_ns, how) in self.live.ends(self._how(code), ended_ns).items():
             polled_ns = last_poll_ns(self._segments, actor)
             polled = {"polled_ns": polled_ns} if polled_ns else {}
             when = {"begin_ns": at_ns, "end_ns": at_ns} if at_ns else {}

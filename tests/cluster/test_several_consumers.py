@@ -64,7 +64,9 @@ from kafka import KafkaConsumer
 from kafka.errors import KafkaError
 
 def live(most):
-    consumer = KafkaConsumer(sys.argv[1], group_id="shop", auto_offset_reset="earliest", enable_auto_commit=False)
+    consumer = KafkaConsumer(group_id="shop", auto_offset_reset="earliest", enable_auto_commit=False)
+    consumer.partitions_for_topic(sys.argv[1])  # or it may never be given any, when its first poll ends while it joins
+    consumer.subscribe([sys.argv[1]])
     count = 0
     while count < most and not stop.is_set():
         records = [record for part in consumer.poll(timeout_ms=100, max_records=20).values() for record in part]

@@ -108,24 +108,24 @@ def test_who_is_there_owns_what_it_was_given_beside_others(consumers: Consumers)
 
 def test_a_consumer_ends_when_it_is_closed_or_dropped_and_the_last_one_with_its_process(consumers: Consumers) -> None:
     consumers.starts("member-0.1")
-    assert consumers.inside.ends("crashed", False) == {"member-0.1": (0, "crashed")}
+    assert consumers.inside.ends("crashed", 0) == {"member-0.1": (0, "crashed")}
     consumers.tells("member-0.1", "closed")
-    assert consumers.inside.ends("crashed", False) == {"member-0.1": (0, "crashed")}
+    assert consumers.inside.ends("crashed", 0) == {"member-0.1": (0, "crashed")}
     consumers.starts("member-0.1-2")
-    assert not consumers.inside.ends("killed", True)["member-0.1-2"][0]
+    assert not consumers.inside.ends("killed", 1)["member-0.1-2"][0]
     consumers.starts("member-0.1-3")
-    assert consumers.inside.ends("killed", False) == {
+    assert consumers.inside.ends("killed", 41) == {
         "member-0.1": (20, "closed"),
         "member-0.1-2": (40, "crashed"),
         "member-0.1-3": (0, "killed"),
     }
     assert [*consumers.inside.present] == ["member-0.1-3"]
     consumers.tells("member-0.1-3", "closed")
-    assert consumers.inside.ends("closed", True)["member-0.1-3"] == (0, "closed")
+    assert consumers.inside.ends("closed", 1)["member-0.1-3"] == (0, "closed")
 
 
-@pytest.mark.parametrize(("asked", "how"), [(False, "crashed"), (True, "killed")])
-def test_who_ends_with_a_process_of_its_own_has_ended_then(consumers: Consumers, asked: bool, how: str) -> None:
+@pytest.mark.parametrize(("asked_ns", "how"), [(0, "crashed"), (1, "killed"), (1 << 62, "crashed")])
+def test_who_ends_with_a_process_of_its_own_has_ended_then(consumers: Consumers, asked_ns: int, how: str) -> None:
     child = os.fork()
     if child == 0:
         signal.pause()
@@ -140,7 +140,7 @@ def test_who_ends_with_a_process_of_its_own_has_ended_then(consumers: Consumers,
 
     eventually(seen, WITHIN_S, "its end to be seen, although nobody has reaped it")
     os.waitpid(child, 0)
-    ends = consumers.inside.ends("killed", asked)
+    ends = consumers.inside.ends("killed", asked_ns)
     assert ends["member-0.1"][0] > 0
     assert (ends["member-0.1"][1], ends["member-0b.1"]) == (how, (0, "killed"))
     assert consumers.inside.strays == {child}  # of our group, not of that of the process ``PID``

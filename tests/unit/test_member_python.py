@@ -23,6 +23,7 @@ KNOWN = {
     "dataclasses",
     "errno",
     "faulthandler",
+    "fcntl",
     "functools",
     "hashlib",
     "importlib",

@@ -35,7 +35,6 @@ def work(topic: str, whole_batches: bool) -> None:
     database.execute("PRAGMA journal_mode=WAL")
     database.execute("CREATE TABLE IF NOT EXISTS sent (id TEXT PRIMARY KEY, customer TEXT)")
     consumer = KafkaConsumer(
-        topic,
         bootstrap_servers=["kafka-1.shop.internal:9092", "kafka-2.shop.internal:9092"],
         group_id="shop-dispatch",
         auto_offset_reset="earliest",
@@ -44,6 +43,8 @@ def work(topic: str, whole_batches: bool) -> None:
         heartbeat_interval_ms=1000,
         max_poll_records=BATCH,
     )
+    consumer.partitions_for_topic(topic)  # or it may never be given any, when its first poll ends while it joins
+    consumer.subscribe([topic])
     try:
         while not stop.is_set():
             for place, records in consumer.poll(timeout_ms=200).items():
