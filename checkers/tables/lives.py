@@ -159,8 +159,8 @@ def protocols(events: Iterable[Event]) -> frozenset[str]:
 
 
 def _member_number(actor: str) -> int:
-    """The 2 of ``member-2.1``; -1 for another kind of name."""
-    number = actor.rpartition("-")[2].partition(".")[0]
+    """The 2 of ``member-2.1`` and of ``member-2b.1-3``; -1 for another kind of name."""
+    number = actor.rpartition(".")[0].rpartition("-")[2].partition(".")[0].rstrip("bcdefghijklmnopqrstuvwxyz")
     return int(number) if number.isdecimal() else -1
 
 

@@ -187,9 +187,21 @@ def test_a_process_ends_by_a_signal_when_its_exit_code_is_negative(exit_code: in
     assert lives.lives([event("ended", exit_code=exit_code)], ())[A].signal == signal
 
 
+OF_SEVERAL = [("member-2b.1", 2), ("member-2.1-3", 2), ("member-12z.10-31", 12)]
+
+
 @pytest.mark.parametrize(
     ("name", "member"),
-    [("member-2.1", 2), ("a-b-13.4", 13), ("7.1", 7), ("x.y-3.1", 3), ("ghost", -1), ("m-x.1", -1), ("m-4.1.2", 4)],
+    [
+        ("member-2.1", 2),
+        ("a-b-13.4", 13),
+        ("7.1", 7),
+        ("x.y-3.1", 3),
+        ("ghost", -1),
+        ("m-x.1", -1),
+        ("m-4.1.2", 4),
+        *OF_SEVERAL,
+    ],
 )
 def test_a_life_is_of_the_member_that_it_is_named_after(name: str, member: int) -> None:
     assert lives.lives([event("closed", name)], ())[name].member == member
