@@ -36,10 +36,10 @@ class RemoveMember:
 
     def awaits(self, world: World, target: Target) -> str:
         """See ``Awaits``."""
-        out = members.outsiders(world, target)
         several = [f"member-{m.index}" for m in world.view().members if m.index in target.members and m.consumers[1:]]
         if several:
             return f"{several[0]} has several consumers in the group, and nobody says which of them is meant"
+        out = members.outsiders(world, target)
         return f"{out[0]} is not in the group" if out else ""
 
     def inject(self, world: World, target: Target) -> Injection:

@@ -32,9 +32,9 @@ class Group:
         command: the user's own program, as it is started in production, in the current directory; it is each member
             (or several, if it has several consumers), and its settings stay as they are but for addresses, access,
             names and ``config``. ``protocol`` must be the one that follows from them, and ``client`` the library that
-            it consumes with, without a release: it brings its own. With the client ``json-lines`` it may be in any language, and tells what it does; see
-            ``fencepost_member.lines``. With ``black-box`` it tells nothing, and is judged by what brokers see. The
-            workload is ``OwnProgram``.
+            it consumes with, without a release: it brings its own. With the client ``json-lines`` it may be in any
+            language, and tells what it does; see ``fencepost_member.lines``. With ``black-box`` it tells nothing, and
+            is judged by what brokers see. The workload is ``OwnProgram``.
     """
 
     members: int | tuple[Members, ...] = 3

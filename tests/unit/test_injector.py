@@ -18,7 +18,7 @@ from fencepost.schedule import make_plan
 from fencepost.signs import CoordinatorSigns, MemberSigns, Signs
 from fencepost.single import at, until, when
 from fencepost.states import commit_in_flight, fenced, joining, revoking
-from fencepost.targets import member, one_member
+from fencepost.targets import all_members, member, one_member
 from fencepost_member.events import EventLog
 
 
@@ -66,6 +66,7 @@ class Group:
         self.unseen = 0
         self.signed = []
         self.coordinator = None
+        self.consumers = {}
 
     def signs(self):
         return Signs(tuple(self.signed), self.coordinator)
@@ -74,7 +75,10 @@ class Group:
         if self.unseen:
             self.unseen -= 1
             raise WaitTimeout("no broker answered")
-        members = tuple(MemberView(n, n, f"member-{n}.1", n < 2, n in self.disturbed) for n in range(3))
+        members = tuple(
+            MemberView(n, n, f"member-{n}.1", n < 2, n in self.disturbed, consumers=self.consumers.get(n, ()))
+            for n in range(3)
+        )
         return View(members, (1, 2, 3), {}, 1)
 
 
@@ -116,6 +120,13 @@ def test_a_step_is_fired_proven_and_healed_and_each_leaves_an_event(perform):
     ]
     assert group.disturbed == set()
     assert injector.states[0].state == "healed"
+
+
+def test_a_fault_of_a_process_hits_all_consumers_in_it(perform):
+    injector, group, events = perform(at(0, Scripted("kill"), all_members(), heal_after=0))
+    group.consumers = {0: ("member-0.1", "member-0b.1")}
+    until_finished(injector)
+    assert events()[0]["detail"]["members"] == ["member-0.1", "member-0b.1", "member-1.1"]
 
 
 def test_a_fault_without_its_witness_is_recorded_as_unproven_and_stays_so_after_healing(perform):

@@ -7,14 +7,18 @@ import signal
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import psutil
 import pytest
 
 from fencepost.clock import eventually
 from fencepost.evidence.processes import STOPPED, Life
+from fencepost.faults import RemoveMember
 from fencepost.inside import Inside
-from fencepost.model import TopicPartition
+from fencepost.interfaces import Target
+from fencepost.model import MemberView, TopicPartition, View
 from fencepost.processes import Owner, wait_ended
 from fencepost.programs import Family
 from fencepost_member.config import MemberConfig
@@ -144,6 +148,12 @@ def test_who_ends_with_a_process_of_its_own_has_ended_then(consumers: Consumers,
     assert ends["member-0.1"][0] > 0
     assert (ends["member-0.1"][1], ends["member-0b.1"]) == (how, (0, "killed"))
     assert consumers.inside.strays == {child}  # of our group, not of that of the process ``PID``
+
+
+def test_nobody_knows_which_of_several_is_to_be_removed_from_the_group() -> None:
+    one = MemberView(0, 0, "member-0.1", True, consumers=("member-0.1", "member-0b.1"))
+    world: Any = SimpleNamespace(view=lambda: View((one,), (), {}, 1))
+    assert "member-0 has several consumers" in RemoveMember().awaits(world, Target(members=(0,)))
 
 
 class Program:

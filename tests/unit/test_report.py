@@ -22,7 +22,7 @@ from fencepost.checkers import Delivery, Order, Ownership, Progress
 from fencepost.checkers.sentences import SENTENCES
 from fencepost.model import Finding, Severity, Validity
 from fencepost.reports import folder as folders
-from fencepost.reports import headline, html, junit, story, text, timeline
+from fencepost.reports import headline, html, junit, palette, story, text, timeline
 from fencepost.reports.glossary import GLOSSARY
 from fencepost.reports.scale import Scale
 
@@ -272,6 +272,18 @@ class TestTheTimeline:
         assert [(i.how, i.given_up_ns, i.end_ns) for i in timeline.ownership(facts(h))] == [
             ("closed", runs.at(4), runs.at(4.5))
         ]
+
+    def test_consumers_beside_each_other_have_rows_and_colours_and_lives_after_each_other_share_them(self) -> None:
+        h = runs.History()
+        names = ("member-0.1", "member-0b.1", "member-0b.1-2", "member-1.1")
+        for at, name in enumerate(names, start=1):
+            h.add("started", name, at, at, detail={"member": int(name[7])})
+        told = timeline.lives(facts(h))
+        assert [(life.incarnation, life.member) for life in told] == [
+            *zip(names, ("member-0", "member-0b", "member-0b", "member-1"), strict=True)
+        ]
+        colours = palette.Palette(names)
+        assert [colours.style(name) for name in names] == ["c0", "c1", "c1 alt", "c2"]
 
     def test_two_owners_at_once_are_drawn_one_above_the_other(self) -> None:
         intervals = timeline.ownership(facts(runs.group_history()))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from fencepost import codec
@@ -57,6 +59,11 @@ def test_a_state_is_seen_with_who_is_in_it(state, occurrence):
     assert state.seen(SIGNS, 1) == occurrence
     assert state.seen(NOTHING, 1) is None
     assert state.hits == ("members" if occurrence.target.members else "brokers")
+
+
+def test_all_consumers_of_the_process_are_in_it():
+    two = replace(BUSY, consumers=("member-0.1-2", "member-0b.1"))
+    assert revoking().seen(Signs((two,), None), 1) == Occurrence(5, Target(members=(0,)), two.consumers)
 
 
 def test_those_in_a_faults_hands_are_seen_when_they_are_asked_for():
