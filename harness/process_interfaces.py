@@ -102,7 +102,8 @@ class Node(Protocol):
         """Begin a new life and return once it serves (broker) or its loop runs (member). No-op when alive."""
 
     def signal(self, signal: int) -> None:
-        """Send a signal to the present life (SIGTERM asks for a clean end); nothing happens when there is none."""
+        """Send a signal to the present life (SIGTERM asks for a clean end); nothing happens when there is none. What
+        stops, continues or kills a program of the user's does so with all that it forked."""
 
     def wait_ended(self, within_s: float) -> int:
         """Wait for the present life to end, reap it and return its exit code (negative: the signal's number)."""
