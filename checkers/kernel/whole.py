@@ -67,7 +67,7 @@ class Whole:
         for piece, mine in self._stream(name, number, ["interval", "ord", "offset", "delivered_ns"]):
             at = mine[np.argmin(piece["ord"][mine])]
             found.append((int(piece["ord"][at]), First(int(piece["offset"][at]), int(piece["delivered_ns"][at]))))
-        return min(found, default=(0, None))[1]
+        return min(found, key=lambda one: one[0], default=(0, None))[1]
 
     def polls(self, name: str, number: int, after_ns: int = -1) -> tuple[int, int]:
         """The first and the last of the polls of a stream that returned after a moment, of which there is one."""

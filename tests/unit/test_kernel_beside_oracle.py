@@ -1,0 +1,72 @@
+"""Each rule of the kernel beside those of the oracle that tell of the same kinds, on hundreds of small histories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from history.test_kernel_equals_oracle import AS_IF_LARGE, NARROW
+from small_histories import BOUNDS, Held, history
+
+from fencepost.checkers import kernel, oracle
+from fencepost.checkers.kernel.commits import off_by_one, off_by_one_of
+from fencepost.checkers.kernel.judged import Judged
+from fencepost.checkers.kernel.members import stuck_member_of, work_without_polls
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.ranges import WIDTH, cut
+from fencepost.checkers.kernel.tallies import Label, Tallies
+from fencepost.checkers.oracle import History
+from fencepost.checkers.sightings import Sighting, gather
+from fencepost.checkers.spark.finder import _starts
+from fencepost.checkers.spark.seams import settle
+from fencepost.model import Anomaly
+
+RULES = {rule: kinds for rule, kinds in kernel.RULES["all"].items() if kinds}
+SEEDS = range(120)
+
+
+def expected(of: History, kinds: tuple[str, ...]) -> list[Anomaly]:
+    def seen() -> Iterator[Sighting]:
+        for rule, told in oracle.rules().items():
+            if {*told} & {*kinds} and rule.__name__ != "commit_above_end":
+                yield from (sighting for sighting in rule(of) if sighting.kind in kinds)
+
+    return gather(seen(), of.tables.partitions)
+
+
+def found(of: History, rule: kernel.Rule, width: int) -> list[Anomaly]:
+    """By the tasks of which a partition holds so many records, and by those that ``settle`` makes of these."""
+    files = Held(of.records, width + 1)
+    tasks = cut(files.groups, of.tables.partitions, width)
+    parts = frozenset(task.tp for task in tasks if task.rules == "offsets")
+    judged, tallies = Judged.of(of.tables, BOUNDS, _starts(of.tables, files.groups), parts), Tallies()
+    for task in tasks:
+        for part in kernel._parts(Part(judged, files, task, tallies)):
+            if rule in kernel.RULES[task.rules]:
+                rule(part)
+    more = Tallies()
+    for task in settle(tallies, files.groups):
+        if rule in kernel.RULES[task.rules]:
+            rule(Part(judged, files, task, more))
+    for (kind, tp, *label), numbers in more.items():
+        tallies.put(kind, tp, Label(*label), numbers)
+    if rule is off_by_one:
+        tallies.put_sightings(off_by_one_of(tallies, of.tables))
+    if rule is work_without_polls:
+        tallies.put_sightings(stuck_member_of(tallies, judged))
+    return tallies.anomalies(of.tables.partitions)
+
+
+@pytest.mark.parametrize(("rule", "kinds"), RULES.items(), ids=[kinds[0] for kinds in RULES.values()])
+def test_the_kernel_finds_what_the_oracle_finds(rule: kernel.Rule, kinds: tuple[str, ...]) -> None:
+    """Each second one with partitions cut into ranges of a few records, which are looked at as if they were many."""
+    told = set[str]()
+    for seed in SEEDS:
+        of = history(seed)
+        anomalies = expected(of, kinds)
+        with pytest.MonkeyPatch.context() as patch:
+            for name, value in AS_IF_LARGE.items() if seed % 2 else ():
+                patch.setattr(f"{kernel.__name__}.{name}", value)
+            assert found(of, rule, NARROW if seed % 2 else WIDTH) == anomalies, seed
+        told |= {anomaly.kind for anomaly in anomalies}
+    assert told == {*kinds}
