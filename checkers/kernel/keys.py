@@ -86,10 +86,7 @@ def _exact(part: Part, early: Array) -> None:
     first_of_key = np.append(True, keys[1:] != keys[:-1])
     group = np.cumsum(first_of_key) * len(places)
     latest = np.maximum.accumulate(group + rank) - group
-    by_rank = np.argsort(rank)
-    blocker = np.full(len(places), -1)
-    blocker[1:] = by_rank[latest[:-1]]
-    blocker[first_of_key] = -1
+    blocker = np.where(first_of_key, -1, np.roll(np.argsort(rank)[latest], 1))
     begun_ns = _times(begin_ns, begun)
     wrong = (blocker >= 0) & (begun_ns > 0) & (begun_ns < finish_ns[blocker])
     began, ended = near[begun[wrong]], near[finished[blocker[wrong]]]

@@ -25,7 +25,7 @@ from fencepost.checkers.kernel.streams import _counters
 from fencepost.checkers.kernel.stuck import _runs, _Watch
 from fencepost.checkers.kernel.tallies import Numbers, Tallies
 from fencepost.checkers.kernel.times import _meet
-from fencepost.checkers.kernel.whole import First, Whole, _ascending
+from fencepost.checkers.kernel.whole import PRODUCED, First, Whole, _ascending
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Given, Window
 
@@ -104,7 +104,7 @@ class Read:
 
     def read(self, task: Task, folder: str, names: Sequence[str], near: Near | None = None) -> Iterator[Piece]:
         self.asked.append((folder, near))
-        for _, file, _ in task.parts:
+        for file, _ in task.of(folder):
             for rows in self.pieces[file.removesuffix(".parquet")]:
                 columns = dict(zip(self.columns, np.array(rows).T, strict=True))
                 yield Piece(file, lambda names, of=columns: {name: of[name] for name in names}, names, len(rows))
@@ -116,8 +116,8 @@ class Polls(Read):
     columns = ("interval", "ord", "poll", "delivered_ns")
 
 
-def whole(read: Read) -> Whole:
-    parts = tuple(("delivered", f"{name}.parquet", (0,)) for name in read.pieces)
+def whole(read: Read, *folders: str) -> Whole:
+    parts = tuple((folder, f"{name}.parquet", (0,)) for folder in folders or ["delivered"] for name in read.pieces)
     return Whole(cast("Files", read), Task(0, 0, 1, parts=parts, all=parts))
 
 
@@ -153,6 +153,19 @@ def test_polls_are_those_that_returned_later() -> None:
     assert whole(read).polls("a", 2) == (3, 7)
     assert whole(read).polls("a", 2, 10) == (5, 7), "of a piece without any nothing is asked"
     assert whole(read).polls("a", 2, 59) == (6, 7)
+
+
+class Sends(Read):
+    """The same of sends."""
+
+    columns = ("seq", "writer", "outcome", "offset")
+
+
+def test_sends_are_looked_up_by_their_numbers_where_such_numbers_may_be() -> None:
+    read = Sends(a=[[(5, 0, 0, 1), (7, 0, 0, 2), (9, 0, 0, 3)], [(6, 0, 0, 4)]])
+    found = whole(read, *PRODUCED).sends(np.array([9, 5, 8]))
+    assert [(piece["seq"][those].tolist(), those.tolist()) for piece, those in found] == [([5, 9], [0, 2])] * 2
+    assert read.asked == [(folder, Near("seq", "seq", [(5, 9)])) for folder in PRODUCED]
 
 
 def test_a_row_group_of_another_length_than_it_says_is_damage(tmp_path: Path) -> None:
