@@ -614,6 +614,14 @@ def test_a_group_rests_when_its_round_is_certainly_over_and_until_the_next_one_m
     assert rest.window == (ns(2.2), ns(7.8))
 
 
+@pytest.mark.parametrize(("at", "rested"), [(7.9, [ns(15)]), (8.0, [ns(7.8), ns(15)])])
+def test_a_rest_ends_before_a_partition_may_be_given_away(at: float, rested: list[int]) -> None:
+    """Within what is not certain of the moment, from 0.2 s before it on."""
+    rounds = [Round(0, n, *map(ns, times), uncertainty_ns=200_000_000) for n, times in enumerate([(1, 2), (8, 9)])]
+    found = rests(rounds, [Given(0, 0, ns(at), 200_000_000, "m", A)], ns(15), lambda names: names)
+    assert [rest.window.end_ns for rest in found] == rested
+
+
 @pytest.mark.parametrize(("at_ns", "is_one"), [(4, False), (5, True), (9, True), (10, False)])
 def test_a_cause_lies_inside_of_a_window_with_its_edges(at_ns: int, is_one: bool) -> None:
     tables = SimpleNamespace(terms=[(0, at_ns, 1)], leaders=[], gone=[], lives={}, steps=[])

@@ -98,6 +98,16 @@ def test_lines_are_read_and_those_that_are_none_are_counted(
     assert reader.damage == ([Damage("host", "history/host.jsonl", damage)] if damage else [])
 
 
+def test_a_line_of_a_type_that_needs_a_field_and_lacks_it_is_none(tmp_path: Path) -> None:
+    reader, name = Reader(tmp_path), "history/coordinator/offsets.jsonl"
+    told = {"type": "current", "at_ns": 1, "partition": 0, "member_id": "m"}
+    lacks = {field: value for field, value in told.items() if field != "member_id"}
+    lines = [told, lacks, {**lacks, "type": "group"}, {**lacks, "type": "member"}]
+    write(tmp_path / name, "\n".join(map(json.dumps, lines)))
+    assert reader.lines("offsets", name, shapes.Offset, **shapes.OF_MEMBER) == [lines[0], lines[2]]
+    assert reader.damage == [Damage("offsets", name, f"2 {BAD} 2: it is of type current and lacks member_id")]
+
+
 # Parquet.
 
 
