@@ -63,12 +63,11 @@ def _inside(window: Window, at_ns: int, uncertainty_ns: int = 0) -> bool:
 
 def _rebalanced(tables: Tables, step: Step) -> bool:
     window = _own_time(tables, step, lambda other: True)
-    earlier = [Window(s.begun_ns, _over_ns(s)) for s in tables.steps if 0 < s.begun_ns < step.begun_ns]
-    shared = earlier if step.members else []
+    earlier = (_over_ns(s) for s in tables.steps if 0 < s.begun_ns < step.begun_ns)
+    shared_ns = max(earlier, default=0) if step.members else 0
     near = slice(*(bisect_left(tables.begins, (ns, 0)) for ns in window))
-    inside = (begin_ns for begin_ns, blur_ns in tables.begins[near] if _inside(window, begin_ns, blur_ns))
-    alone = (ns for ns in inside if not any(s.begin_ns <= ns <= s.end_ns for s in shared))
-    return any(True for _ in alone) or any(_gone(tables, step, name) for name in step.members)
+    alone = (begin_ns > shared_ns and _inside(window, begin_ns, blur_ns) for begin_ns, blur_ns in tables.begins[near])
+    return any(alone) or any(_gone(tables, step, name) for name in step.members)
 
 
 def _coordinator_moved(tables: Tables, step: Step) -> bool:

@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fencepost.checkers.tables import load, shapes, wholeness
-from fencepost.checkers.tables.reading import Reader, first_line, misfit
+from fencepost.checkers.tables.reading import LACKING, Reader, first_line, misfit
 from fencepost.checkers.tables.records import Delivered, Logged, Produced, load_records
 from fencepost.checkers.tables.rows import Act, Damage, Life, Partition, Window
 from fencepost.checkers.tables.seeks import Seek
@@ -68,6 +68,17 @@ def test_an_object_is_read_or_is_damage(tmp_path: Path, content: Any, value: dic
         write(tmp_path / "history" / "clock.json", json.dumps(content))
     assert reader.json("clock", "history/clock.json", shapes.Clock) == value
     assert reader.damage == ([Damage("clock", "history/clock.json", damage)] if damage else [])
+
+
+def test_what_the_cluster_did_not_show_is_missing_for_that(tmp_path: Path) -> None:
+    write(tmp_path / LACKING, json.dumps({"parts": {"host": "it is attached"}}))
+    reader = Reader(tmp_path)
+    assert (reader.json("clock", "history/clock.json", shapes.Clock), reader.lines("host", "h", shapes.Host)) == (
+        {},
+        [],
+    )
+    told = [Damage("clock", "history/clock.json", "it is missing")]
+    assert reader.damage == [*told, Damage("host", "h", "it is missing, because it is attached")]
 
 
 LINE = '{"kind": "stall", "from_ns": 1, "to_ns": 2}'

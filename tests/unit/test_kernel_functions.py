@@ -130,6 +130,7 @@ def whole(read: Read, *folders: str) -> Whole:
         ([[(0, 1, 1, 10), (2, 5, 7, 70), (2, 4, 9, 60), (2, 6, 5, 50)]], First(9, 60)),
         ([[(2, 5, 3, 30)], [(0, 1, 1, 10)], [(2, 4, 9, 90)], [(2, 6, 1, 10)]], First(9, 90)),
         ([[(2, 0, 9, 90)], [(2, 1, 1, 10)]], First(9, 90)),
+        ([[(2, 4, 9, 90)], [(2, 4, 1, 10)]], First(9, 90)),  # of a damaged history: under one number
     ],
 )
 def test_the_first_delivery_of_a_stream_is_the_one_with_the_least_ord(

@@ -8,17 +8,19 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
+from history.builder import HistoryBuilder
 
 from fencepost.checkers.kernel import arrays
 from fencepost.checkers.kernel import columns as reading
 from fencepost.checkers.kernel.commits import _after
 from fencepost.checkers.kernel.places import SHORT, SPARSE, Places, Stretches, Where
-from fencepost.checkers.kernel.ranges import FIRST, LAST, Task
+from fencepost.checkers.kernel.ranges import FIRST, LAST, Task, read_groups
 from fencepost.checkers.kernel.writes import _batches
 from fencepost.checkers.spark.jvm import SETTINGS
 from fencepost.evidence import columns
-from fencepost.history import PRODUCED_COLUMNS
+from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
 
 ROWS = 4 * SHORT
 
@@ -101,6 +103,55 @@ def test_a_column_that_was_not_read_is_read_when_it_is_asked_for_and_of_the_same
         assert (one["seq"].tolist(), two["seq"].tolist()) == ([5, 6, 7, 8, 9], [10, 11])
         few = one.where(one["offset"] % 2 == 0)
         assert few["acked_ns"].tolist() == [6, 8]
+
+
+def test_a_task_reads_its_offsets_and_no_others(tmp_path: Path) -> None:
+    parts = write(tmp_path, {}, {}).parts
+    with reading.Files(tmp_path) as files:
+        for low in range(22):
+            for high in range(low, 23):
+                found = [*files.read(Task(0, low, high, parts=parts), "produced", ["offset"])]
+                assert [offset for piece in found for offset in piece["offset"]] == [*range(low, min(high, 20))]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "within"), [(0, 20, True), (0, 19, False), (1, 20, False), (FIRST, LAST, True), (10, 20, False)]
+)
+def test_a_task_has_a_whole_interval_where_it_has_all_row_groups_that_may_be_of_it(
+    tmp_path: Path, low: int, high: int, within: bool
+) -> None:
+    def group(number: int, interval: int) -> columns.Columns:
+        rising = {name: 10 * number + np.arange(10) for name in DELIVERED_COLUMNS}
+        return {**rising, "tp": np.zeros(10, int), "interval": np.full(10, interval)}
+
+    groups = [group(0, 1), group(1, 1), group(2, 2)]
+    columns.write(tmp_path / "delivered" / "a.parquet", DELIVERED_COLUMNS, groups)
+    parts = (("delivered", "a.parquet", (0, 1, 2)), ("delivered", "b.parquet", (7,)))
+    with reading.Files(tmp_path) as files:
+        assert files.within(Task(0, low, high, parts=(), all=parts), "a", 1) == within
+        assert files.within(Task(0, low, high, parts=(), all=parts), "a", 3)
+
+
+def test_a_value_that_is_not_there_is_below_0() -> None:
+    assert reading._numpy(pa.chunked_array([[5, None], [7]])).tolist() == [5, -1, 7]
+    assert reading._numpy(pa.chunked_array([[5, 6]])).tolist() == [5, 6]
+
+
+def test_the_row_groups_of_records_are_told_with_offsets_and_what_counters_members_had(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path)
+    h.write(3)
+    a = h.member(0)
+    a.assigned(1)
+    a.poll([0, 1], 2)
+    a.poll([2], 3)
+    found, damage = read_groups(h.seal())
+    told = {(g.folder, g.low, g.high, g.rows, g.counters) for g in found}
+    assert told == {
+        ("delivered", 0, 2, 3, ((0, 2), (0, 0), (0, 1))),
+        ("produced", 0, 2, 3, ()),
+        ("log", 0, 2, 3, ()),
+    }
+    assert damage == ()
 
 
 def test_row_groups_without_a_value_that_is_wanted_are_left_out(tmp_path: Path) -> None:
