@@ -139,7 +139,7 @@ def _early(part: Part, rows: Rows, stream: Stream, assigned_ns: int) -> None:
 
 def _counters(part: Part, rows: Rows) -> None:
     first = np.array(rows.bounds[:-1], np.int64)
-    odd = np.union1d(rows.breaks, first[first < len(rows)])
+    odd = np.union1d(rows.breaks, first)
     is_first = np.isin(odd, first)
     last_ord, last_ns = (part.before.ord, part.before.delivered_ns) if part.before else (-1, 0)
     missing = rows.ord[odd] - np.where(is_first, last_ord, rows.ord[odd - 1]) - 1

@@ -28,6 +28,7 @@ from fencepost.checkers.tables.rows import (
     Step,
     Window,
 )
+from fencepost.history import NAME_TAKEN
 from history.builder import ns
 from history.test_coordination import CASES, A, B
 
@@ -443,3 +444,35 @@ def test_who_was_refused_for_a_name_that_a_fault_made_two_share_did_not_die_by_i
         steps=(Step(**{"step": 0, "fault": "duplicate_instance", "members": (A,), "begun_ns": ns(2), **step}),),
     )
     assert bool(shown(tables, "dead-member")) == dead
+
+
+@pytest.mark.parametrize(
+    ("life", "step", "dead"),
+    [
+        ({}, {}, False),
+        ({}, {"begun_ns": ns(5)}, False),
+        ({}, {"begun_ns": ns(5) + 1}, True),
+        ({}, {"begun_ns": 0}, True),
+        ({}, {"healed_ns": ns(5)}, False),
+        ({}, {"healed_ns": ns(5) - 1}, True),
+        ({}, {"fault": "slow"}, True),
+        ({}, {"members": (C,)}, True),
+        ({}, {"members": ("nobody",)}, True),
+        ({"fatal": "GROUP_AUTHORIZATION_FAILED"}, {}, True),
+        ({"instance_id": ""}, {}, True),
+        ({"instance_id": "two"}, {}, True),
+    ],
+)
+def test_a_member_that_is_refused_for_a_name_that_was_given_to_two_does_not_die_by_itself(
+    life: dict[str, Any], step: dict[str, Any], dead: bool
+) -> None:
+    dying = {"started_ns": ns(1), "ended_ns": ns(5), "how": "crashed", "instance_id": "one", "fatal": NAME_TAKEN[0]}
+    tables = Tables(
+        Path(),
+        phases={"warm-up": Window(ns(0), ns(1))},
+        lives={A: Life(A, **{**dying, **life}), B: Life(B, instance_id="one"), C: Life(C, instance_id="three")},
+        steps=(
+            Step(0, **{"fault": "duplicate_instance", "members": (C, B), "heals": True, "begun_ns": ns(2), **step}),
+        ),
+    )
+    assert [s.members for s in shown(tables, "dead-member")] == [(A,)] * dead

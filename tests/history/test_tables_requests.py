@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from fencepost.checkers.tables import requests
-from fencepost.checkers.tables.requests import LATE_NS, Heartbeat, Request
+from fencepost.checkers.tables.requests import LATE_NS, Heartbeat, Join, Request
 from fencepost.checkers.tables.rows import Accepted, Window
 
 WHO = {"id-a": "a", "id-b": "b"}
@@ -173,3 +173,31 @@ def test_a_commit_was_written_by_the_only_one_who_may_have(requested: list[Reque
     assert requests.writers([COMMIT, second], [*requested, asked("b", 6)]) == (
         ({9: writer} if writer else {}) | {2: "b"}
     )
+
+
+@pytest.mark.parametrize(
+    ("line", "at_ns"),
+    [
+        ({}, 7),
+        ({"uncertainty_ns": None}, 5),
+        ({"error": "MEMBER_ID_REQUIRED"}, None),
+        ({"api": "SYNC_GROUP"}, None),
+        ({"member_id": "id-x"}, None),
+        ({"member_id": None}, None),
+        ({"start_ns": None}, None),
+    ],
+)
+def test_a_known_member_joined_by_the_latest_moment_at_which_its_request_may_have_come(
+    line: dict[str, Any], at_ns: int | None
+) -> None:
+    asked = {"api": "JOIN_GROUP", "member_id": "id-a", **TIMES, "error": None}
+    found = requests.joins([{**asked, **LATER, "start_ns": 1}, {**asked, **line}], WHO)
+    assert found == (Join("b", 3), *([Join("a", at_ns)] if at_ns is not None else []))
+    later = requests.joins([{**asked, **LATER}, asked], WHO)
+    assert later == (Join("a", 7), Join("b", 101))
+
+
+def test_the_static_id_of_an_incarnation_is_what_it_told_brokers() -> None:
+    told = [("id-a", "one"), ("id-b", None), ("id-x", "two"), (None, "three")]
+    lines = [{"member_id": member_id, "instance_id": name} for member_id, name in told]
+    assert requests.static_ids(lines, WHO) == {"a": "one"}

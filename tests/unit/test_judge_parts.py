@@ -16,6 +16,7 @@ from fencepost.checkers.measures import Deal, deals
 from fencepost.checkers.sentences import EXAMPLES_MAX, example
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Damage, Given, Round
+from fencepost.clients import BLACK_BOX
 from fencepost.model import Anomaly, Check, Finding, Severity, Validity
 
 TABLES = Tables(Path())
@@ -45,6 +46,15 @@ def test_damaged_files_are_counted_and_the_first_ones_are_named() -> None:
 def test_a_history_is_whole_in_which_something_was_delivered(delivered: int, validity: str, reason: str) -> None:
     found = judging._history(TABLES, [LOST], Facts(delivered=delivered, judged=9), [], "")
     assert found == Check("history", "the history is whole", Validity(validity), delivered, reason)
+
+
+@pytest.mark.parametrize(
+    ("judged", "reason"), [(9, "every part of the history is there and has no hole"), (0, "nothing was committed")]
+)
+def test_of_black_boxes_something_must_have_been_committed(judged: int, reason: str) -> None:
+    tables = Tables(Path(), {"scenario": {"group": {"client": BLACK_BOX}}})
+    found = judging._history(tables, [], Facts(delivered=7, judged=judged), [], "")
+    assert (found.facts_judged, found.reason) == (judged, reason)
 
 
 def test_a_hole_is_a_note_and_damage_of_the_file_of_its_member() -> None:
