@@ -166,6 +166,7 @@ class _Teller:
             heartbeats=tuple(Heartbeat(self.name(), 1, at + LATE_NS, at + LATE_NS, 1) for at in self.ascending(12)),
             effects=tuple(self.effects(0)),
             dead_letters=tuple(self.effects(LETTER_NS)),
+            copies=tuple(one._replace(again=self.chance.randrange(END)) for one in self.effects(LETTER_NS)),
         )
         vars(tables)["writer_of"] = {a.order: self.name() for a in accepted if self.maybe(0.8)}
         return tables
@@ -183,7 +184,7 @@ class _Teller:
         config = {"heartbeat.interval.ms": self.chance.choice(["0", "0.000004"])}
         config |= {"auto.offset.reset": "latest"} if self.maybe(0.15) else {}
         config |= {"isolation.level": "read_uncommitted"} if self.maybe(0.15) else {}
-        promises = [{"type": "effects"}, {"type": "parked", "in_order": True}]
+        promises = [{"type": "effects"}, {"type": "parked", "in_order": True}, {"type": "requeued"}]
         protocol = self.chance.choice(["cooperative", "eager"])
         return {
             "group": {"config": config, "protocol": protocol},
