@@ -24,6 +24,7 @@ from kafka.errors import KafkaError
 from kafka.structs import OffsetAndMetadata
 
 WORKERS, BATCH = 2, 50
+PATH = os.environ.get("SHOP_DATABASE", "dispatch.db")
 SENT = "INSERT OR REPLACE INTO sent VALUES (:id, :customer)"
 
 
@@ -31,9 +32,7 @@ def work(topic: str, whole_batches: bool) -> None:
     """A worker: consume until told to stop."""
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
-    database = sqlite3.connect(os.environ.get("SHOP_DATABASE", "dispatch.db"), timeout=30)
-    database.execute("PRAGMA journal_mode=WAL")
-    database.execute("CREATE TABLE IF NOT EXISTS sent (id TEXT PRIMARY KEY, customer TEXT)")
+    database = sqlite3.connect(PATH, timeout=30)
     consumer = KafkaConsumer(
         bootstrap_servers=["kafka-1.shop.internal:9092", "kafka-2.shop.internal:9092"],
         group_id="shop-dispatch",
@@ -69,6 +68,10 @@ def main() -> int:
     parser.add_argument("--topic", default="orders")
     parser.add_argument("--whole-batches", action="store_true")
     options = parser.parse_args()
+    database = sqlite3.connect(PATH, timeout=30)
+    database.execute("PRAGMA journal_mode=WAL")
+    database.execute("CREATE TABLE IF NOT EXISTS sent (id TEXT PRIMARY KEY, customer TEXT)")
+    database.close()  # no connection may be carried over a fork
     context, stopping = get_context("fork"), threading.Event()
     workers: list[BaseProcess] = []
 

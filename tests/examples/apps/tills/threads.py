@@ -47,8 +47,6 @@ class Till:
     def run(self) -> None:
         """Consume until told to stop."""
         database = sqlite3.connect(self.database, timeout=30)
-        database.execute("PRAGMA journal_mode=WAL")
-        database.execute("CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, customer TEXT, cents INTEGER)")
         while not self.stop.is_set():
             messages = [m for m in self.consumer.consume(BATCH, 0.1) if m.error() is None]
             with database:
@@ -87,6 +85,9 @@ def main() -> int:
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     path = os.environ.get("SHOP_DATABASE", "tills.db")
+    with sqlite3.connect(path, timeout=30) as database:
+        database.execute("PRAGMA journal_mode=WAL")
+        database.execute("CREATE TABLE IF NOT EXISTS spent (id TEXT PRIMARY KEY, customer TEXT, cents INTEGER)")
     first = Till(path, stop)
     others = [Other(first) if options.first_commits else Till(path, stop) for _ in range(1, THREADS)]
     for till in (first, *others):
