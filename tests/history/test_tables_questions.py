@@ -11,6 +11,7 @@ import pytest
 from fencepost.checkers.tables import Tables, commits
 from fencepost.checkers.tables.apart import BY_PARTITION, OF_THE_DRIVER, Apart
 from fencepost.checkers.tables.committed import Committed
+from fencepost.checkers.tables.effects import Effect, effects
 from fencepost.checkers.tables.requests import LATE_NS, Heartbeat, Request
 from fencepost.checkers.tables.rows import (
     FOREVER,
@@ -29,6 +30,7 @@ from fencepost.checkers.tables.rows import (
     Window,
 )
 from fencepost.checkers.tables.spans import FEW, Spans
+from fencepost.history import EventKind
 from fencepost.model import TopicPartition
 
 A, B = "member-0.1", "member-1.1"
@@ -467,3 +469,11 @@ def test_the_rows_of_some_partitions_are_apart_from_what_all_have() -> None:
     assert (rows["accepted"], rows["given"]) == (LOG, ())
     assert {*rows} == {*BY_PARTITION}
     assert not {*rows} & {*OF_THE_DRIVER}
+
+
+def test_an_effect_that_tells_little_has_the_first_place_no_offset_no_lease_and_no_key() -> None:
+    told = {"kind": EventKind.EFFECT, "actor": "a", "topic": "orders", "partition": 0, "offset": None, "begin_ns": 5}
+    full = {**told, "offset": 9, "detail": {"seq": 3, "token": 4, "key": 6, "again": 8}}
+    other = {**full, "kind": EventKind.DEAD_LETTER}
+    found = effects([full, other, {**told, "detail": {}}], {("orders", 0): 7}, EventKind.EFFECT)
+    assert found == (Effect(0, 7, -1, "a", 0, 5), Effect(3, 7, 9, "a", 4, 5, 6, 8))

@@ -127,13 +127,21 @@ def lost(at_ns: int, how: str = "lost", name: str = "a.1") -> Interval:
 def test_a_member_is_fenced_that_lost_a_partition_or_was_gone_while_it_was_hit_or_owned_one_or_came_back(
     own: Interval | None, gone_ns: int | None, fenced: bool
 ) -> None:
-    tables = {
+    tables: dict[str, Any] = {
         "intervals": (own,) if own else (),
         "gone": (Gone("id", "a.1", 0, gone_ns, 0),) if gone_ns else (),
     }
     assert reaches(STEP, "fenced", **tables) == fenced
     assert not reaches(replace(STEP, members=("a.1", "c.1")), "fenced", **tables), "each of them has to be"
     assert not reaches(replace(STEP, members=()), "fenced", **tables)
+
+
+@pytest.mark.parametrize(("assigned_ns", "back"), [(182, False), (183, True), (187, True)])
+def test_a_member_came_back_that_was_assigned_a_partition_after_it_may_have_been_gone(
+    assigned_ns: int, back: bool
+) -> None:
+    own = Interval(3, "a.1", 0, 1, "new", assigned_ns, assigned_ns + 1)
+    assert reaches(STEP, "fenced", intervals=(own,), gone=(Gone("id", "a.1", 0, 185, 2),)) == back
 
 
 @pytest.mark.parametrize(
