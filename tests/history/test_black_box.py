@@ -298,6 +298,18 @@ def test_a_group_may_do_as_it_likes_once_it_was_asked_to_end(tmp_path: Path, ask
     assert ("never-stable" in {one.kind for one in found(h.seal())}) is not asked
 
 
+def test_what_stands_still_was_not_committed(tmp_path: Path) -> None:
+    h = HistoryBuilder(tmp_path, 2, black_box=True)
+    a, b = told(h)
+    h.phases["drain"] = (20.1, 40.0)
+    a.commit(6, 2)
+    a.commit(10, 16)
+    leave(a, b)
+    run = h.seal()
+    (stuck,) = [one for one in found(run, Bounds(stuck_ns=10 * NS)) if one.kind == "stuck-partition"]
+    assert "from offset 6 on, and none was committed while" in str(example(load(run), stuck)["sentence"])
+
+
 # What a verdict makes of it.
 
 

@@ -13,10 +13,13 @@ from history import odd_histories
 from history.builder import HistoryBuilder
 from history.test_kernel_equals_oracle import NARROW, STRICT
 
+from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel.judged import Judged
+from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.spark import finder
 from fencepost.checkers.tables import load
 from fencepost.errors import ProvisionError
+from fencepost.reports.glossary import GLOSSARY
 
 
 class Here:
@@ -64,3 +67,8 @@ def test_the_warm_up_is_a_turn_for_each_core_and_more() -> None:
     finder.warm_up(here)
     assert len(here.turns) == finder.BUNDLES_EACH * here.cores
     assert {numbers.count for tallies in here.turns for numbers in tallies.values()} == {0}
+
+
+def test_every_rule_of_the_driver_has_kinds_that_there_are(tmp_path: Path) -> None:
+    rules = finder._rules_of_driver(Tallies(), [], Judged(load(HistoryBuilder(tmp_path, 1).seal()), Bounds(), {}))
+    assert {kind for kinds in rules.values() for kind in kinds} <= GLOSSARY.keys()

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from history.builder import HistoryBuilder
 
-from fencepost.checkers import Delivery, Progress
+from fencepost.checkers import Delivery, Progress, oracle
 from fencepost.checkers import judge as judging
+from fencepost.checkers.coordination import progress
 from fencepost.checkers.facts import Bounds, Facts
-from fencepost.checkers.measures import Deal, deals
+from fencepost.checkers.measures import Deal, deals, rebalances
 from fencepost.checkers.sentences import EXAMPLES_MAX, example
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.rows import NS, Damage, Given, Round
+from fencepost.checkers.tables.rows import NS, Damage, Given, Round, Step
 from fencepost.clients import BLACK_BOX
 from fencepost.model import Anomaly, Check, Finding, Severity, Validity
 
@@ -138,3 +141,24 @@ def test_a_promise_that_cannot_be_read_is_damage_and_so_is_none_at_all() -> None
     assert (found, damage.part, damage.file) == ([Delivery()], "promises", "scenario.json")
     assert damage.what.startswith("there is no promise 'fairness'")
     assert told(promises=[{"type": "fairness"}]) == ([], [damage])
+
+
+def test_a_rebalance_is_told_with_when_why_and_what_it_dealt() -> None:
+    rounds = (Round(7, 4, 2 * NS, 5 * NS // 2, ("a.1",), "joined"),)
+    steps = (Step(3, "pause", begun_ns=2 * NS), Step(5, "kill", begun_ns=2 * NS + 1))
+    (told,) = rebalances(Tables(Path(), origin_ns=NS, rounds=rounds, steps=steps))
+    moments = {"begin_ns": 2 * NS, "end_ns": 5 * NS // 2, "begin_s": 1.0, "took_s": 0.5}
+    dealt = {"moved": 0, "most": 0, "least": 0, "step": 3}
+    assert told == {"generation": 4, "term": 7, **moments, "members": ["a.1"], "reason": "joined", **dealt}
+
+
+@pytest.mark.parametrize("promise", ["progress", "outside"])
+def test_a_partition_may_be_nobodys_for_as_long_as_progress_is_promised_within(promise: str) -> None:
+    promises = [{"type": promise, "within_s": 7}, {"type": "delivery", "within_s": 99}]
+    assert progress._within_ns(Tables(Path(), {"scenario": {"promises": promises}})) == 7 * NS
+
+
+def test_a_verdict_bears_the_name_of_its_scenario(tmp_path: Path) -> None:
+    run = HistoryBuilder(tmp_path, 1).seal()
+    told = json.loads((run / "scenario.json").read_text())
+    assert told["scenario"]["name"] == judging.judge(run, oracle.judge).scenario != run.name
