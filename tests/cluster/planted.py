@@ -208,10 +208,10 @@ BUGS: Mapping[str, Bug] = {
     ),
     "unawaited-workers": Bug(
         HANDED_OVER,
-        {"processing-after-revocation", "processing-overlap"},
+        {"processing-after-revocation"},
         of_member("unawaited-workers"),
         planted_in=ALL,
-        may_follow={"stale-effect"},
+        may_follow={"processing-overlap", "stale-effect"},  # where the next owner comes soon enough
     ),
     # No code of ours: locks that keep nobody out who stood still, and no lock at all.
     "offsets-first": Bug(

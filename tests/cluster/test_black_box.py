@@ -40,16 +40,18 @@ if protocol == "consumer":
 else:
     settings.update({"session.timeout.ms": 6000, "heartbeat.interval.ms": 500,
                      "partition.assignment.strategy": strategies[protocol]})
-consumer, count, done, forgotten = Consumer(settings), 0, {}, False
+consumer, count, done, forgotten = Consumer(settings), 0, {}, False  # done: and not committed yet
 
 def assigned(consumer, partitions):
     if bug == "forgets" and forgotten:  # it goes on to leave out what it left out before
         consumer.pause([p for p in partitions if p.partition == 0])
 
-consumer.subscribe([topic], on_assign=assigned)
+def given_up(consumer, partitions):
+    for p in partitions if bug != "remembers" else ():  # it goes on to commit what it gave up long ago
+        done.pop((p.topic, p.partition), None)
+
+consumer.subscribe([topic], on_assign=assigned, on_revoke=given_up, on_lost=given_up)
 while not stop.is_set():
-    if bug != "remembers":  # it goes on to commit what it gave up long ago
-        done = {}
     for message in consumer.consume(100, 0.1):
         if message.error() is None:
             done[message.topic(), message.partition()] = message.offset() + 1
@@ -63,6 +65,8 @@ while not stop.is_set():
     if done:
         try:
             consumer.commit(offsets=[TopicPartition(*tp, offset) for tp, offset in done.items()], asynchronous=False)
+            if bug != "remembers":
+                done.clear()
         except KafkaException:
             pass
 consumer.close()

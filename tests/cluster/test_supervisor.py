@@ -17,7 +17,8 @@ def test_who_stands_still_is_killed_before_others_have_its_partitions_and_comes_
     run = chaos.run(under(protocol, WATCHED))
     run.must_keep_its_promises()
     tables = load(run.folder)
-    (stopped,) = tables.steps
+    stopped, again = tables.steps
+    assert again.begun_ns > stopped.undone_ns
     life, next_life = (tables.lives[f"member-{SUSPECT}.{number}"] for number in (1, 2))
     assert life.how == "killed"
     assert stopped.begun_ns < life.ended_ns < stopped.begun_ns + 3 * NS, "within its session"
