@@ -166,10 +166,10 @@ def _effects(rng: random.Random, members: list[MemberTeller], partitions: int) -
 
 
 def _copies(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller]) -> None:
-    """Some records were re-queued; where they lie again is something else now and then."""
+    """Some records were re-queued, also twice; where they lie again is something else now and then."""
     some = rng.choice([0.0, 0.1, 0.3])
     for tp, offset in sorted(h.content):
-        if rng.random() < some:
+        for _ in range(rng.choice([1, 1, 2]) if rng.random() < some else 0):
             again = h.lands_again(offset, tp) if rng.random() < 0.5 else offset + rng.randrange(6)
             key, seq = rng.choice([-1, h.content[tp, offset][0]]), rng.randrange(3)
             rng.choice(members).effect(offset, _time(rng), seq=seq, tp=tp, kind="requeued", key=key, again=again)

@@ -30,7 +30,7 @@ Change = Callable[[str, list[Row]], Files]
 RECORDS = {"delivered": DELIVERED_COLUMNS, "produced": PRODUCED_COLUMNS, "log": LOG_COLUMNS}
 FAR = 2**40
 LATER_NS = 86_400 * 10**9
-OFFSETS = ("offset", "committed", "log_start", "log_end")
+OFFSETS = ("offset", "again", "committed", "log_start", "log_end")
 TIMES = re.compile(r"(?!uncertainty)\w+_ns")
 
 
