@@ -72,7 +72,9 @@ def requeue_missing(part: Part) -> None:
 
 def requeued_and_done(part: Part) -> None:
     """``requeued-and-done``: of a record with which a member was done there is a copy."""
-    first = {copy.offset: copy for copy in reversed(part.tables.copies) if copy.tp == part.tp}
+    first = {copy.offset: copy for copy in reversed(part.tables.copies_of.get(part.tp, ()))}
+    if not first:
+        return
     rows, excuse = part.rows, part.tables.declared(part.tp, FOREVER)
     done = np.flatnonzero((rows.state == State.DONE) & np.isin(rows.offset, list(first)))
     earliest: dict[int, tuple[int, str]] = {}

@@ -19,7 +19,7 @@ def landed(part: Part) -> None:
     A task that has only some offsets of its partition tells how often they do not, the least and the greatest, see
     ``seams``.
     """
-    copies = [copy.again for copy in part.tables.copies if copy.tp == part.tp]
+    copies = [copy.again for copy in part.tables.copies_of.get(part.tp, ())]
     sent = np.where(np.isin(part.log["offset"], copies), -1, part.log["writer"]) if copies else part.log["writer"]
     batches = _batches(sent, part.log["seq"])
     for writer in np.unique(batches.writer[batches.writer >= 0]).tolist():

@@ -32,7 +32,7 @@ def landed(history: History) -> Iterator[Sighting]:
         sent_ns[call] = min(p.sent_ns, sent_ns.get(call, p.sent_ns))
     for tp, log in history.log.items():
         of_writer: dict[int, list[Logged]] = defaultdict(list)
-        copies = {copy.again for copy in history.tables.copies if copy.tp == tp}
+        copies = {copy.again for copy in history.tables.copies_of.get(tp, ())}
         for record in (record for offset, record in log.items() if offset not in copies):
             of_writer[record.writer].append(record)
         for writer, records in of_writer.items():

@@ -47,18 +47,20 @@ def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kin
     return tuple(sorted(found))
 
 
+def by_tp(effects: Iterable[Effect]) -> dict[int, list[Effect]]:
+    """By partition, in their order."""
+    found: dict[int, list[Effect]] = {}
+    for effect in effects:
+        found.setdefault(effect.tp, []).append(effect)
+    return found
+
+
 def offsets_of(effects: Iterable[Effect]) -> dict[int, frozenset[int]]:
     """By partition the offsets of the records that have one."""
-    found: dict[int, set[int]] = {}
-    for effect in effects:
-        found.setdefault(effect.tp, set()).add(effect.offset)
-    return {tp: frozenset(offsets) for tp, offsets in found.items()}
+    return {tp: frozenset(effect.offset for effect in mine) for tp, mine in by_tp(effects).items()}
 
 
 def by_key(letters: Iterable[Effect]) -> dict[int, list[Effect]]:
     """By partition those of records with a key, in the order of their times."""
-    found: dict[int, list[Effect]] = {}
-    for letter in sorted(letters, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)):
-        if letter.key != NO_KEY:
-            found.setdefault(letter.tp, []).append(letter)
-    return found
+    keyed = (letter for letter in letters if letter.key != NO_KEY)
+    return by_tp(sorted(keyed, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)))

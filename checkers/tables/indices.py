@@ -7,21 +7,10 @@ from dataclasses import dataclass
 from functools import cached_property
 
 from fencepost.checkers.tables.committed import Committed
-from fencepost.checkers.tables.effects import Effect, by_key, offsets_of
+from fencepost.checkers.tables.effects import Effect, by_key, by_tp, offsets_of
 from fencepost.checkers.tables.recorded import Recorded
 from fencepost.checkers.tables.requests import Heartbeat, Request, writers
-from fencepost.checkers.tables.rows import (
-    FOREVER,
-    Accepted,
-    Act,
-    Commit,
-    Given,
-    Gone,
-    Interval,
-    Life,
-    Round,
-    Window,
-)
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Life, Round, Window
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.checkers.tables.spans import Spans
 from fencepost.model import TopicPartition
@@ -192,6 +181,11 @@ class Indexed(Recorded):
     def buried(self) -> Mapping[int, frozenset[int]]:
         """By partition the offsets of the records that have a dead letter."""
         return offsets_of(self.dead_letters)
+
+    @cached_property
+    def copies_of(self) -> Mapping[int, list[Effect]]:
+        """By partition the copies of records that were re-queued, in their order."""
+        return by_tp(self.copies)
 
     @cached_property
     def requeued(self) -> Mapping[int, frozenset[int]]:

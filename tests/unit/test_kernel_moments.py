@@ -21,7 +21,7 @@ from fencepost.checkers.kernel.places import Places
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import Span, _spans, meetings
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.effects import LETTER_NS, Effect
+from fencepost.checkers.tables.effects import LETTER_NS, Effect, by_tp
 from fencepost.checkers.tables.rows import Window
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import State
@@ -435,7 +435,7 @@ def test_a_record_is_out_of_order_that_was_begun_while_an_earlier_one_of_its_key
 def test_a_record_with_a_copy_is_done_by_who_was_so_first() -> None:
     copies = [Effect(1, 3, 5, "x", 0, 100), Effect(2, 3, 5, "y", 0, 90), Effect(3, 3, 6, "a", 0, 80)]
     tables = SimpleNamespace(
-        copies=[*copies, Effect(4, 3, 7, "x", 0, 100), Effect(5, 2, 9, "x", 0, 100)],
+        copies_of=by_tp([*copies, Effect(4, 3, 7, "x", 0, 100), Effect(5, 2, 9, "x", 0, 100)]),
         declared=lambda tp, at: "act",
         one_owner=lambda tp, one, other: "one owner" if one == other else "",
     )
