@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from fencepost.errors import ScenarioError
+from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost_member.config import LoopConfig
 
@@ -41,6 +42,22 @@ _LEAST = {
 _OVERLOAD = (
     "{rate:g} records/s of {each:g} ms each are {work:g} s of work a second, and {who} have less than {able} s for it"
 )
+
+
+def at_least_once(*more: Promise, by_key: bool = False) -> tuple[Promise, ...]:
+    """What members keep that commit what they are done with: no loss, one owner at a time, progress, and commits of
+    that; ``by_key``: in order, too; and ``more``."""
+    from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
+
+    order = (Order(by="key"),) if by_key else ()
+    return (
+        Delivery("at-least-once"),
+        *order,
+        Ownership(of="assignment"),
+        Progress(within_s=30),
+        Commits(),
+        *more,
+    )
 
 
 @dataclass(frozen=True, kw_only=True)

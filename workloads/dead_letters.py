@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 from fencepost.errors import ScenarioError
 from fencepost.history import EventKind
 from fencepost.interfaces import Promise
-from fencepost.workloads._common import check_deadline, check_known
+from fencepost.workloads._common import at_least_once, check_deadline, check_known
 from fencepost.workloads._writing import WritingElsewhere
 from fencepost_member.config import PARK, STOP, TRANSACTION
 from fencepost_member.planted import LETTERS, PARKINGS
@@ -79,14 +79,8 @@ class DeadLetters(WritingElsewhere):
 
         Who stops on failure keeps none of that for long; how it fails is seen best by these promises.
         """
-        from fencepost.checkers import Commits, Delivery, Order, Ownership, Parked, Progress
+        from fencepost.checkers import Parked
 
         guarantee = "exactly-once" if self.commit == TRANSACTION else "at-least-once"
-        return (
-            Delivery("at-least-once"),
-            Order(by="key"),
-            Ownership(of="assignment"),
-            Progress(within_s=30),
-            Commits(),
-            *((Parked(guarantee, in_order=self.keep_order),) if self.on_failure == PARK else ()),
-        )
+        parked = (Parked(guarantee, in_order=self.keep_order),) if self.on_failure == PARK else ()
+        return at_least_once(*parked, by_key=True)

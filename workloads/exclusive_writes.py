@@ -10,7 +10,15 @@ from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import Load, alien_loop, check_known, check_options, loop_options, overload
+from fencepost.workloads._common import (
+    Load,
+    alien_loop,
+    at_least_once,
+    check_known,
+    check_options,
+    loop_options,
+    overload,
+)
 from fencepost_member.config import FENCES, SUPERVISOR
 
 
@@ -71,12 +79,6 @@ class ExclusiveWrites(Load):
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, and each record has one effect, none of which is of a member whose time was over."""
-        from fencepost.checkers import Commits, Delivery, Effects, Ownership, Progress
+        from fencepost.checkers import Effects
 
-        return (
-            Delivery("at-least-once"),
-            Ownership(of="assignment"),
-            Progress(within_s=30),
-            Commits(),
-            Effects(),
-        )
+        return at_least_once(Effects())

@@ -11,7 +11,7 @@ from fencepost.clients import BLACK_BOX, LINES
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import Load, check_options
+from fencepost.workloads._common import Load, at_least_once, check_options
 from fencepost_member.config import PROCESSED
 
 UNKNOWN = "unknown"
@@ -59,8 +59,6 @@ class OwnProgram(Load):
     def promises(self) -> Collection[Promise]:
         """What most programs are meant to keep: at-least-once, one owner, commits of what is done, progress. Of one
         that tells nothing, what brokers see of that."""
-        from fencepost.checkers import Commits, Delivery, Outside, Ownership, Progress
+        from fencepost.checkers import Outside
 
-        if self.processed == UNKNOWN:
-            return (Outside(within_s=30),)
-        return (Delivery("at-least-once"), Ownership(of="assignment"), Progress(within_s=30), Commits())
+        return (Outside(within_s=30),) if self.processed == UNKNOWN else at_least_once()

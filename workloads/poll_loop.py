@@ -13,6 +13,7 @@ from fencepost.model import Inventory
 from fencepost.workloads._common import (
     Load,
     alien_loop,
+    at_least_once,
     check_deadline,
     check_known,
     check_options,
@@ -141,11 +142,11 @@ class PollLoop(Load):
         ``before-processing`` promises at-most-once and no order: a member that was evicted with committed records in
         hand finishes them after the new owner has gone on.
         """
-        from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
+        from fencepost.checkers import Commits, Delivery, Ownership, Progress
 
         always = (Ownership(of="assignment"), Progress(within_s=30))
         if self.commit == "auto-delivered":
             return (*always, Commits(order="before-processing"))
         if self.commit == "before-processing":
             return (Delivery("at-most-once"), *always, Commits(order="before-processing"))
-        return (Delivery("at-least-once"), Order(by="key"), *always, Commits())
+        return at_least_once(by_key=True)

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from fencepost.history import EventKind
 from fencepost.interfaces import Promise
-from fencepost.workloads._common import check_deadline
+from fencepost.workloads._common import at_least_once, check_deadline
 from fencepost.workloads._writing import Writing
 from fencepost_member.config import REQUEUE, TRANSACTION
 from fencepost_member.planted import REQUEUES
@@ -48,13 +48,7 @@ class Requeue(Writing):
 
         ``Order`` goes by the log, in which a copy lies where it was written last.
         """
-        from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Requeued
+        from fencepost.checkers import Requeued
 
-        return (
-            Delivery("at-least-once"),
-            Order(by="key"),
-            Ownership(of="assignment"),
-            Progress(within_s=30),
-            Commits(),
-            Requeued("exactly-once" if self.commit == TRANSACTION else "at-least-once"),
-        )
+        requeued = Requeued("exactly-once" if self.commit == TRANSACTION else "at-least-once")
+        return at_least_once(requeued, by_key=True)

@@ -9,6 +9,7 @@ from typing import ClassVar
 from fencepost.errors import ScenarioError
 from fencepost.history import EventKind
 from fencepost.interfaces import Promise
+from fencepost.workloads._common import at_least_once
 from fencepost.workloads._writing import WritingElsewhere
 from fencepost_member.config import TRANSACTION
 from fencepost_member.planted import OUTPUTS
@@ -38,13 +39,6 @@ class Transform(WritingElsewhere):
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, and each record has an effect; with transactions no record has two."""
-        from fencepost.checkers import Commits, Delivery, Effects, Ownership, Progress
+        from fencepost.checkers import Effects
 
-        guarantee = "exactly-once" if self.commit == TRANSACTION else "at-least-once"
-        return (
-            Delivery("at-least-once"),
-            Ownership(of="assignment"),
-            Progress(within_s=30),
-            Commits(),
-            Effects(guarantee),
-        )
+        return at_least_once(Effects("exactly-once" if self.commit == TRANSACTION else "at-least-once"))

@@ -9,7 +9,16 @@ from typing import Any
 from fencepost import codec
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
-from fencepost.workloads._common import Load, alien_loop, check_known, check_options, loop_options, overload, unable
+from fencepost.workloads._common import (
+    Load,
+    alien_loop,
+    at_least_once,
+    check_known,
+    check_options,
+    loop_options,
+    overload,
+    unable,
+)
 from fencepost_member.config import LANES
 from fencepost_member.planted import POOLS
 
@@ -77,12 +86,4 @@ class WorkerPool(Load):
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, in order by key, one owner at a time, commits of what is done, and progress."""
-        from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
-
-        return (
-            Delivery("at-least-once"),
-            Order(by="key"),
-            Ownership(of="assignment"),
-            Progress(within_s=30),
-            Commits(),
-        )
+        return at_least_once(by_key=True)
