@@ -13,7 +13,7 @@ from typing import ClassVar
 
 from fencepost import codec
 from fencepost.errors import FencepostError
-from fencepost.evidence.processes import GONE, Life, pids
+from fencepost.evidence.processes import GONE, Life, Stop, pids
 from fencepost.evidence.witness import Injected, Sight, all_of, witness
 from fencepost.history import NAME_TAKEN, EventKind
 from fencepost.interfaces import Evidence, Injection, Target, World
@@ -64,9 +64,9 @@ class DuplicateInstance:
         if idle is None:
             raise FencepostError(f"no idle member is left to carry the name of {target}: raise the group's spare")
         both = zip(target.members, idle.members, strict=True)
-        pairs = [_Pair.of(world.members[m], world.members[i]) for m, i in both]
+        pairs = [_Pair.of(world.members[m], world.members[i], self.asleep) for m, i in both]
         for pair in pairs:
-            pair.begin(self.asleep)
+            pair.begin()
 
         def undo() -> None:
             for pair in pairs:
@@ -81,20 +81,20 @@ class DuplicateInstance:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A member and the newcomer that is started under its name."""
+    """A member, which may be stopped, and the newcomer that is started under its name."""
 
     member: Member
     life: Life
     newcomer: Member
+    stop: Stop | None
 
     @classmethod
-    def of(cls, member: Member, newcomer: Member) -> _Pair:
-        return cls(member, Life.of(member), newcomer)
+    def of(cls, member: Member, newcomer: Member, asleep: bool) -> _Pair:
+        life = Life.of(member)
+        return cls(member, life, newcomer, Stop(life) if asleep else None)
 
-    def begin(self, asleep: bool) -> None:
+    def begin(self) -> None:
         instance_id = next((e["detail"]["instance_id"] for e in self.member.told(EventKind.STARTED)), None)
-        if asleep:
-            self.member.signal(signal.SIGSTOP)
         self.newcomer.launch(instance_id=instance_id)
 
     def answered(self) -> Sight:
@@ -114,8 +114,12 @@ class _Pair:
         (stays,) = (m for m in (self.member, self.newcomer) if m is not gone[0])
         return Sight("", f"{stays.name} goes on under the name, {gone[0].name} gave up: {_given_up(gone[0])}", data)
 
+    def wake(self) -> None:
+        if self.stop:
+            self.stop.let_go()
+
     def undo(self) -> None:
-        self.member.signal(signal.SIGCONT)
+        self.wake()
         self.newcomer.signal(signal.SIGTERM)
         self.newcomer.wait_ended(STOP_S)
         self.member.start()
@@ -137,7 +141,7 @@ def _proven(pairs: Sequence[_Pair], asleep: bool) -> Evidence:
     if asleep:
         answered = witness(lambda: all_of({pair.member.name: pair.answered() for pair in pairs}), PROOF_S)
         for pair in pairs:
-            pair.member.signal(signal.SIGCONT)
+            pair.wake()
         if not answered.took_effect:
             return answered
     return witness(lambda: all_of({pair.member.name: pair.decided() for pair in pairs}), PROOF_S, every_s=0.05)

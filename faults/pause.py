@@ -6,25 +6,15 @@ overlap, the last one to end continues it.
 
 from __future__ import annotations
 
-import signal
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
-from weakref import WeakSet
 
-from fencepost.evidence.processes import GONE, STOPPED, Life, lives_of, pids
+from fencepost.evidence.processes import GONE, STOPPED, Life, Stop, kept_stopped, lives_of, pids
 from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
 
 PROOF_S = 2.0
-
-
-class _Hold:
-    """Keeps a process stopped for as long as somebody has it."""
-
-
-_holds: defaultdict[tuple[int | None, float], WeakSet[_Hold]] = defaultdict(WeakSet)  # by pid and birth
 
 
 @dataclass(frozen=True)
@@ -41,16 +31,12 @@ class Pause:
 
     def inject(self, world: World, target: Target) -> Injection:
         """Send SIGSTOP to all of them."""
-        lives, hold = lives_of(world, target), _Hold()
-        for life in lives:
-            _holds[life.pid, life.born].add(hold)
-            life.node.signal(signal.SIGSTOP)
+        lives = lives_of(world, target)
+        stops = [Stop(life) for life in lives]
 
         def undo() -> None:
-            for life in lives:
-                _holds[life.pid, life.born].discard(hold)
-                if not _held(life):
-                    life.node.signal(signal.SIGCONT)
+            for stop in stops:
+                stop.let_go()
 
         return Injected(
             proven=lambda: witness(lambda: _stopped(lives), PROOF_S),
@@ -68,16 +54,14 @@ def _stopped(lives: Sequence[Life]) -> Sight:
     )
 
 
-def _held(life: Life) -> bool:
-    """Whether another pause keeps it stopped."""
-    return bool(_holds[life.pid, life.born])
-
-
 def _running(lives: Sequence[Life]) -> Sight:
     """A process that was killed while it was stopped is healed by its next life."""
     now = {life: Life.of(life.node) if life.state() == GONE else life for life in lives}
     states = {life: present.state() for life, present in now.items()}
-    ill = [f"{life} is {state}" for life, state in states.items() if state in (STOPPED, GONE) and not _held(life)]
+    ill = [
+        f"{life} is {state}" for life, state in states.items() if state in (STOPPED, GONE) and not kept_stopped(life)
+    ]
     data = {"pids": pids(now.values()), "states": {life.node.name: state for life, state in states.items()}}
-    healed = [f"{life} is left to another pause" if _held(life) else f"{life} runs again" for life in now.values()]
-    return Sight("; ".join(ill), "; ".join(healed), data)
+    ways = {True: "is left to another pause", False: "runs again"}
+    healed = "; ".join(f"{life} {ways[kept_stopped(life)]}" for life in now.values())
+    return Sight("; ".join(ill), healed, data)

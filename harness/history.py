@@ -93,11 +93,9 @@ class EventKind(StrEnum):
     # Written by the harness (actor = "harness", unless another is named).
     PHASE = "phase"  # detail: name
     LAUNCHED = "launched"  # actor = incarnation; the process was started; detail: pid, slot, member
-    ENDED = (
-        "ended"  # actor = incarnation; the process was reaped, or it had gone before that (exit_code: null); detail:
-    )
-    # exit_code, how: closed and killed as it was asked to or made to by the harness, or as a program that goes on
-    # closed it, else crashed; of a member also polled_ns, when it last called poll
+    ENDED = "ended"  # actor = incarnation; the process was reaped, or it had gone before that (exit_code: null);
+    # detail: exit_code, how: closed and killed as it was asked to or made to by the harness, or as a program that goes
+    # on closed it, else crashed; of a member also polled_ns, when it last called poll
     FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason

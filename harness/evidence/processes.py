@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakSet
 
 import psutil
 
@@ -72,6 +74,30 @@ def _awake(process: psutil.Process) -> Iterator[str]:
             status = str(child.status())
             if status not in (STOPPED, *_ENDED) and os.getpgid(child.pid) == os.getpgid(process.pid):
                 yield status
+
+
+class Stop:
+    """Keeps a process stopped. Of several that do, the last one that lets go continues it."""
+
+    def __init__(self, life: Life) -> None:
+        """It is told to stop, whether it runs or not."""
+        self._life = life
+        _stops[life.pid, life.born].add(self)
+        life.node.signal(signal.SIGSTOP)
+
+    def let_go(self) -> None:
+        """May be called twice."""
+        _stops[self._life.pid, self._life.born].discard(self)
+        if not kept_stopped(self._life):
+            self._life.node.signal(signal.SIGCONT)
+
+
+_stops: defaultdict[tuple[int | None, float], WeakSet[Stop]] = defaultdict(WeakSet)  # by pid and birth
+
+
+def kept_stopped(life: Life) -> bool:
+    """Whether there is a ``Stop`` of it."""
+    return bool(_stops[life.pid, life.born])
 
 
 def frozen(pid: int) -> bool:
