@@ -86,7 +86,7 @@ $(INSTALLED): constraints.txt pyproject.toml
 # Pin every dependency anew, with hashes and without addresses.
 constraints:
 	test -x build/pip-tools/bin/pip-compile || { $(PYTHON) -m venv build/pip-tools && build/pip-tools/bin/pip install --quiet pip-tools; }
-	build/pip-tools/bin/pip-compile --quiet --upgrade --extra dev --extra connect --extra clients --allow-unsafe --strip-extras --generate-hashes \
+	build/pip-tools/bin/pip-compile --quiet --upgrade --extra dev --extra connect --extra clients --extra postgresql --allow-unsafe --strip-extras --generate-hashes \
 		--no-annotate --no-header --no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file constraints.txt pyproject.toml
 

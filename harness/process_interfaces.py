@@ -133,3 +133,14 @@ class Supervised(Protocol):
     @property
     def killed_after_ms(self) -> float:
         """A member that has not polled for so long is killed, and started again; 0: none is."""
+
+
+@runtime_checkable
+class Stores(Protocol):
+    """A workload whose members write into a store outside of Kafka.
+
+    Attributes:
+        store: the PostgreSQL database that it is in; empty: a file in the run's history.
+    """
+
+    store: str

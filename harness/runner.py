@@ -16,6 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fencepost import group as groups
+from fencepost import schema
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
 from fencepost.evidence import audit, effects, host, outputs, recorded
@@ -39,7 +40,6 @@ from fencepost_member.events import EventLog
 
 __all__ = ["Observer", "Progress", "run"]
 
-_LOG = logging.getLogger(__name__)
 WARM_UP_S = 60.0
 STOP_S = 30.0
 WARM_UP_HINT = "Look at the members' logs, and whether the settings of the group and its topics let members join"
@@ -71,7 +71,9 @@ def run(
     check_abilities(plan, backend.abilities, str(backend))
     check_command(scenario.group, backend.abilities, str(backend))
     backend.permit(scenario, plan)
-    with turn(f"{scenario.name}, seed {plan.seed}", tell=_to(observe) if observe else _LOG.warning):
+    with turn(
+        f"{scenario.name}, seed {plan.seed}", tell=_to(observe) if observe else logging.getLogger(__name__).warning
+    ):
         folder = _make_folder(scenario, plan, runs, backend)
         with Owner.open() as owner:
             _Run(scenario, plan, folder, owner, observe or (lambda progress: None), backend).perform()
@@ -116,10 +118,8 @@ class _Run:
     ) -> None:
         self._scenario, self._plan, self._folder, self._owner, self._backend = scenario, plan, folder, owner, backend
         self._events = EventLog(folder.history / "events" / f"{HARNESS}.jsonl", HARNESS)
-        self._phases = Phases(self._events, observe)
-        self._pairs = [clock_pair()]
-        self._name = backend.prefix + scenario.group_name(plan.seed)
-        self._topics = Topics(scenario, backend.prefix)
+        self._phases, self._pairs = Phases(self._events, observe), [clock_pair()]
+        self._name, self._topics = backend.prefix + scenario.group_name(plan.seed), Topics(scenario, backend.prefix)
 
     def perform(self) -> None:
         """All phases; what is in effect when one fails is undone, and the history that is there stays."""
@@ -133,6 +133,7 @@ class _Run:
         with self._phases.phase("provision"):
             witness = host.start(self._owner, self._folder.history)
             stack.callback(witness.stop)
+            stack.enter_context(schema.of(self._scenario.workload, self._folder.history))
             cluster = self._backend.start(self._scenario, self._plan, self._owner, self._phases.say)
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
@@ -166,12 +167,11 @@ class _Run:
     def _make_group(self, cluster: Cluster) -> groups.Group:
         """Members and producers, none started yet."""
         home = groups.Home(self._owner, self._events, self._folder.history, self._folder.logs)
-        asked = self._scenario
         return groups.make(
             home,
             cluster,
-            asked.group,
-            asked.workload,
+            self._scenario.group,
+            self._scenario.workload,
             name=self._name,
             topics=self._topics.by_name,
             seed=self._plan.seed,

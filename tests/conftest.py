@@ -11,7 +11,7 @@ from steadiness import REAL, Steadiness
 
 from fencepost.turns import PLACES
 
-pytest_plugins = ["pytester"]
+pytest_plugins = ["pytester", "postgres"]
 # What starts and stops Spark itself: a process has one Spark at a time, and the others share theirs. Then what takes
 # longest, so that no worker is left alone with it in the end.
 FIRST = ("test_spark_session.py", "test_spark_clusters.py", "test_planted_bugs.py")

@@ -18,6 +18,8 @@ PURE = [*NOUNS, "overrides", "smaller"]
 BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock
 EFFECTS = [
     "store",
+    "schema",
+    "cleaner",
     "processes",
     "turns",
     "versions",
@@ -70,9 +72,10 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "toxiproxy": "harness/network/proxies.py",
     "typer": ("harness/cli.py", "harness/arguments.py"),
     "jinja2": "harness/reports/",
+    "psycopg": "harness/member/databases.py",
     "msgspec": "checkers/tables/",
 }
-CLIENTS = ("confluent_kafka", "kafka", "aiokafka")
+OF_MEMBERS = ("confluent_kafka", "kafka", "aiokafka", "psycopg")
 PLUG_INS = ("faults/", "workloads/")
 # Spelled so that this file does not match them itself.
 HOSTS = re.compile(r"\b(?:pypi[.]org|pythonhosted[.]|repo1?[.]maven|proxy[.]golang|registry-1[.]|quay[.]io|ghcr[.]io)")
@@ -147,7 +150,7 @@ def libraries_stay_in_their_place(source: Source) -> Iterator[str]:
         if top == "tests":
             yield f"{source.path}:{line}: found import of tests, use code that is installed"
         foreign = top not in sys.stdlib_module_names and top not in ("fencepost", "fencepost_member")
-        excused = CLIENTS if source.part == "fencepost_member" else ("pytest",) if source.part in OF_PYTEST else ()
+        excused = OF_MEMBERS if source.part == "fencepost_member" else ("pytest",) if source.part in OF_PYTEST else ()
         bare = source.part in STDLIB_ONLY or source.part == "fencepost_member"
         if foreign and bare and top not in excused:
             yield f"{source.path}:{line}: found import of {top}, use the standard library"

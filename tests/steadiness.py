@@ -16,7 +16,7 @@ from fencepost.clock import now_ns
 from fencepost.evidence import host
 from fencepost.processes import Owner
 
-REAL = ("chaos", "cluster", "docker", "spark", "browser")
+REAL = ("chaos", "cluster", "docker", "spark", "browser", "postgresql")
 REPEATS = 2
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
+from urllib.parse import urlsplit
 
 from fencepost import codec
 from fencepost.errors import ScenarioError
@@ -27,7 +28,8 @@ class ExclusiveWrites(Load):
     """One thread per member polls, works on each record, writes its effect into a store, and commits.
 
     Kafka gives a partition to one member at a time, but nobody tells one that stands still: when it goes on, it writes
-    what it has in hand, beside the next owner. The store is one SQLite file in the run's history.
+    what it has in hand, beside the next owner. The store is one SQLite file in the run's history, or a schema of the
+    run's own in a PostgreSQL database.
 
     See ``Load`` for what producers write, and ``fencepost_member.store`` for leases and fences.
 
@@ -38,6 +40,8 @@ class ExclusiveWrites(Load):
         lease_ms: how long a member has a partition's lease without renewing it.
         overdue_ms: so long after its last poll the supervisor kills a member. It must be well below the group's session
             time-out and ``max.poll.interval.ms``, or somebody else works on its partitions first.
+        store: the PostgreSQL database, ``postgresql://user@host/database``, where psycopg is installed; a password is
+            looked for in PGPASSWORD and ``~/.pgpass``. Empty: SQLite.
         handler_ms: how long the work on a record takes, which is done within the lease.
         batch: records that one poll may return.
         commit_every_ms: how often it commits; 0: after each record.
@@ -46,6 +50,7 @@ class ExclusiveWrites(Load):
     fence: str = "token"
     lease_ms: float = 2000
     overdue_ms: float = 2000
+    store: str = ""
     handler_ms: float = 10
     batch: int = 50
     commit_every_ms: float = 200
@@ -55,6 +60,7 @@ class ExclusiveWrites(Load):
         codec.settle(self)
         check_known("fence", self.fence, FENCES)
         check_options(self)
+        _check_store(self.store)
         if self.lease_ms <= 2 * self.handler_ms:
             raise ScenarioError(f"lease_ms is {self.lease_ms:g}, it must be more than twice handler_ms")
         busy_ms = self.batch * self.handler_ms
@@ -82,3 +88,11 @@ class ExclusiveWrites(Load):
         from fencepost.checkers import Effects
 
         return at_least_once(Effects())
+
+
+def _check_store(store: str) -> None:
+    place = urlsplit(store)
+    if store and place.scheme not in ("postgresql", "postgres"):
+        raise ScenarioError(f"store is {store!r}; it must be postgresql://user@host/database, or empty: a SQLite file")
+    if place.password or "password=" in place.query:
+        raise ScenarioError("store has a password in it, which the run folder would show: leave it to PGPASSWORD")

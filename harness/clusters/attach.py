@@ -6,13 +6,14 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from fencepost.cleaner import Cleaner
 from fencepost.clock import eventually
-from fencepost.clusters import environments
+from fencepost.clusters import cleaning_task, environments
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin_cleaning import discover
 from fencepost.clusters.attachment import Attachment, loopback, moves
 from fencepost.clusters.cache import Progress, quiet
-from fencepost.clusters.cleaner import CLEAN_S, Cleaner, Task
+from fencepost.clusters.cleaning_task import CLEAN_S, Task
 from fencepost.clusters.foreign import ForeignEvidence
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError, FaultError, PlanError
@@ -160,7 +161,8 @@ def start(
         evidence.begin(progress)
         cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress)
         kept = {partition: replicas[partition]} if replicas and moves(plan) else {}
-        cluster.cleaner = Cleaner(Task(brokers, attachment.access, attachment.prefix, kept))
+        task = Task(brokers, attachment.access, attachment.prefix, kept)
+        cluster.cleaner = Cleaner(cleaning_task.__name__, task.to_json())
     except BaseException:
         admin.close()
         raise

@@ -1,20 +1,19 @@
 """The effects that records had outside of the group's topics, told as events of those who made them.
 
-They are in a store's file, or in a topic that members wrote; dead letters are effects, too. The order of where they are
+They are in a store, or in a topic that members wrote; dead letters are effects, too. The order of where they are
 decides, whatever members believe.
 """
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterable
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
 from fencepost.history import EventKind
+from fencepost_member import databases
 from fencepost_member.events import EventLog
-from fencepost_member.store import FILE
 
 
 class Effect(NamedTuple):
@@ -52,11 +51,11 @@ def cannot_tell(events: EventLog, why: str) -> None:
 
 def of_store(history: Path, events: EventLog) -> None:
     """Tell every effect in the store of this run, if it has one, or that it cannot be read. All members have ended."""
-    if not (history / FILE).exists():
+    if not databases.there(history):
         return
-    query = "SELECT topic, partition, offset, actor, written_ns, written_ns, token FROM effects ORDER BY seq"
+    query = 'SELECT topic, partition, "offset", actor, written_ns, written_ns, token FROM effects ORDER BY seq'
     try:
-        with closing(sqlite3.connect(history / FILE)) as store:
+        with closing(databases.opened(history)) as store:
             tell([Effect(*row) for row in store.execute(query).fetchall()], events)
-    except sqlite3.Error as error:
-        cannot_tell(events, f"the store {FILE} cannot be read: {error}")
+    except databases.errors() as error:
+        cannot_tell(events, f"the store of the run cannot be read: {error}")

@@ -1,6 +1,6 @@
 """A store outside of Kafka that members write to, and the leases by which they enter its critical sections.
 
-It is one SQLite file in the run's history, and so in the end a witness: its own order of effects says whose came last,
+It is a database (see ``databases``), and so in the end a witness: its own order of effects says whose came last,
 whatever members believe. A *lease* of a partition has an owner, a time limit, and a token, which grows whenever another
 member takes it. What a member does about it is its *fence*:
 
@@ -21,29 +21,25 @@ from __future__ import annotations
 
 import threading
 import time
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Callable, Dict, Iterator, Set, Tuple
+from typing import Callable, Dict, Set, Tuple
 
 from fencepost_member.config import UNLOCKED
+from fencepost_member.databases import opened
 from fencepost_member.ownership import Tp
 
-FILE = "store.sqlite"
-BUSY_S = 30.0  # somebody may be stopped in the middle of a transaction
 ENTER_S = 60.0
 LOOK_EVERY_S = 0.02
 NOT_HELD = (0, 0)
-_SCHEMA = (
-    "CREATE TABLE IF NOT EXISTS leases"
-    " (topic TEXT, partition INTEGER, owner TEXT, token INTEGER, until_ns INTEGER, PRIMARY KEY (topic, partition))",
-    "CREATE TABLE IF NOT EXISTS effects (seq INTEGER PRIMARY KEY AUTOINCREMENT,"
-    " topic TEXT, partition INTEGER, offset INTEGER, actor TEXT, token INTEGER, written_ns INTEGER)",
-    "CREATE INDEX IF NOT EXISTS applied ON effects (topic, partition, offset)",
+_TAKE = (
+    "INSERT INTO leases VALUES (%s, %s, %s, %s, %s) ON CONFLICT (topic, partition)"
+    " DO UPDATE SET owner = excluded.owner, token = excluded.token, until_ns = excluded.until_ns"
 )
+_APPLY = 'INSERT INTO effects (topic, partition, "offset", actor, token, written_ns) VALUES (%s, %s, %s, %s, %s, %s)'
 
 
 class Store:
-    """One member's connection. Raises sqlite3.Error when the file cannot be used, or is busy for ``BUSY_S``."""
+    """One member's connection. Raises what its database raises."""
 
     def __init__(
         self,
@@ -55,17 +51,10 @@ class Store:
         now: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         """``fence`` is one of ``config.FENCES``; ``stop`` ends waiting; ``now`` must be one clock for all members."""
-        import sqlite3  # not every Python is built with it
-
         self._actor, self._fence, self._lease_ns, self._now = actor, fence, int(lease_s * 1e9), now
         self._stop = stop
         self._held: Dict[Tp, Tuple[int, int]] = {}  # token and end of the leases that it believes to have
-        self._db = sqlite3.connect(str(folder / FILE), timeout=BUSY_S, isolation_level=None)
-        self._db.execute("PRAGMA journal_mode = WAL")
-        self._db.execute("PRAGMA synchronous = OFF")  # it is to survive processes, not the machine
-        with self._alone():
-            for statement in _SCHEMA:
-                self._db.execute(statement)
+        self._db = opened(folder)
 
     def enter(self, tp: Tp) -> bool:
         """Take the partition's lease, or renew one of which half is over; waits while another member has it.
@@ -87,8 +76,10 @@ class Store:
         return True
 
     def _taken(self, tp: Tp) -> bool:
-        with self._alone():
-            found = self._db.execute("SELECT owner, token, until_ns FROM leases WHERE topic = ? AND partition = ?", tp)
+        with self._db.alone():
+            found = self._db.execute(
+                "SELECT owner, token, until_ns FROM leases WHERE topic = %s AND partition = %s", tp
+            )
             owner, token, until_ns = found.fetchone() or ("", 0, 0)
             now_ns = self._now()
             if owner != self._actor:
@@ -96,48 +87,37 @@ class Store:
                     return False
                 token += 1
             lease = (token, now_ns + self._lease_ns)
-            self._db.execute("REPLACE INTO leases VALUES (?, ?, ?, ?, ?)", (*tp, self._actor, *lease))
+            self._db.execute(_TAKE, (*tp, self._actor, *lease))
         self._held[tp] = lease
         return True
 
     def applied(self, tp: Tp, offset: int) -> bool:
         """Whether a record has had its effect."""
-        query = "SELECT 1 FROM effects WHERE topic = ? AND partition = ? AND offset = ?"
+        query = 'SELECT 1 FROM effects WHERE topic = %s AND partition = %s AND "offset" = %s'
         return self._db.execute(query, (*tp, offset)).fetchone() is not None
 
     def apply(self, tp: Tp, offset: int) -> bool:
         """The record's effect. False: the store refuses it, as another member took the lease since; it is lost."""
         token = self._held.get(tp, NOT_HELD)[0]
-        with self._alone():
+        with self._db.alone():
             if self._fence == "token":
-                query = "SELECT token FROM leases WHERE topic = ? AND partition = ?"
+                query = "SELECT token FROM leases WHERE topic = %s AND partition = %s"
                 if self._db.execute(query, tp).fetchone()[0] != token:
                     self._held.pop(tp, None)
                     return False
-            columns = "topic, partition, offset, actor, token, written_ns"
-            row = (*tp, offset, self._actor, token, self._now())
-            self._db.execute("INSERT INTO effects (%s) VALUES (?, ?, ?, ?, ?, ?)" % columns, row)
+            self._db.execute(_APPLY, (*tp, offset, self._actor, token, self._now()))
         return True
 
     def leave(self, partitions: Set[Tp]) -> None:
         """Let go of these partitions' leases, as far as they are still its own."""
         for tp in partitions & set(self._held):
             del self._held[tp]
-            with self._alone():
+            with self._db.alone():
                 mine = (*tp, self._actor)
-                self._db.execute("UPDATE leases SET until_ns = 0 WHERE topic = ? AND partition = ? AND owner = ?", mine)
+                self._db.execute(
+                    "UPDATE leases SET until_ns = 0 WHERE topic = %s AND partition = %s AND owner = %s", mine
+                )
 
     def close(self) -> None:
         """Close the connection."""
         self._db.close()
-
-    @contextmanager
-    def _alone(self) -> Iterator[None]:
-        """One transaction that writes: nobody else is in one."""
-        self._db.execute("BEGIN IMMEDIATE")
-        try:
-            yield
-        except BaseException:
-            self._db.execute("ROLLBACK")
-            raise
-        self._db.execute("COMMIT")

@@ -12,7 +12,7 @@ import pytest
 from fencepost.choice import backend
 from fencepost.clusters import local
 from fencepost.clusters.attachment import Attachment, loopback, read_access
-from fencepost.clusters.cleaner import Task
+from fencepost.clusters.cleaning_task import Task
 from fencepost.clusters.foreign import ForeignEvidence, whole_batches
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import NotShown, PlanError, ScenarioError

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
@@ -12,12 +11,16 @@ from typing import Any
 
 import pytest
 
+from fencepost import schema
 from fencepost.clock import NS
 from fencepost.evidence import effects
+from fencepost.workloads import ExclusiveWrites
+from fencepost_member import databases
 from fencepost_member import store as stores
 from fencepost_member.critical import Critical
+from fencepost_member.databases import FILE
 from fencepost_member.events import EventLog, read
-from fencepost_member.store import FILE, Store
+from fencepost_member.store import Store
 
 A, B = ("orders", 0), ("orders", 1)
 LEASE_S = 2
@@ -43,8 +46,16 @@ def clock() -> Clock:
     return Clock()
 
 
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.postgresql)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[None]:
+    """Where the store is."""
+    address = request.getfixturevalue("postgres") if request.param == "postgresql" else ""
+    with schema.of(ExclusiveWrites(store=address), tmp_path):
+        yield
+
+
 @pytest.fixture
-def opened(tmp_path: Path, clock: Clock) -> Iterator[Open]:
+def opened(tmp_path: Path, clock: Clock, place: None) -> Iterator[Open]:
     made = []
 
     def opened(actor: str, fence: str = "token") -> Store:
@@ -58,14 +69,14 @@ def opened(tmp_path: Path, clock: Clock) -> Iterator[Open]:
 
 def until_ns(folder: Path) -> int:
     """The end of the only lease."""
-    with closing(sqlite3.connect(folder / FILE)) as db:
+    with closing(databases.opened(folder)) as db:
         ((found,),) = db.execute("SELECT until_ns FROM leases").fetchall()
     return int(found)
 
 
 def written(folder: Path) -> list[tuple[int, str, int]]:
-    with closing(sqlite3.connect(folder / FILE)) as db:
-        return db.execute("SELECT offset, actor, token FROM effects ORDER BY seq").fetchall()
+    with closing(databases.opened(folder)) as db:
+        return list(db.execute('SELECT "offset", actor, token FROM effects ORDER BY seq').fetchall())
 
 
 def pauses_past_its_lease(opened: Open, clock: Clock, fence: str) -> tuple[Store, Store]:
@@ -180,7 +191,7 @@ def test_a_run_without_a_store_tells_nothing_and_of_one_that_is_none_it_tells_th
     effects.of_store(tmp_path, log)
     log.close()
     told = read(tmp_path / "events" / "harness.jsonl").events
-    text = "the store store.sqlite cannot be read: file is not a database"
+    text = "the store of the run cannot be read: file is not a database"
     assert [(e["kind"], e["detail"]) for e in told] == [("unrecorded", {"text": text})]
 
 

@@ -160,6 +160,21 @@ def test_a_wrong_option_of_requeueing_is_refused_with_a_sentence(options, senten
         Requeue(**options)
 
 
+@pytest.mark.parametrize(
+    ("store", "sentence"),
+    [
+        ("mysql://db/shop", "store is 'mysql://db/shop'; it must be postgresql://user@host/database, or empty"),
+        ("postgresql://me:secret@db/shop", "a password in it, which the run folder would show: leave it to PGPASSWORD"),
+        ("postgresql://db/shop?user=me&password=secret", "store has a password in it"),
+    ],
+)
+def test_a_store_that_is_no_postgresql_or_tells_a_password_is_refused(store, sentence):
+    with pytest.raises(ScenarioError, match=sentence) as refused:
+        ExclusiveWrites(store=store)
+    assert "secret" not in str(refused.value)
+    assert ExclusiveWrites(store="postgresql://me@db/shop").store
+
+
 def test_a_supervisor_leaves_members_the_time_for_what_a_poll_returns():
     options = {"overdue_ms": 200, "batch": 10, "handler_ms": 20}
     with pytest.raises(ScenarioError, match="overdue_ms is 200, and a poll's records alone take 200 ms"):

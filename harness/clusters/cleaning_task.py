@@ -1,0 +1,68 @@
+"""What a run made in a cluster of others, and how that is removed, however the harness ended (see ``Cleaner``)."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from fencepost.cleaner import serve
+from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
+from fencepost.clusters.admin_cleaning import Cleaning
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import FencepostError
+from fencepost.model import TopicPartition
+
+CLEAN_S = 90.0  # the default session time-out is half of it
+
+
+@dataclass(frozen=True)
+class Task:
+    """What is to be done in the end.
+
+    Attributes:
+        brokers: host and port of each.
+        access: settings of SASL and TLS.
+        prefix: of the names of what is removed.
+        replicas: of partitions of the offsets topic, in the order to which they are brought back.
+    """
+
+    brokers: Mapping[int, Endpoint]
+    access: Mapping[str, str]
+    prefix: str
+    replicas: Mapping[int, Sequence[int]]
+
+    def to_json(self) -> str:
+        """As the process reads it."""
+        brokers = {broker: [endpoint.host, endpoint.port] for broker, endpoint in self.brokers.items()}
+        return json.dumps({**vars(self), "brokers": brokers})
+
+    @classmethod
+    def from_json(cls, text: str) -> Task:
+        """The inverse of ``to_json``."""
+        told: dict[str, Any] = json.loads(text)
+        brokers = {int(broker): Endpoint(*place) for broker, place in told["brokers"].items()}
+        replicas = {int(partition): order for partition, order in told["replicas"].items()}
+        return cls(brokers, told["access"], told["prefix"], replicas)
+
+    def perform(self, within_s: float) -> list[str]:
+        """Do it; what could not be done."""
+        left = []
+        admin = ObserverAdmin(self.brokers, self.access)
+        for partition, order in self.replicas.items():
+            try:
+                now = admin.replicas(OFFSETS_TOPIC).get(partition, ())
+                if sorted(now) == sorted(order) and list(now) != list(order):  # else somebody reassigned it
+                    admin.arrange(TopicPartition(OFFSETS_TOPIC, partition), order)
+            except FencepostError as error:
+                left.append(f"the order {list(order)} of the replicas of {OFFSETS_TOPIC}-{partition} ({error})")
+        admin.close()
+        cleaning = Cleaning(self.brokers, self.access, self.prefix)
+        left += cleaning.remove_all(within_s)
+        cleaning.close()
+        return left
+
+
+if __name__ == "__main__":
+    serve(lambda line: Task.from_json(line).perform(CLEAN_S))

@@ -1,0 +1,128 @@
+"""Where a ``Store`` is: one SQLite file in the run's history, or a schema of the run's own in a PostgreSQL database.
+
+In both, whoever writes is alone, so the order of effects is the order in which they came to be. Statements have ``%s``
+where values belong, and name the column ``"offset"`` in quotes, for it is a word of PostgreSQL's own.
+"""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, Iterator, NamedTuple, Sequence, Tuple, Type, Union
+
+FILE = "store.sqlite"
+PLACE = "store.json"  # where it is, if it is elsewhere
+BUSY_S = 30  # somebody may be stopped in the middle of a transaction
+LACKING = "the store is in PostgreSQL, and psycopg is not installed beside this Python: pip install 'psycopg[binary]'"
+_SCHEMA = (
+    "CREATE TABLE IF NOT EXISTS leases (topic TEXT, partition BIGINT, owner TEXT, token BIGINT, until_ns BIGINT,"
+    " PRIMARY KEY (topic, partition))",
+    "CREATE TABLE IF NOT EXISTS effects (seq {counted},"
+    ' topic TEXT, partition BIGINT, "offset" BIGINT, actor TEXT, token BIGINT, written_ns BIGINT)',
+    'CREATE INDEX IF NOT EXISTS applied ON effects (topic, partition, "offset")',
+)
+
+
+class Place(NamedTuple):
+    """A PostgreSQL database, ``postgresql://...`` without a password, and the schema in it."""
+
+    address: str
+    schema: str
+
+    def write(self, history: Path) -> None:
+        """For all who open the store of this run."""
+        (history / PLACE).write_text(json.dumps(self._asdict()), encoding="utf-8")
+
+
+class Sqlite:
+    """A connection to a file. Raises sqlite3.Error when it cannot be used, or is busy for ``BUSY_S``."""
+
+    def __init__(self, file: Path) -> None:
+        """Makes what is not there."""
+        import sqlite3  # not every Python is built with it
+
+        self._db = sqlite3.connect(str(file), timeout=BUSY_S, isolation_level=None)
+        self.execute("PRAGMA journal_mode = WAL")
+        self.execute("PRAGMA synchronous = OFF")  # it is to survive processes, not the machine
+        with self.alone():
+            make_tables(self, "INTEGER PRIMARY KEY AUTOINCREMENT")
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """A cursor (PEP 249)."""
+        return self._db.execute(query.replace("%s", "?"), values)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """One transaction that writes: nobody else is in one."""
+        self.execute("BEGIN IMMEDIATE")
+        try:
+            yield
+        except BaseException:
+            self.execute("ROLLBACK")
+            raise
+        self.execute("COMMIT")
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._db.close()
+
+
+class Postgres:
+    """A connection to a schema, whose tables are there. Raises psycopg.Error when it cannot be used, or is busy for
+    ``BUSY_S``, and ImportError without psycopg."""
+
+    def __init__(self, place: Place) -> None:
+        """A password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, ``~/.pgpass``."""
+        if find_spec("psycopg") is None:
+            raise ImportError(LACKING)
+        import psycopg
+
+        self._db = psycopg.connect(place.address, autocommit=True, connect_timeout=BUSY_S)
+        self.execute("SET search_path TO %s" % place.schema)
+        self.execute("SET lock_timeout TO '%ds'" % BUSY_S)
+
+    def execute(self, query: str, values: Sequence[Any] = ()) -> Any:
+        """See ``Sqlite``."""
+        return self._db.execute(query, values)
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """See ``Sqlite``; who reads waits for nobody here."""
+        with self._db.transaction():
+            self.execute("LOCK TABLE effects IN EXCLUSIVE MODE")
+            yield
+
+    def close(self) -> None:
+        """See ``Sqlite``."""
+        self._db.close()
+
+
+Database = Union[Sqlite, Postgres]
+
+
+def make_tables(db: Database, counted: str = "BIGSERIAL PRIMARY KEY") -> None:
+    """As far as they are not there; ``counted`` is the type of a number that grows with each row."""
+    for statement in _SCHEMA:
+        db.execute(statement.format(counted=counted))
+
+
+def there(history: Path) -> bool:
+    """Whether this run has a store."""
+    return (history / PLACE).exists() or (history / FILE).exists()
+
+
+def opened(history: Path) -> Database:
+    """A connection to this run's store."""
+    place = history / PLACE
+    return (
+        Postgres(Place(**json.loads(place.read_text(encoding="utf-8")))) if place.exists() else Sqlite(history / FILE)
+    )
+
+
+def errors() -> Tuple[Type[Exception], ...]:
+    """What they raise (PEP 249), as far as they are installed."""
+    drivers = [import_module(name) for name in ("sqlite3", "psycopg") if find_spec(name)]
+    return (ImportError, *(driver.Error for driver in drivers))
