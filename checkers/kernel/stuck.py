@@ -96,7 +96,7 @@ def _gaps_of_commits(part: Part, watches: Sequence[_Watch]) -> Iterator[_Gap]:
     for watch in watches:
         reached_ns, until_ns = watch.window
         later = [one for one in advances if one[0].end_ns > watch.window.begin_ns and one[0].begin_ns < until_ns]
-        for when, _ in [*later, (Window(until_ns, until_ns), 0)]:
+        for when in [*(written for written, _ in later), Window(until_ns, until_ns)]:
             if when.begin_ns - reached_ns > watch.bound_ns:
                 before = (o for written, o in advances if written.begin_ns <= reached_ns)
                 yield _Gap(watch, reached_ns, when.begin_ns, max(before, default=0))

@@ -207,13 +207,15 @@ def test_a_hole_in_a_history_is_never_loss(tmp_path: Path) -> None:
     )
 
 
-def test_a_finder_that_crashes_leaves_the_check_of_the_faults(tmp_path: Path) -> None:
+def test_a_finder_that_crashes_leaves_the_check_of_the_faults(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     def broken(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
         raise MemoryError("no room")
 
     h = builder(tmp_path)
     good_life(h)
-    verdict = judge(h.seal(), broken)
+    run = h.seal()
+    verdict = judge(run, broken)
+    assert f"the finder failed on {run}" in caplog.text
     assert {c.check for c in verdict.checks if c.validity == Validity.VALID} == {"faults"}
     assert check(verdict, "order").reason == "the records could not be judged: MemoryError: no room"
 

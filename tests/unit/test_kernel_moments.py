@@ -531,3 +531,29 @@ def test_a_fault_step_counts_from_a_bound_before_the_first_delivery(begun_ns: in
     judged = SimpleNamespace(bounds=SimpleNamespace(loop_ns=BOUND))
     of = again(judged=judged, tables=SimpleNamespace(steps=[step]))
     assert repeats._faulty(of, 100, 140) == faulty
+
+
+# Where members tell nothing, what commits reached.
+
+
+def reached(*advances: tuple[int, int]) -> list[tuple[int, int, int]]:
+    """The gaps between 100 and 150, and what had been reached then, by when commits took the partition on, and to where."""
+    told = [SimpleNamespace(written=Window(at_ns, at_ns), offset=offset) for at_ns, offset in advances]
+    found = part(tables=SimpleNamespace(advances=lambda tp: told if tp == 3 else []))
+    watches = [stuck._Watch("stuck-partition", Window(100, 150), BOUND)]
+    return [(gap.begin_ns, gap.end_ns, gap.reached) for gap in stuck._gaps_of_commits(cast("Part", found), watches)]
+
+
+@pytest.mark.parametrize(
+    ("advances", "gaps"),
+    [
+        ([], [(100, 150, 0)]),
+        ([(100, 5)], [(100, 150, 5)]),  # at the very moment at which the gap begins
+        ([(101, 5)], [(101, 150, 5)]),
+        ([(90, 5), (110, 6), (121, 7), (149, 8)], [(110, 121, 6), (121, 149, 7)]),
+    ],
+)
+def test_a_gap_of_commits_knows_what_was_reached_when_it_began(
+    advances: list[tuple[int, int]], gaps: list[tuple[int, int, int]]
+) -> None:
+    assert reached(*advances) == gaps

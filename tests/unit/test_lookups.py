@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.checkers.tables.committed import Committed
+from fencepost.checkers.tables.effects import Effect, by_key
 from fencepost.checkers.tables.rows import Accepted, Window
 from fencepost.checkers.tables.spans import FEW, Spans
 
@@ -35,3 +36,8 @@ def test_the_offsets_that_somebody_may_be_told_are_those_from_the_last_answered_
     answered = [n for n, commit in enumerate(rows) if 0 < commit.answered_ns <= from_ns]
     appended = [a.offset for a in rows[answered[-1] if answered else 0 :] if a.at_ns - a.uncertainty_ns <= to_ns]
     assert list(Committed(rows).between(one_ns, other_ns)) == ([] if answered else [-1]) + appended
+
+
+def test_letters_of_keys_are_in_the_order_of_their_times_whatever_their_numbers() -> None:
+    late, early, other = Effect(1, 0, 7, "a", 0, 30, 5), Effect(2, 0, 8, "a", 0, 20, 5), Effect(3, 1, 2, "a", 0, 10, 6)
+    assert by_key([late, early, other, Effect(4, 0, 9, "a", 0, 5)]) == {0: [early, late], 1: [other]}

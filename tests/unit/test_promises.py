@@ -8,7 +8,18 @@ import sys
 import pytest
 
 from fencepost import codec
-from fencepost.checkers import Commits, Delivery, Effects, Order, Ownership, Parked, Progress, Rebalances, Requeued
+from fencepost.checkers import (
+    Commits,
+    Delivery,
+    Effects,
+    Order,
+    Outside,
+    Ownership,
+    Parked,
+    Progress,
+    Rebalances,
+    Requeued,
+)
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Severity
@@ -99,6 +110,8 @@ ALL: list[Promise] = [
         (Commits(), "commit-regression", "", "", "violation"),
         (Commits(), "commit-regression", "own retry", "", "note"),
         (Commits(), "zombie-commit", "", "", "violation"),
+        (Outside(), "commit-regression", "", "", "violation"),
+        (Outside(), "commit-regression", "own retry", "", "note"),
         (Commits(), "fenced-and-carried-on", "UNKNOWN_MEMBER_ID", "pause was in effect", "permitted"),
         (Progress(), "unconsumed", "", "", "violation"),
         (Progress(), "stuck-partition", "unowned", "", "violation"),
