@@ -537,7 +537,7 @@ def test_a_fault_step_counts_from_a_bound_before_the_first_delivery(begun_ns: in
 
 
 def reached(*advances: tuple[int, int]) -> list[tuple[int, int, int]]:
-    """The gaps between 100 and 150, and what had been reached then, by when commits took the partition on, and to where."""
+    """The gaps between 100 and 150, and what was reached by then; when a commit took the partition on, and to where."""
     told = [SimpleNamespace(written=Window(at_ns, at_ns), offset=offset) for at_ns, offset in advances]
     found = part(tables=SimpleNamespace(advances=lambda tp: told if tp == 3 else []))
     watches = [stuck._Watch("stuck-partition", Window(100, 150), BOUND)]
