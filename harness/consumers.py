@@ -35,6 +35,8 @@ class Group:
             it consumes with, without a release: it brings its own. With the client ``json-lines`` it may be in any
             language, and tells what it does; see ``fencepost_member.lines``. With ``black-box`` it tells nothing, and
             is judged by what brokers see. The workload is ``OwnProgram``.
+        image: of the containers in which such a black box runs, with the back-end ``docker``: the command is found
+            there, as its working directory and all else is; of the image a shell is needed, ``/bin/sh``.
     """
 
     members: int | tuple[Members, ...] = 3
@@ -46,6 +48,7 @@ class Group:
     spare: int = 0
     python: str = ""
     command: tuple[str, ...] = ()
+    image: str = ""
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -57,6 +60,8 @@ class Group:
             raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
         settings.check_python(self.python)
         clients.check_programs(self.clients, bool(self.command), self.python)
+        if self.image and not self.silent:
+            raise ScenarioError("the group's image is one of black boxes: say client='black-box', or leave it out")
         clients.check(self.clients, self.protocol, self.static, set(self.config) - set(settings.DECIDED))
         settings.check_client(self.config, self.protocol, clients.in_common(self.clients, self.protocol))
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
@@ -72,7 +77,7 @@ class Group:
     @property
     def environments(self) -> tuple[Environment, ...]:
         """What each of its members is to run on, spare ones included."""
-        return tuple(Environment(client, self.python) for client in self.clients)
+        return tuple(Environment(client, self.python, self.image) for client in self.clients)
 
     @property
     def programs(self) -> bool:

@@ -10,8 +10,9 @@ import json
 import signal as signals
 import threading
 from collections import deque
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -69,14 +70,16 @@ class Incarnation:
         env = {"PYTHONPATH": ":".join(path)}
         self._command, self._lines, self._silent = interpreter.command, interpreter.lines, interpreter.silent
         self._process: Process
+        elsewhere: Callable[..., Process] | None = None
+        if interpreter.spawn:
+            elsewhere = partial(interpreter.spawn, history=home.history, image=interpreter.image)
         if interpreter.lines or interpreter.silent:
-            self._process = programs.begin(home.owner, interpreter.command, self._config, file, self.log, path[0])
+            command = interpreter.command
+            self._process = programs.begin(home.owner, elsewhere, command, self._config, file, self.log, path[0])
         elif interpreter.command:
             self._process = programs.recorded(home.owner, interpreter.command, file, self.log, path[0])
-        elif interpreter.spawn:
-            self._process = interpreter.spawn(argv, log=self.log, env=env, history=home.history)
         else:
-            self._process = home.owner.spawn(argv, log=self.log, env=env)
+            self._process = (elsewhere or home.owner.spawn)(argv, log=self.log, env=env)
         several = bool(interpreter.command) and not (interpreter.lines or interpreter.silent)
         self.live = Inside(home.history / "events", actor, self._process.pid, several)
         detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}

@@ -52,8 +52,12 @@ class MemberProcess:
 
     @property
     def connected(self) -> bool:
-        """Whether its process itself has a connection to brokers, or to its proxies; False once it has ended."""
-        return self.pid is not None and connected(self.pid, self._config["bootstrap"])
+        """Whether its process itself has a connection to brokers, or to its proxies; False once it has ended.
+
+        Of a container nobody asks: faults hit all that is in it."""
+        if self.pid is None or self._interpreter.image:
+            return self.pid is not None
+        return connected(self.pid, self._config["bootstrap"])
 
     @property
     def owned(self) -> frozenset[TopicPartition]:

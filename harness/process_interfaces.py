@@ -45,8 +45,10 @@ class Spawn(Protocol):
 class MemberSpawn(Protocol):
     """Starts the process of a member; it has to see the owner's directory, and write below ``history``."""
 
-    def __call__(self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path) -> Process:
-        """As ``Spawn``."""
+    def __call__(
+        self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path, image: str
+    ) -> Process:
+        """As ``Spawn``. ``image``: of the user's; empty: ours."""
 
 
 @dataclass(frozen=True)
@@ -56,10 +58,12 @@ class Environment:
     Attributes:
         client: without a version, the one that is installed beside Fencepost.
         python: its version (``3.9``, ``3.9.18``); empty: the harness's own Python.
+        image: of the user's containers, in which everything is; empty: there is none.
     """
 
     client: Client = field(default_factory=lambda: Client("confluent-kafka"))
     python: str = ""
+    image: str = ""
 
     @property
     def own(self) -> bool:
@@ -77,6 +81,7 @@ class Interpreter:
         command: a program that is the member itself, started in the current directory; empty: ours.
         lines: the program is not instrumented: it tells what it does, see ``fencepost_member.lines``.
         silent: nor does it tell anything.
+        image: where it is to be found; empty: where ``spawn`` starts our members.
     """
 
     python: str = sys.executable
@@ -85,6 +90,7 @@ class Interpreter:
     command: tuple[str, ...] = ()
     lines: bool = False
     silent: bool = False
+    image: str = ""
 
 
 class Node(Protocol):

@@ -15,9 +15,10 @@ import os
 import shutil
 import signal
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -134,11 +135,18 @@ def recorded(owner: Owner, command: Sequence[str], config: Path, log: Path, memb
 
 
 def begin(
-    owner: Owner, command: Sequence[str], config: Mapping[str, Any], file: Path, log: Path, member_side: str
+    owner: Owner,
+    elsewhere: Callable[..., Process] | None,
+    command: Sequence[str],
+    config: Mapping[str, Any],
+    file: Path,
+    log: Path,
+    member_side: str,
 ) -> Process:
     """Start a program and, where it tells anything, its scribe; both are the owner's.
 
     Args:
+        elsewhere: starts one that tells nothing where it belongs; None: here.
         config: of the member, which ``file`` holds; beside it the properties file is written.
         log: what the program prints besides.
         member_side: the folder from which the scribe imports.
@@ -157,7 +165,8 @@ def begin(
     argv = [_filled(part, words) for part in (*command, *more)]
     env = {f"FENCEPOST_{name.upper()}": word for name, word in words.items()}
     if config["client"] == BLACK_BOX:
-        return owner.spawn(argv, log=log, env=env, cwd=Path.cwd())
+        start = elsewhere or partial(owner.spawn, cwd=Path.cwd())
+        return start(argv, log=log, env=env)
     reading, writing = os.pipe()
     try:
         program = owner.spawn(argv, log=log, env=env, cwd=Path.cwd(), stdout=writing)
@@ -170,10 +179,10 @@ def begin(
 
 def interpreter(found: Interpreter, command: tuple[str, ...], environment: Environment) -> Interpreter:
     """What a member runs on, by what its cluster found for it, and the group's command."""
-    library = environment.client.library
+    library, image = environment.client.library, environment.image
     if not command and not library.lines:
         return found
-    return replace(found, command=command or found.command, lines=library.lines, silent=library.silent)
+    return replace(found, command=command or found.command, lines=library.lines, silent=library.silent, image=image)
 
 
 def importing(options: Mapping[str, Any], interpreter: Interpreter) -> Interpreter:
@@ -221,9 +230,9 @@ def _verifiable(config: Mapping[str, Any]) -> list[str]:
 
 def check_command(group: consumers.Group, abilities: Abilities, backend: str) -> None:
     """Refuse a program beside our loop that is not there, or that the back-end cannot run. Raises PlanError."""
-    if group.command and shutil.which(group.command[0]) is None:
+    if group.command and not group.image and shutil.which(group.command[0]) is None:
         raise PlanError(f"the group's command begins with {group.command[0]!r}, and no such program can be found")
-    if group.programs and (
-        lacking := abilities["command"]() if "command" in abilities else "it runs only our own members"
-    ):
+    need = "image" if group.image else "command"
+    without = "it has no containers; use docker" if group.image else "it runs only our own members"
+    if group.programs and (lacking := abilities[need]() if need in abilities else without):
         raise PlanError(f"the group's program cannot be run by the back-end {backend!r}: {lacking}")

@@ -19,6 +19,7 @@ from fencepost.errors import ClusterError, ProvisionError
 
 ANSWER_S = 3
 CALL_S = 60.0
+PULL_S = 900.0
 NO_ENGINE = "no Docker engine answers: start one (dockerd), or set DOCKER_HOST"
 # Official and without a host in its name, so whatever registry the engine is set up for serves it.
 GO_IMAGE = "golang:1.24-alpine"
@@ -113,6 +114,12 @@ def client(timeout_s: float = CALL_S) -> Iterator[Any]:
         raise ProvisionError(f"the Docker engine failed: {str(error)[:300]}") from error
     finally:
         engine.close()
+
+
+def must_have(image: str) -> None:
+    """Pull an image that is not there. Raises ProvisionError: it cannot be pulled."""
+    with client(PULL_S) as running:
+        _image(running, image)
 
 
 @contextmanager

@@ -25,7 +25,7 @@ from fencepost.clusters.own import OWN, OwnCluster
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
-from fencepost.plan import Abilities
+from fencepost.plan import Abilities, always
 from fencepost.process_interfaces import Interpreter, Spawn
 from fencepost.processes import Owner
 from fencepost.settings import KAFKAS
@@ -35,7 +35,11 @@ CLIENT = "confluent-kafka"  # the only one in the images
 ABILITIES: Abilities = {
     **OWN,
     "packets": docker_packets.lacking,
-    "command": lambda: "members live in containers, and their image does not hold the program; use local, or attach",
+    "command": lambda: (
+        "members live in containers, and our image does not hold the program; use local or attach, or "
+        "give the group an image that does"
+    ),
+    **always("image"),
 }
 KAFKA, MEMBERS = "10.177", "10.178"  # what the addresses of the two networks begin with
 NUMBERS = 250
@@ -90,10 +94,10 @@ class Engine:
         return self._proxy
 
     def _spawn_member(
-        self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path
+        self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path, image: str
     ) -> ContainerProcess:
         code = Path(fencepost_member.__file__).parent
-        place = Place(self._images.member, {"members": ""}, (self._owner.directory, code), (history,))
+        place = Place(image or self._images.member, {"members": ""}, (self._owner.directory, code), (history,))
         return self._containers.spawn(place, argv, log=log, env=env)
 
 
@@ -121,12 +125,15 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 
 
 def _check(spec: ClusterSpec) -> None:
-    """Refuse what the images do not have."""
-    if any(wanted.own or wanted.client.name != CLIENT for wanted in spec.members):
+    """Refuse what the images do not have, and fetch those of the user."""
+    ours = [wanted for wanted in spec.members if not wanted.client.library.silent]  # of others, the user has an image
+    if any(wanted.own or wanted.client.name != CLIENT for wanted in ours):
         raise ScenarioError(
             f"members in containers run on their image's Python, with the {CLIENT} that is installed here: "
             "use --cluster local for others (the group's client and python)"
         )
+    for image in {wanted.image for wanted in spec.members} - {""}:
+        docker.must_have(image)
     if spec.kafka not in ("", KAFKAS[0]):
         raise ScenarioError(f"the images are of Kafka {KAFKAS[0]}: use --cluster local for Kafka {spec.kafka}")
 

@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import os
 import signal
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+from typing import Any
 
+import docker as library
 import pytest
 from fault_table import Cell, Noted
 
+from cluster.docker_base import base_image
 from cluster.worlds import LONG_S, Inject, World, bounded
 from fencepost import group as groups
 from fencepost import scenario
 from fencepost.clock import eventually, now_ns
-from fencepost.clusters import local
+from fencepost.clusters import docker, local
+from fencepost.clusters.docker_images import BASE
 from fencepost.clusters.own import OwnCluster
+from fencepost.errors import ProvisionError
 from fencepost.interfaces import Cluster, ClusterSpec, Fault, Injection, Target
 from fencepost.network import packets
 from fencepost.processes import Owner
@@ -153,3 +159,23 @@ def inject(request: pytest.FixtureRequest) -> Iterator[Inject]:
             return Noted(injection, Cell.of(fault, target, world.backend), begun_ns, request.node)
 
         yield injected
+
+
+@pytest.fixture(scope="module")
+def engine() -> Iterator[Any]:
+    """The Docker engine of this machine."""
+    try:
+        docker.engine()
+    except ProvisionError as error:
+        pytest.skip(str(error))
+    engine = library.from_env()
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module")
+def base(engine: Any) -> Iterator[str]:
+    """The base of all images, by its name."""
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setenv(BASE, base_image(engine))
+        yield os.environ[BASE]

@@ -17,6 +17,7 @@ from typing import Any
 
 from fencepost.clusters import provision
 from fencepost.clusters.docker_images import BASE, client_library
+from fencepost.clusters.docker_removal import OWNER
 
 TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail")
 LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "turtledemo"}
@@ -78,3 +79,12 @@ def entry(name: str, kind: bytes, target: str = "", mode: int = 0o755) -> tarfil
     made = tarfile.TarInfo(name)
     made.type, made.linkname, made.mode = kind, target, mode
     return made
+
+
+def left(engine: Any, token: str | None = None) -> list[str]:
+    """The containers, networks and volumes of an owner, or of all."""
+    label = {"label": f"{OWNER}={token}" if token else OWNER}
+    api = engine.api
+    volumes = api.volumes(filters=label)["Volumes"] or ()
+    things = [*api.containers(all=True, filters=label), *api.networks(filters=label), *volumes]
+    return sorted(str(thing.get("Names") or thing.get("Name")) for thing in things)

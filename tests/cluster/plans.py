@@ -252,6 +252,8 @@ LATE_WRITES = replace(
     promises=tuple(Transform().promises()),
 )
 
+WRITING = (WRITTEN, HOPELESS_KEYS, HOPELESS_ONCE, COMES_AGAIN, CRITICAL)
+
 
 def under(protocol: str, scenario: Scenario) -> Scenario:
     """A scenario with another protocol of the group."""

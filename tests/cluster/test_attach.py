@@ -80,7 +80,7 @@ def there(cluster: OwnCluster) -> dict[str, Any]:
     topics = sorted(admin.list_topics(timeout=LONG_S).topics)
     groups = sorted(group.group_id for group in admin.list_consumer_groups().result(LONG_S).valid)
     return {
-        "topics": {topic: cluster.admin.end_offsets(topic) for topic in topics if topic != OFFSETS_TOPIC},
+        "topics": {topic: cluster.admin.end_offsets(topic) for topic in topics if not topic.startswith("__")},
         "groups": {group: cluster.admin.committed(group) for group in groups},
         "replicas": cluster.admin.replicas(OFFSETS_TOPIC),
     }
@@ -186,6 +186,19 @@ def test_a_planted_bug_is_found_under_its_kind(
     verdict = judge(run, chaos_spark)
     assert verdict.validity is Validity.INVALID
     assert {f.kind for f in violations(verdict)} == set(bug.kinds)
+
+
+@pytest.mark.usefixtures("unchanged")
+@pytest.mark.parametrize("scenario", one_in(len(WRITING), WRITING), ids=lambda scenario: scenario.name)
+def test_what_members_write_is_judged_and_goes_with_the_rest(
+    cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path, scenario: Scenario
+) -> None:
+    asked = under("cooperative", scenario)
+    run = runner.run(asked, plan=asked.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
+    verdict = judge(run, chaos_spark)
+    assert not violations(verdict)
+    unknown = {check.check for check in verdict.checks if check.validity is Validity.UNKNOWN}
+    assert unknown <= {"history", "ownership", "progress", "commits"}, verdict
 
 
 @pytest.mark.usefixtures("unchanged")

@@ -11,13 +11,12 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import docker as library
 import psutil
 import pytest
 from fault_table import Cell, unfilled
 
 from cluster.conftest import consuming
-from cluster.docker_base import base_image
+from cluster.docker_base import left
 from cluster.killing import kill_a_run
 from cluster.plans import MOVES, one_in
 from cluster.test_no_false_alarm import SEEDS, VARIANTS
@@ -39,12 +38,11 @@ from cluster.worlds import (
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
-from fencepost.clusters import backends, docker, docker_host
-from fencepost.clusters.docker_images import BASE
+from fencepost.clusters import backends, docker_host
 from fencepost.clusters.docker_processes import ContainerProcess
 from fencepost.clusters.docker_removal import OWNER
 from fencepost.clusters.own import OwnCluster
-from fencepost.errors import ProvisionError, WaitTimeout
+from fencepost.errors import WaitTimeout
 from fencepost.faults import (
     BlackHole,
     Bounce,
@@ -70,6 +68,7 @@ from fencepost.workloads import PollLoop
 pytestmark = [
     *ON_CLUSTER,
     pytest.mark.docker,
+    pytest.mark.usefixtures("base"),
     pytest.mark.timeout(600),  # images are built, which is no fixture's own doing
 ]
 STATIC, MORE = True, ("refunds",)  # see ``world_of_module``
@@ -94,24 +93,6 @@ with Owner.open(Path(sys.argv[1])) as owner:
 
 
 @pytest.fixture(scope="module")
-def engine() -> Iterator[Any]:
-    try:
-        docker.engine()
-    except ProvisionError as error:
-        pytest.skip(str(error))
-    engine = library.from_env()
-    yield engine
-    engine.close()
-
-
-@pytest.fixture(scope="module", autouse=True)
-def base(engine: Any) -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as patched:
-        patched.setenv(BASE, base_image(engine))
-        yield
-
-
-@pytest.fixture(scope="module")
 def backend() -> str:
     return "docker"
 
@@ -128,15 +109,6 @@ def session_cluster(session_owner: Owner) -> Iterator[OwnCluster]:
     running = docker_host.start(ClusterSpec(slots=4), session_owner)
     yield running
     running.stop()
-
-
-def left(engine: Any, token: str | None = None) -> list[str]:
-    """The containers, networks and volumes of an owner, or of all."""
-    label = {"label": f"{OWNER}={token}" if token else OWNER}
-    api = engine.api
-    volumes = api.volumes(filters=label)["Volumes"] or ()
-    things = [*api.containers(all=True, filters=label), *api.networks(filters=label), *volumes]
-    return sorted(str(thing.get("Names") or thing.get("Name")) for thing in things)
 
 
 def polled_ns(world: World) -> int:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.clients import Members
+from fencepost.clients import BLACK_BOX, Members
 from fencepost.clusters import backends, docker_host, local
 from fencepost.clusters.attachment import Attachment
 from fencepost.errors import PlanError, ScenarioError
@@ -110,8 +110,16 @@ def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
     for abilities in (local.ABILITIES, Attachment.abilities):
         check_command(GROUP, abilities, "x")
     check_command(Group(), docker_host.ABILITIES, "docker")
-    with pytest.raises(PlanError, match="their image does not hold the program; use local, or attach"):
+    with pytest.raises(PlanError, match="our image does not hold the program; use local or attach, or give the group"):
         check_command(GROUP, backends.docker().abilities, "docker")
+
+
+def test_an_image_is_for_containers_and_holds_its_program_itself() -> None:
+    boxed = Group(command=["no-such-program-here"], client=BLACK_BOX, image="shop:1")
+    check_command(boxed, docker_host.ABILITIES, "docker")
+    for abilities in (local.ABILITIES, Attachment.abilities):
+        with pytest.raises(PlanError, match="by the back-end 'x': it has no containers; use docker"):
+            check_command(boxed, abilities, "x")
 
 
 @pytest.mark.parametrize(
