@@ -16,6 +16,7 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from cluster.plans import WRITING, one_in, under
 from cluster.planted import BUGS
 from cluster.worlds import LONG_S
 from fencepost import runner
