@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -45,16 +46,19 @@ class Inside:
         for name, live in self._files.items():
             new = live.started is None
             live.refresh()
-            if self._several and new and live.started is not None and live.started["pid"] != self._pid:
+            if self._several and new and live.started is not None:
                 self._meet(name, live.started["pid"])
         for name, process in self._processes.items():
             if name not in self._gone and _ended(process):
                 self._gone[name] = now_ns()
 
-    def _meet(self, name: str, pid: int) -> None:
+    def _meet(self, name: str, told: int) -> None:
         try:
+            pid = _here(self._pid, told)
+            if pid == self._pid:
+                return
             self._processes[name] = psutil.Process(pid)
-            if os.getpgid(pid) != self._pid:
+            if pid == told and os.getpgid(pid) != self._pid:  # what hits a container hits all that is in it
                 self.strays.add(pid)
         except (psutil.NoSuchProcess, ProcessLookupError):
             self._gone[name] = now_ns()
@@ -153,6 +157,24 @@ class Inside:
         """All events of a kind, in the order of their begins; see ``LiveEvents.told``."""
         found = (event for live in self._files.values() for event in live.told[kind].values())
         return tuple(sorted(found, key=lambda event: int(event["begin_ns"])))
+
+
+def _here(first: int, told: int) -> int:
+    """What this machine calls the process that a program's first one, or a child of it, calls by a number; they may be
+    in a container. Raises psutil.NoSuchProcess."""
+    if not Path(f"/proc/{first}").exists() or _namespace(first) == _namespace(os.getpid()):
+        return told
+    parent = psutil.Process(first)
+    for process in (parent, *parent.children(recursive=True)):
+        with suppress(OSError):  # it has ended meanwhile
+            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
+            if int(status.partition("NSpid:")[2].splitlines()[0].split()[-1]) == told:
+                return int(process.pid)
+    raise psutil.NoSuchProcess(told)
+
+
+def _namespace(pid: int) -> str:
+    return str(Path(f"/proc/{pid}/ns/pid").readlink())
 
 
 def _ended(process: psutil.Process) -> bool:

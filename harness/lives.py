@@ -77,7 +77,7 @@ class Incarnation:
             command = interpreter.command
             self._process = programs.begin(home.owner, elsewhere, command, self._config, file, self.log, path[0])
         elif interpreter.command:
-            self._process = programs.recorded(home.owner, interpreter.command, file, self.log, path[0])
+            self._process = programs.recorded(home.owner, elsewhere, interpreter.command, file, self.log, path[0])
         else:
             self._process = (elsewhere or home.owner.spawn)(argv, log=self.log, env=env)
         several = bool(interpreter.command) and not (interpreter.lines or interpreter.silent)

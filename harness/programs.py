@@ -39,6 +39,7 @@ NO_START = (
     "program Python, without the options -I, -E and -S, which keep it from importing sitecustomize? Does it subscribe "
     "to the topics of the scenario?"
 )
+PATH = "PYTHONPATH"
 OF_ALL = (signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL)
 READ_ON_S = 5.0  # for what its children may still print
 ASSIGNORS = {
@@ -125,12 +126,21 @@ class Family:
         return self._program.status()
 
 
-def recorded(owner: Owner, command: Sequence[str], config: Path, log: Path, member_side: str) -> Process:
-    """Start a program that is instrumented; its own PYTHONPATH comes behind ours. ``member_side``: see ``begin``."""
-    site = Path(member_side, "fencepost_member", "instrument", "site")
-    own = os.environ.get("PYTHONPATH")
-    path = [str(site), member_side, *([own] if own else [])]
-    env = {"FENCEPOST_MEMBER": str(config), "PYTHONPATH": os.pathsep.join(path)}
+def recorded(
+    owner: Owner,
+    elsewhere: Callable[..., Process] | None,
+    command: Sequence[str],
+    config: Path,
+    log: Path,
+    member_side: str,
+) -> Process:
+    """Start a program that is instrumented; its own PYTHONPATH comes behind ours. See ``begin``."""
+    path = [str(Path(member_side, "fencepost_member", "instrument", "site")), member_side]
+    env = {"FENCEPOST_MEMBER": str(config)}
+    if elsewhere:
+        return elsewhere(command, log=log, env={**env, PATH: os.pathsep.join(path)})
+    own = os.environ.get(PATH)
+    env[PATH] = os.pathsep.join([*path, *([own] if own else [])])
     return Family(owner.spawn(command, log=log, env=env, cwd=Path.cwd()))
 
 
@@ -146,7 +156,7 @@ def begin(
     """Start a program and, where it tells anything, its scribe; both are the owner's.
 
     Args:
-        elsewhere: starts one that tells nothing where it belongs; None: here.
+        elsewhere: starts it where it belongs; None: here.
         config: of the member, which ``file`` holds; beside it the properties file is written.
         log: what the program prints besides.
         member_side: the folder from which the scribe imports.

@@ -96,9 +96,16 @@ class Engine:
     def _spawn_member(
         self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path, image: str
     ) -> ContainerProcess:
+        env = {**env, **self._path(env, image)} if image else env
         code = Path(fencepost_member.__file__).parent
-        place = Place(image or self._images.member, {"members": ""}, (self._owner.directory, code), (history,))
+        claims = self._owner.directory / "config"  # programs with several consumers claim names for them there
+        place = Place(image or self._images.member, {"members": ""}, (self._owner.directory, code), (history, claims))
         return self._containers.spawn(place, argv, log=log, env=env)
+
+    def _path(self, env: Mapping[str, str], image: str) -> dict[str, str]:
+        """Where Python looks for modules: an image's own places come behind ours."""
+        own = self._containers.environment(image).get("PYTHONPATH")
+        return {"PYTHONPATH": f"{env['PYTHONPATH']}:{own}"} if own and "PYTHONPATH" in env else {}
 
 
 def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnCluster:
@@ -126,7 +133,7 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 
 def _check(spec: ClusterSpec) -> None:
     """Refuse what the images do not have, and fetch those of the user."""
-    ours = [wanted for wanted in spec.members if not wanted.client.library.silent]  # of others, the user has an image
+    ours = [wanted for wanted in spec.members if not wanted.image]
     if any(wanted.own or wanted.client.name != CLIENT for wanted in ours):
         raise ScenarioError(
             f"members in containers run on their image's Python, with the {CLIENT} that is installed here: "

@@ -147,6 +147,12 @@ class Containers:
         remove(self._engine, (), self._names)
         self._names.clear()
 
+    def environment(self, image: str) -> dict[str, str]:
+        """What processes have there."""
+        with asking(f"looking at the image {image}"):
+            found = self._engine.api.inspect_image(image)["Config"]["Env"] or ()
+        return {name: value for name, _, value in (one.partition("=") for one in found)}
+
     def spawn(
         self,
         place: Place,

@@ -1,26 +1,31 @@
-"""In containers: black boxes in an image of their own, and the workloads whose members write."""
+"""In containers: programs in an image of their own, and the workloads whose members write."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import kafka
 import pytest
 
 from cluster.docker_base import left
 from cluster.plans import WRITING, one_a_day, one_in, under
 from cluster.planted import BUGS
 from cluster.test_black_box import AWAY, PROGRAM, SCENARIO, broken, reasons
-from fencepost import runner
+from fencepost import Group, Scenario, Topic, at, past_session, runner
+from fencepost.checkers import Commits, Delivery, Ownership, Progress
 from fencepost.checkers.spark.session import Spark
 from fencepost.clusters import backends, docker_images
 from fencepost.clusters.cache import quiet
 from fencepost.errors import ProvisionError
+from fencepost.faults import Bounce, Kill, Pause
 from fencepost.judging import judge
 from fencepost.model import Validity, Verdict
-from fencepost.scenario import Scenario
+from fencepost.targets import one_member
+from fencepost.workloads import OwnProgram
 
 pytestmark = [
     pytest.mark.cluster,
@@ -28,8 +33,47 @@ pytestmark = [
     pytest.mark.spark,
     pytest.mark.timeout(600),  # images are built
 ]
+PROMISED = [Delivery("at-least-once"), Ownership(of="assignment"), Commits(), Progress(within_s=30)]
 WRONG = ("offsets-later", "letter-per-attempt", "unwritten-copies", "lock-without-token")
-BLOCKS = "FROM {base}\nENV PYTHONPATH=/opt/fencepost/packages\nWORKDIR /srv\nCOPY program.py /srv/\n"
+BLOCKS = """
+FROM {base}
+ENV PYTHONPATH=/opt/fencepost/packages
+WORKDIR /srv
+COPY kafka /opt/fencepost/packages/kafka
+COPY apps program.py /srv/
+"""
+APPS = Path(__file__).parents[1] / "examples" / "apps"
+SERVICES = {
+    "shop": Scenario(
+        "the order service in its image",
+        [Topic("orders", partitions=12)],
+        Group(command=["python3", "-m", "shop.consumer"], config={"session.timeout.ms": 6000}),
+        OwnProgram(processed="commit", payload="shop.fakes:order", rate_hz=500),
+        schedule=[
+            at(2, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+            at(14, Bounce(), one_member(), heal_after=1),
+        ],
+        promises=PROMISED,
+    ),
+    "dispatch": Scenario(
+        "forked workers in their image",
+        [Topic("orders", partitions=8)],
+        Group(
+            command=["python3", "-m", "dispatch.workers"],
+            client="kafka-python",
+            members=2,
+            protocol="eager",
+            config={"session.timeout.ms": 6000},
+        ),
+        OwnProgram(processed="commit", payload="shop.fakes:order", rate_hz=200),
+        schedule=[
+            at(1, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+            at(13, Kill(), one_member(), heal_after=1),
+        ],
+        promises=PROMISED,
+        min_records=1000,
+    ),
+}
 
 
 @pytest.fixture(autouse=True)
@@ -42,8 +86,10 @@ def nothing_left(engine: Any, base: str) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def image(engine: Any, base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a service, as somebody would build it: a program and its client library."""
-    folder, name = tmp_path_factory.mktemp("image"), "fencepost-test-black-box"
+    folder, name = tmp_path_factory.mktemp("image"), "fencepost-test-programs"
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    shutil.copytree(APPS, folder / "apps")
+    shutil.copytree(Path(str(kafka.__file__)).parent, folder / "kafka")
     blocks = BLOCKS.format(base=docker_images.images(quiet).member)
     (folder / "Dockerfile").write_text(blocks, encoding="utf-8")
     engine.images.build(path=str(folder), tag=name)
@@ -90,3 +136,32 @@ def test_a_wrong_one_is_found(tmp_path: Path, chaos_spark: Spark, image: str) ->
 def test_an_image_that_is_not_there_is_named(tmp_path: Path, chaos_spark: Spark) -> None:
     with pytest.raises(ProvisionError, match="no-such-image"):
         performed(boxed(SCENARIO, "no-such-image:1", "none", "cooperative"), tmp_path, chaos_spark)
+
+
+@pytest.mark.parametrize(
+    ("name", "bug", "kinds"),
+    [
+        ("shop", "", frozenset()),
+        pytest.param("shop", "--keep-batch", {"zombie-commit", "commit-regression"}, marks=pytest.mark.slow),
+        ("dispatch", "", frozenset()),
+        pytest.param("dispatch", "--whole-batches", {"commit-ahead"}, marks=pytest.mark.slow),
+    ],
+)
+def test_a_service_in_its_image_is_recorded_and_judged(
+    tmp_path: Path,
+    chaos_spark: Spark,
+    image: str,
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    bug: str,
+    kinds: frozenset[str],
+) -> None:
+    monkeypatch.chdir(APPS)  # where producers import what they write
+    service = SERVICES[name]
+    command = [*service.group.command, *filter(None, [bug])]
+    drain_s = 10 if bug else service.drain_s
+    asked = replace(service, group=replace(service.group, command=command, image=image), drain_s=drain_s)
+    verdict = performed(asked, tmp_path, chaos_spark)
+    assert bool(kinds & broken(verdict)) == bool(bug), reasons(verdict)
+    assert verdict.validity is (Validity.INVALID if bug else Validity.VALID), reasons(verdict)
+    assert verdict.measures["members"] == {"shop": 4, "dispatch": 6}[name]

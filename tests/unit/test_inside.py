@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from fencepost import inside
 from fencepost.clock import eventually
 from fencepost.evidence.processes import STOPPED, Life
 from fencepost.faults import RemoveMember
@@ -200,3 +202,25 @@ def test_what_a_program_forked_ends_with_it(forks: Program, sent: int) -> None:
     forks.family.send_signal(sent)
     assert wait_ended(forks.family, WITHIN_S) == -sent
     eventually(lambda: gone(forks.child), WITHIN_S, "its child to be gone")
+
+
+def test_a_process_in_a_container_is_known_here_by_another_number() -> None:
+    forks = ["unshare", "--pid", "--fork", "sh", "-c", "sleep 60 & exec sleep 60"]
+    with subprocess.Popen(forks, stderr=subprocess.DEVNULL) as outside:
+        try:
+            family = psutil.Process(outside.pid)
+            both = eventually(
+                lambda: len(family.children(recursive=True)) == 2 or outside.poll() is not None, 20, "both to be there"
+            )
+            assert both
+            if outside.poll() is not None:
+                pytest.skip("this user may make no namespace of process ids")
+            first, second = family.children(recursive=True)
+            assert [inside._here(first.pid, told) for told in (1, 2)] == [first.pid, second.pid]
+            with pytest.raises(psutil.NoSuchProcess):
+                inside._here(first.pid, 99)
+            assert inside._here(outside.pid, 99) == 99, "it is in no container"
+        finally:
+            for process in (*family.children(recursive=True), family):
+                process.kill()
+    assert inside._here(outside.pid, 99) == 99, "nobody knows any more"
