@@ -68,7 +68,7 @@ def removed(place: Place) -> list[str]:
 
 
 def _reason(error: Exception) -> str:
-    return str(error).strip().splitlines()[0]
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
 
 
 if __name__ == "__main__":

@@ -112,7 +112,8 @@ def test_members_that_write_keep_their_promises(tmp_path: Path, chaos_spark: Spa
     assert verdict.validity is Validity.VALID, reasons(verdict)
 
 
-@pytest.mark.parametrize("name", one_in(len(WRONG), WRONG))
+@pytest.mark.slow
+@pytest.mark.parametrize("name", WRONG)
 def test_their_bugs_are_found(tmp_path: Path, chaos_spark: Spark, name: str) -> None:
     verdict = performed(BUGS[name].scenario("cooperative"), tmp_path, chaos_spark)
     assert BUGS[name].kinds <= broken(verdict) <= {*BUGS[name].kinds, *BUGS[name].may_follow}
@@ -141,9 +142,8 @@ def test_an_image_that_is_not_there_is_named(tmp_path: Path, chaos_spark: Spark)
 @pytest.mark.parametrize(
     ("name", "bug", "kinds"),
     [
-        ("shop", "", frozenset()),
+        *[pytest.param(*one.values, "", frozenset(), marks=one.marks) for one in one_in(len(SERVICES), SERVICES)],
         pytest.param("shop", "--keep-batch", {"zombie-commit", "commit-regression"}, marks=pytest.mark.slow),
-        ("dispatch", "", frozenset()),
         pytest.param("dispatch", "--whole-batches", {"commit-ahead"}, marks=pytest.mark.slow),
     ],
 )
