@@ -34,6 +34,7 @@ class Inside:
         consumers than the one that is called ``actor``."""
         self._folder, self._actor, self._pid, self._several = events, actor, pid, several
         self._files = {actor: LiveEvents(events / f"{actor}.jsonl")}
+        self._apart = several and _in_container(pid)
         self._processes: dict[str, psutil.Process] = {}  # of consumers that are not in the process that was started
         self._gone: dict[str, int] = {}  # whose process has ended, and when that was seen
         self.strays: set[int] = set()
@@ -54,11 +55,11 @@ class Inside:
 
     def _meet(self, name: str, told: int) -> None:
         try:
-            pid = _here(self._pid, told)
+            pid = _here(self._pid, told) if self._apart else told
             if pid == self._pid:
                 return
             self._processes[name] = psutil.Process(pid)
-            if pid == told and os.getpgid(pid) != self._pid:  # what hits a container hits all that is in it
+            if not self._apart and os.getpgid(pid) != self._pid:  # what hits a container hits all that is in it
                 self.strays.add(pid)
         except (psutil.NoSuchProcess, ProcessLookupError):
             self._gone[name] = now_ns()
@@ -159,22 +160,29 @@ class Inside:
         return tuple(sorted(found, key=lambda event: int(event["begin_ns"])))
 
 
+def _in_container(pid: int) -> bool:
+    """Whether a process that is there calls itself by another number than this machine does."""
+    try:
+        return _numbers(pid) != [pid]
+    except OSError:
+        return False
+
+
 def _here(first: int, told: int) -> int:
-    """What this machine calls the process that a program's first one, or a child of it, calls by a number; they may be
-    in a container. Raises psutil.NoSuchProcess."""
-    if not Path(f"/proc/{first}").exists() or _namespace(first) == _namespace(os.getpid()):
-        return told
+    """What this machine calls the process that a container's first one, or a child of it, calls by a number. Raises
+    psutil.NoSuchProcess."""
     parent = psutil.Process(first)
     for process in (parent, *parent.children(recursive=True)):
         with suppress(OSError):  # it has ended meanwhile
-            status = Path(f"/proc/{process.pid}/status").read_text(encoding="utf-8")
-            if int(status.partition("NSpid:")[2].splitlines()[0].split()[-1]) == told:
+            if _numbers(process.pid)[-1] == told:
                 return int(process.pid)
     raise psutil.NoSuchProcess(told)
 
 
-def _namespace(pid: int) -> str:
-    return str(Path(f"/proc/{pid}/ns/pid").readlink())
+def _numbers(pid: int) -> list[int]:
+    """What it is called in each namespace of process ids, from this one on."""
+    status = Path(f"/proc/{pid}/status").read_text(encoding="utf-8")
+    return [int(number) for number in status.partition("NSpid:")[2].partition("\n")[0].split()]
 
 
 def _ended(process: psutil.Process) -> bool:

@@ -217,10 +217,18 @@ def test_a_process_in_a_container_is_known_here_by_another_number() -> None:
                 pytest.skip("this user may make no namespace of process ids")
             first, second = family.children(recursive=True)
             assert [inside._here(first.pid, told) for told in (1, 2)] == [first.pid, second.pid]
+            assert [inside._in_container(pid) for pid in (first.pid, second.pid, outside.pid)] == [True, True, False]
             with pytest.raises(psutil.NoSuchProcess):
                 inside._here(first.pid, 99)
-            assert inside._here(outside.pid, 99) == 99, "it is in no container"
         finally:
             for process in (*family.children(recursive=True), family):
                 process.kill()
-    assert inside._here(outside.pid, 99) == 99, "nobody knows any more"
+    assert not inside._in_container(outside.pid), "nobody knows any more"
+
+
+def test_whose_container_is_gone_before_it_was_met_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inside, "_in_container", lambda pid: True)
+    consumers = Consumers(tmp_path)
+    consumers.starts("member-0.1", pid=1)  # here it is another one
+    assert not consumers.inside.strays
+    assert not consumers.inside.present
