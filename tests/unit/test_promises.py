@@ -178,6 +178,8 @@ def test_a_promise_survives_being_stored(promise: Promise) -> None:
         ({"type": "order", "by": "time"}, "by 'time' is unknown; known is key"),
         ({"type": "commits", "order": "never"}, "order 'never' is unknown; known are after-processing, before-"),
         ({"type": "ownership", "of": "records"}, "of 'records' is unknown; known are assignment, processing"),
+        ({"type": "parked", "guarantee": "some"}, "Parked guarantee 'some' is unknown; known are exactly-once, "),
+        ({"type": "requeued", "guarantee": "some"}, "Requeued guarantee 'some' is unknown; known are exactly-once, "),
         ({"type": "progress", "within_s": 0}, "within_s must be a number of seconds above 0, but 0 came"),
         ({"type": "progress", "within_s": "soon"}, "within_s wants a number, but 'soon' came"),
         ({"type": "progress", "within_s": True}, "within_s wants a number, but True came"),
@@ -190,6 +192,10 @@ def test_a_promise_survives_being_stored(promise: Promise) -> None:
 def test_a_bad_argument_is_refused_with_a_sentence(options: dict[str, object], sentence: str) -> None:
     with pytest.raises(ScenarioError, match=sentence.replace("(", r"\(")):
         codec.decode("promise", options)
+
+
+def test_a_bound_may_be_a_part_of_a_second() -> None:
+    assert Progress(within_s=0.5, recovers_within_s=0.25).within_s == 0.5
 
 
 def test_importing_the_promises_loads_nothing_but_the_standard_library() -> None:
