@@ -45,7 +45,6 @@ LACKING: Mapping[str, tuple[str, ...]] = {
         "early-assignment",
         "needless-revocation",
         "lost-told-as-revoked",
-        "rebalance-on-static-bounce",
     ),
     "what its client told it of its commits": ("silent-commit-failure", "acknowledged-commit-missing"),
     "when it polls": ("stuck-member",),

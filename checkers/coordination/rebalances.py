@@ -126,7 +126,8 @@ def rebalance_on_static_bounce(tables: Tables) -> Iterator[Sighting]:
     that id was assigned some, sooner after that than the session time-out less a heartbeat; between the two the rest
     was over, as a round began. Not where anything else may be why: since the rest began until then another member
     started, ended, subscribed anew or was gone, a new coordinator took over, a partition had another leader or was
-    made, or a step that is not about that member alone was in effect.
+    made, or a step that is not about that member alone was in effect. A black box began to give up when it was asked to
+    end, else ended, and was assigned what the coordinator gave it.
 
     members: the earlier life and the later one; times: from the give-up to the assignment.
     """
@@ -143,11 +144,16 @@ def rebalance_on_static_bounce(tables: Tables) -> Iterator[Sighting]:
 
 
 def _left_ns(tables: Tables, life: Life) -> int:
+    if tables.black_box:
+        return life.asked_ns or life.ended_ns
     own = tables.intervals_by_incarnation.get(life.incarnation, ())
     return max((i.given_up_begin_ns for i in own if i.how), default=life.ended_ns)
 
 
 def _back_ns(tables: Tables, life: Life) -> int:
+    if tables.black_box:
+        given = (g.at_ns + g.uncertainty_ns for g in tables.given if g.incarnation == life.incarnation)
+        return min(given, default=0)
     own = tables.intervals_by_incarnation.get(life.incarnation, ())
     return min((i.assigned_begin_ns for i in own), default=0)
 

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plans import one_a_day
+from cluster.plans import one_a_day, one_in
 from fencepost import Group, Scenario, Topic, at, past_session, runner
 from fencepost.checkers import Delivery, Outside, Rebalances
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.finder import find_here
 from fencepost.clusters import provision
 from fencepost.clusters.jvm import Jvm
-from fencepost.faults import Kill, MoveCoordinator, Pause
+from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.model import Severity, Validity, Verdict
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram
@@ -29,7 +29,7 @@ PROGRAM = """
 import os, signal, sys, threading
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 
-bootstrap, group, topic, protocol, bug = sys.argv[1:]
+bootstrap, group, topic, protocol, bug, name = sys.argv[1:]
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())
 settings = {"bootstrap.servers": bootstrap, "group.id": group, "enable.auto.commit": False,
@@ -40,6 +40,11 @@ if protocol == "consumer":
 else:
     settings.update({"session.timeout.ms": 6000, "heartbeat.interval.ms": 500,
                      "partition.assignment.strategy": strategies[protocol]})
+if name:
+    settings["group.instance.id"] = name
+if bug == "changes":  # when it is started anew, it no longer has what the others agreed on
+    settings["partition.assignment.strategy"] = "roundrobin" if os.path.exists(name) else "range,roundrobin"
+    open(name, "w").close()
 consumer, count, done, forgotten = Consumer(settings), 0, {}, False  # done: and not committed yet
 
 def assigned(consumer, partitions):
@@ -84,6 +89,14 @@ SCENARIO = Scenario(
     ],
     min_records=500,
 )
+# The group rests for 5 s before a static member goes, and after it is back.
+STATIC = replace(
+    SCENARIO,
+    group=replace(SCENARIO.group, static=True),
+    schedule=[at(8, Bounce(), member(1), heal_after=1)],
+    promises=[Outside(), Rebalances(static=True)],
+    min_records=5_500,
+)
 AWAY = replace(SCENARIO, schedule=[at(2, Pause(), member(0), heal_after=past_session(1.5))], min_records=9_000)
 CALM = replace(SCENARIO, schedule=[], promises=[Outside(within_s=6)], min_records=3_000, drain_s=12)
 
@@ -95,7 +108,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def of(scenario: Scenario, bug: str = "none", protocol: str = "cooperative") -> Scenario:
-    command = [*COMMAND, protocol, bug]
+    command = [*COMMAND, protocol, bug, "{instance_id}"]
     return replace(scenario, group=replace(scenario.group, command=command, protocol=protocol))
 
 
@@ -155,6 +168,14 @@ def test_a_wrong_program_is_found_from_outside(
     _, verdict = performed(of(scenario, bug), tmp_path)
     assert verdict.validity is Validity.INVALID, reasons(verdict)
     assert kinds <= broken(verdict) <= kinds | may_follow, reasons(verdict)
+
+
+@pytest.mark.parametrize("bug", one_in(2, ["none", "changes"]))
+def test_a_static_program_comes_back_without_a_rebalance(tmp_path: Path, bug: str) -> None:
+    _, verdict = performed(of(STATIC, bug, "eager"), tmp_path)
+    kinds = {"rebalance-on-static-bounce"} if bug == "changes" else set()
+    assert verdict.validity is (Validity.INVALID if kinds else Validity.VALID), reasons(verdict)
+    assert broken(verdict) == kinds, reasons(verdict)
 
 
 def test_the_console_consumer_of_kafka_is_a_black_box(tmp_path: Path) -> None:

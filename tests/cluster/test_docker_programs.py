@@ -102,7 +102,7 @@ def performed(scenario: Scenario, folder: Path, spark: Spark) -> Verdict:
 
 
 def boxed(scenario: Scenario, image: str, bug: str, protocol: str) -> Scenario:
-    command = ["python3", "program.py", "{bootstrap}", "{group}", "{topics}", protocol, bug]
+    command = ["python3", "program.py", "{bootstrap}", "{group}", "{topics}", protocol, bug, ""]
     return replace(scenario, group=replace(scenario.group, command=command, image=image, protocol=protocol))
 
 

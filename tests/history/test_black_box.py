@@ -39,7 +39,7 @@ from history.test_standing_still import RECOVERS, Told, shown
 
 A, B = "member-0.1", "member-1.1"
 OUTSIDE = {"type": "outside"}
-JUDGED = {*Outside.kinds, "unbalanced", "not-sticky", "long-pause"}
+JUDGED = {*Outside.kinds, "unbalanced", "not-sticky", "long-pause", "rebalance-on-static-bounce"}
 BLUR_S = 0.0005
 CASES: list[test_coordination.Case] = []
 
@@ -283,6 +283,53 @@ def pauses_of(h: HistoryBuilder) -> list[Any]:
     return [(a.partition, a.excuse, a.members, *at) for a, at in zip(found_, times, strict=True)]
 
 
+# Who is soon back under its name.
+
+
+@pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
+@pytest.mark.parametrize(
+    ("way", "times"),
+    [
+        ("wrong", (12.0, 12.5005)),
+        ("killed", (12.1, 12.5005)),
+        ("no rebalance", None),
+        ("late", None),
+        ("dynamic", None),
+        ("before it was asked", None),
+        ("never back", None),
+    ],
+)
+def test_a_static_member_is_soon_back(
+    tmp_path: Path, way: str, times: tuple[float, float] | None, classic: bool
+) -> None:
+    config = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
+    promises = [{"type": "rebalances", "static": True}]
+    h = HistoryBuilder(tmp_path, 2, black_box=True, classic=classic, promises=promises, config=config)
+    a, b = h.member(0), h.member(1)
+    h.round(1, (a, [0]), (b, [1]), generation=1)
+    if way == "before it was asked":
+        h.round(11.9, (a, [0]), (b, [1]), generation=2)
+    h.ended(b.name, 12.1, "killed" if way == "killed" else "closed", asked=None if way == "killed" else 12)
+    again, back = h.member(1, at=12.2), 17.6 if way == "late" else 12.5
+    if way in ("no rebalance", "before it was asked"):  # all that is new of it is its id
+        h.round(back, (a, [0]), (again, [1]), generation=2 if way == "before it was asked" else 1)
+    elif way != "never back":
+        h.round(back, (a, [0]), (again, [1]), generation=2)
+    h.round(20, (a, [0, 1]), generation=5)
+    for life, at in ((a, 2), (b, 3), (again, 18)):
+        life.heartbeat(at)
+        h.requests[-1] |= {"client_id": life.name, "slot": int(life.name[7])}
+        h.requests[-1]["instance_id"] = None if way == "dynamic" or life is a else "one"
+    h.phases["drain"] = (40.0, 41.0)
+    leave(a, again, at=41)
+    run = h.seal()
+    tables = load(run)
+    seen = [one for one in found(run) if one.kind == "rebalance-on-static-bounce"]
+    assert [one.members for one in seen] == ([(B, "member-1.2")] if times else [])
+    for one in seen:
+        assert tuple(round((at_ns - tables.origin_ns) / NS, 4) for at_ns in (one.from_ns, one.to_ns)) == times
+
+
 # When it is over.
 
 
@@ -326,7 +373,7 @@ def verdict_of(h: HistoryBuilder) -> Verdict:
         ({"type": "outside"}, ()),
         ({"type": "rebalances", "sticky": True}, ()),
         ({"type": "rebalances", "pause_within_s": 9}, ()),
-        ({"type": "rebalances", "static": True}, ("rebalance-on-static-bounce",)),
+        ({"type": "rebalances", "static": True}, ()),
         ({"type": "delivery"}, ("unseen", "phantom", "redelivery-loop")),
         ({"type": "commits"}, ("commit-ahead", "silent-commit-failure")),
         ({"type": "ownership"}, ("assignment-overlap", "processing-after-revocation")),
