@@ -36,7 +36,7 @@ class Group:
             language, and tells what it does; see ``fencepost_member.lines``. With ``black-box`` it tells nothing, and
             is judged by what brokers see. The workload is ``OwnProgram``.
         image: of the containers in which the command runs, with the back-end ``docker``: it is found there, as its
-            working directory and all else is; the image has a shell, ``/bin/sh``. Not with ``json-lines``.
+            working directory and all else is; the image has a shell, ``/bin/sh``.
     """
 
     members: int | tuple[Members, ...] = 3
@@ -60,11 +60,8 @@ class Group:
             raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
         settings.check_python(self.python)
         clients.check_programs(self.clients, bool(self.command), self.python)
-        if self.image and (not self.command or any(c.library.lines and not c.library.silent for c in self.clients)):
-            raise ScenarioError(
-                "the group's image is for its command, which is a program in Python that is instrumented, or a "
-                "black box: leave it out"
-            )
+        if self.image and not self.command:
+            raise ScenarioError("the group's image is for its command: give that, or leave the image out")
         clients.check(self.clients, self.protocol, self.static, set(self.config) - set(settings.DECIDED))
         settings.check_client(self.config, self.protocol, clients.in_common(self.clients, self.protocol))
         if self.heartbeat_interval_ms >= self.session_timeout_ms:

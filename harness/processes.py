@@ -79,8 +79,6 @@ class Owner:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         keep_open: Sequence[int] = (),
-        stdin: int = subprocess.DEVNULL,
-        stdout: int | None = None,
     ) -> psutil.Popen:
         """Start a process in a session of its own (Ctrl-C at the terminal does not reach it).
 
@@ -90,7 +88,6 @@ class Owner:
             env: variables on top of ours.
             cwd: its working directory; the owner's by default.
             keep_open: file descriptors that it inherits (a lock that must live as long as it does).
-            stdin, stdout: file descriptors in place of nothing and of the log.
 
         Raises:
             ClusterError: the owner is closed, or the program cannot be executed.
@@ -102,8 +99,8 @@ class Owner:
             with log.open("ab") as output:
                 process = psutil.Popen(
                     [str(part) for part in argv],
-                    stdin=stdin,
-                    stdout=output if stdout is None else stdout,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
                     stderr=output,
                     env={**os.environ, **(env or {}), reaper.TOKEN_VARIABLE: self.token},
                     cwd=cwd or self.directory,

@@ -174,17 +174,19 @@ def begin(
     more = _verifiable(config) if config["client"] == VERIFIABLE else ()
     argv = [_filled(part, words) for part in (*command, *more)]
     env = {f"FENCEPOST_{name.upper()}": word for name, word in words.items()}
+    start = elsewhere or partial(owner.spawn, cwd=Path.cwd())
     if config["client"] == BLACK_BOX:
-        start = elsewhere or partial(owner.spawn, cwd=Path.cwd())
         return start(argv, log=log, env=env)
-    reading, writing = os.pipe()
-    try:
-        program = owner.spawn(argv, log=log, env=env, cwd=Path.cwd(), stdout=writing)
-        scribe: list[str | Path] = [sys.executable, "-m", "fencepost_member.lines", file, str(program.pid)]
-        return Told(program, owner.spawn(scribe, log=log, env={"PYTHONPATH": member_side}, stdin=reading))
-    finally:
-        os.close(reading)
-        os.close(writing)
+    pipe = file.with_suffix(".lines")  # it has a name, for the program may be in a container
+    os.mkfifo(pipe)
+    program = start([*_with(">", pipe), *argv], log=log, env=env)
+    scribe = [*_with("<", pipe), sys.executable, "-m", "fencepost_member.lines", str(file), str(program.pid)]
+    return Told(program, owner.spawn(scribe, log=log, env={PATH: member_side}))
+
+
+def _with(way: str, pipe: Path) -> list[str]:
+    """What begins a command that writes into a pipe, or reads from it, once there is somebody at its other end."""
+    return ["/bin/sh", "-c", f'exec "$@" {way}"$0"', str(pipe)]
 
 
 def interpreter(found: Interpreter, command: tuple[str, ...], environment: Environment) -> Interpreter:

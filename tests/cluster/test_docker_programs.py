@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import uuid
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import Any
 import kafka
 import pytest
 
+from cluster import test_lines
 from cluster.docker_base import left
 from cluster.plans import WRITING, one_a_day, one_in, under
 from cluster.planted import BUGS
@@ -40,7 +42,7 @@ FROM {base}
 ENV PYTHONPATH=/opt/fencepost/packages
 WORKDIR /srv
 COPY kafka /opt/fencepost/packages/kafka
-COPY apps program.py /srv/
+COPY apps program.py lines.py /srv/
 """
 APPS = Path(__file__).parents[1] / "examples" / "apps"
 SERVICES = {
@@ -86,8 +88,9 @@ def nothing_left(engine: Any, base: str) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def image(engine: Any, base: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Of a service, as somebody would build it: a program and its client library."""
-    folder, name = tmp_path_factory.mktemp("image"), "fencepost-test-programs"
+    folder, name = tmp_path_factory.mktemp("image"), f"fencepost-test-programs-{uuid.uuid4().hex[:8]}"
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
+    (folder / "lines.py").write_text(test_lines.PROGRAM, encoding="utf-8")
     shutil.copytree(APPS, folder / "apps")
     shutil.copytree(Path(str(kafka.__file__)).parent, folder / "kafka")
     blocks = BLOCKS.format(base=docker_images.images(quiet).member)
@@ -132,6 +135,18 @@ def test_a_black_box_in_its_own_image_is_judged_by_what_brokers_see(
 def test_a_wrong_one_is_found(tmp_path: Path, chaos_spark: Spark, image: str) -> None:
     verdict = performed(boxed(AWAY, image, "remembers", "cooperative"), tmp_path, chaos_spark)
     assert {"commit-regression", "zombie-commit"} <= broken(verdict), reasons(verdict)
+
+
+@pytest.mark.parametrize("bug", one_in(2, ["none", "skips"]))
+def test_a_program_that_tells_lines_is_recorded_in_its_image(
+    tmp_path: Path, chaos_spark: Spark, image: str, bug: str
+) -> None:
+    command = ["python3", "lines.py", "{bootstrap}", "{group}", "{topics}", "{client_id}", bug]
+    group = replace(test_lines.SCENARIO.group, client="json-lines", protocol="cooperative", command=command)
+    asked = replace(test_lines.SCENARIO, group=replace(group, image=image), workload=OwnProgram("told", rate_hz=300))
+    verdict = performed(asked, tmp_path, chaos_spark)
+    assert bool(broken(verdict)) == ("commit-ahead" in broken(verdict)) == (bug == "skips"), reasons(verdict)
+    assert verdict.validity is (Validity.INVALID if bug == "skips" else Validity.VALID), reasons(verdict)
 
 
 def test_an_image_that_is_not_there_is_named(tmp_path: Path, chaos_spark: Spark) -> None:

@@ -95,11 +95,6 @@ def test_it_promises_what_brokers_see() -> None:
         ({}, OwnProgram("told"), "only a program with the client json-lines can tell when it is done"),
         ({}, PollLoop(), "with which goes the workload own_program"),
         ({"client": LINES}, OwnProgram("unknown"), "processed='unknown' goes with the client black-box"),
-        (
-            {"client": LINES, "image": "shop:1"},
-            OwnProgram("told"),
-            "the group's image is for its command",
-        ),
         ({"client": "black-box==1.0"}, OwnProgram("unknown"), "leaves python and the client's release out"),
     ],
 )

@@ -171,6 +171,8 @@ def test_a_member_of_the_loop_is_left_as_it_is() -> None:
     ("options", "sentence"),
     [
         ({"client": LINES}, "the client json-lines is a program of yours: give the group its command"),
+        ({"image": "shop:1"}, "the group's image is for its command: give that, or leave the image out"),
+        ({"client": VERIFIABLE, "image": "shop:1"}, "the group's image is for its command"),
         ({"client": VERIFIABLE, "command": ["x"]}, "is a program of its own: leave the group's command out"),
         ({"client": "aiokafka==0.13.0", "command": ["x"]}, "a group with a command leaves python and the client's"),
         ({"client": VERIFIABLE, "python": "3.9"}, "runs on Java: leave the group's python out"),
