@@ -26,7 +26,6 @@ LACKING: Mapping[str, tuple[str, ...]] = {
         "poll-skip",
         "delivery-outside-assignment",
         "wrong-start",
-        "collateral-stop",
     ),
     "when it began and finished a record": (
         "commit-ahead",

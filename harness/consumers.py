@@ -80,11 +80,6 @@ class Group:
         return tuple(Environment(client, self.python, self.image) for client in self.clients)
 
     @property
-    def programs(self) -> bool:
-        """Whether any of its members is another program than our loop."""
-        return bool(self.command) or any(client.library.lines for client in self.clients)
-
-    @property
     def silent(self) -> bool:
         """Whether its members tell nothing."""
         return any(client.library.silent for client in self.clients)

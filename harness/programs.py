@@ -192,9 +192,9 @@ def _with(way: str, pipe: Path) -> list[str]:
 def interpreter(found: Interpreter, command: tuple[str, ...], environment: Environment) -> Interpreter:
     """What a member runs on, by what its cluster found for it, and the group's command."""
     library, image = environment.client.library, environment.image
-    if not command and not library.lines:
+    if not command:
         return found
-    return replace(found, command=command or found.command, lines=library.lines, silent=library.silent, image=image)
+    return replace(found, command=command, lines=library.lines, silent=library.silent, image=image)
 
 
 def importing(options: Mapping[str, Any], interpreter: Interpreter) -> Interpreter:
@@ -246,5 +246,5 @@ def check_command(group: consumers.Group, abilities: Abilities, backend: str) ->
         raise PlanError(f"the group's command begins with {group.command[0]!r}, and no such program can be found")
     need = "image" if group.image else "command"
     without = "it has no containers; use docker" if group.image else "it runs only our own members"
-    if group.programs and (lacking := abilities[need]() if need in abilities else without):
+    if group.command and (lacking := abilities[need]() if need in abilities else without):
         raise PlanError(f"the group's program cannot be run by the back-end {backend!r}: {lacking}")

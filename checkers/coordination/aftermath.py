@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from itertools import zip_longest
 from typing import NamedTuple
 
 from fencepost.checkers.sightings import member_of
@@ -50,14 +51,27 @@ def bystanders(tables: Tables, bound_ns: int) -> Mapping[int, list[Bystander]]:
     for step in long if tables.protocol in ("cooperative", "consumer") else ():
         proven = Window(step.proven_ns, step.healed_ns)
         for tp in tables.partitions:
-            for interval in tables.certain_by_tp.meeting(tp, proven):
-                window = proven.common(interval.certain)
+            for owner, certain in _owners(tables, tp, proven):
+                window = proven.common(certain)
                 if window.length_ns <= bound_ns:
                     continue
                 hitting = (s for s in fired if s.in_effect.meets(window))
-                if not any(_touches(s, interval.incarnation) for s in hitting):
-                    found[tp].append(Bystander(step, interval.incarnation, window))
+                if not any(_touches(s, owner) for s in hitting):
+                    found[tp].append(Bystander(step, owner, window))
     return found
+
+
+def _owners(tables: Tables, tp: int, during: Window) -> Iterator[tuple[str, Window]]:
+    """Who certainly had a partition in a time, and when: by callbacks; of black boxes by the coordinator's log, as long
+    as their process lived and was not asked to end."""
+    if not tables.black_box:
+        yield from ((one.incarnation, one.certain) for one in tables.certain_by_tp.meeting(tp, during))
+        return
+    changes = tables.given_of.get(tp, ())
+    for given, after in zip_longest(changes, changes[1:]):
+        if life := tables.lives.get(given.incarnation):
+            ends = (life.asked_ns, life.ended_ns, after.at_ns - after.uncertainty_ns if after else 0)
+            yield life.incarnation, Window(given.at_ns + given.uncertainty_ns, min(filter(None, ends), default=FOREVER))
 
 
 def _touches(step: Step, incarnation: str) -> bool:

@@ -118,6 +118,8 @@ def collateral_stop(history: History) -> Iterator[Sighting]:
     counts as it), or any broker. One sighting for each stop in it, as in ``stuck-partition``. Not in the eager
     protocol, in which every rebalance stops everybody, and only if the run got through its drain.
 
+    A black box certainly owns what the coordinator's log says, until its process ended or was asked to.
+
     members: the owner; cause: the step's name; times as in ``stuck-partition``. excuse ``no leader``, as there; else,
     where a rebalance met the time, ``rebalance: <reason>`` when a member joined because of metadata or subscriptions,
     ``rebalance: other members came or went`` when a process of a member that the step does not hit started or ended

@@ -13,7 +13,8 @@ from fencepost.checkers.promises.progress import Progress
 class Outside:
     """What brokers record of a group is in order: commits go forward, are written by the owner and not beyond the end;
     a partition has one owner by the coordinator's log; nothing that was acknowledged is missing or there twice; and
-    once everything is healed, commits go on in every partition, until all is committed. For members that tell nothing.
+    once everything is healed, commits go on in every partition, until all is committed; beside a fault they go on in
+    those that it does not touch (but in the eager protocol). For members that tell nothing.
 
     What was delivered, and whether it was processed, no broker knows: a loss that is committed is not seen.
 
@@ -37,6 +38,7 @@ class Outside:
         "unconsumed": "liveness",
         "stuck-partition": "liveness",
         "slow-recovery": "liveness",
+        "collateral-stop": "liveness",
         "orphaned-partition": "liveness",
         "never-stable": "liveness",
         "dead-member": "liveness",

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import fencepost_member
+from fencepost.clients import VERIFIABLE
 from fencepost.clusters import docker, docker_packets, nodes
 from fencepost.clusters.addresses import PROXY, Addresses
 from fencepost.clusters.cache import Progress, quiet
@@ -26,12 +27,12 @@ from fencepost.errors import ClusterError, ScenarioError
 from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
 from fencepost.plan import Abilities, always
-from fencepost.process_interfaces import Interpreter, Spawn
+from fencepost.process_interfaces import Environment, Interpreter, Spawn
 from fencepost.processes import Owner
 from fencepost.settings import KAFKAS
 
 PARTS = ("Docker",)
-CLIENT = "confluent-kafka"  # the only one in the images
+CLIENTS = ("confluent-kafka", VERIFIABLE)  # the only ones in the images
 ABILITIES: Abilities = {
     **OWN,
     "packets": docker_packets.lacking,
@@ -49,15 +50,22 @@ GATEWAY = 252  # the last part of this machine's own address in both
 class Engine:
     """Starts processes in containers. Satisfies ``Host``."""
 
-    def __init__(self, owner: Owner, containers: Containers, made: Images, number: int) -> None:
-        self._owner, self._containers, self._images = owner, containers, made
+    def __init__(
+        self, owner: Owner, containers: Containers, made: Images, number: int, members: Sequence[Environment]
+    ) -> None:
+        self._owner, self._containers, self._images, self._members = owner, containers, made, members
         self.addresses = Addresses(number, prefix=KAFKA, proxies=f"{MEMBERS}.{number}.{PROXY}")
         self.jvm = Jvm(Path("java"), (Path("/opt/kafka/libs/*"),), HOME / "kafka.jsa")
         self.toxiproxy, self.checkpoint = Path("toxiproxy-server"), made.checkpoint
         self._proxy: ContainerProcess | None = None
 
     def interpreter(self, slot: int) -> Interpreter:
-        """The same for all: the image's."""
+        """That of the members' image, or Kafka's own client in the image of nodes."""
+        own = self._members[slot : slot + 1]
+        if any(wanted.client.name == VERIFIABLE for wanted in own):
+            return Interpreter(
+                spawn=self._spawn_member, command=self.jvm.consumer, lines=True, image=self._images.kafka
+            )
         return Interpreter("python3", (HOME / "packages",), self._spawn_member)
 
     def spawn(self, name: str) -> Spawn:
@@ -123,7 +131,7 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
     try:
         number = _networks(containers)
         progress(f"starting {spec.brokers} brokers in containers on {KAFKA}.{number}.x")
-        cluster = OwnCluster(spec, owner, Engine(owner, containers, made, number))
+        cluster = OwnCluster(spec, owner, Engine(owner, containers, made, number, spec.members))
     except BaseException:
         containers.close()
         raise
@@ -134,10 +142,10 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 def _check(spec: ClusterSpec) -> None:
     """Refuse what the images do not have, and fetch those of the user."""
     ours = [wanted for wanted in spec.members if not wanted.image]
-    if any(wanted.own or wanted.client.name != CLIENT for wanted in ours):
+    if any(wanted.own or wanted.client.name not in CLIENTS for wanted in ours):
         raise ScenarioError(
-            f"members in containers run on their image's Python, with the {CLIENT} that is installed here: "
-            "use --cluster local for others (the group's client and python)"
+            f"members in containers run on their image's Python with the {CLIENTS[0]} that is installed here, or are "
+            f"the {CLIENTS[1]} of its Kafka: use --cluster local for others (the group's client and python)"
         )
     for image in {wanted.image for wanted in spec.members} - {""}:
         docker.must_have(image)

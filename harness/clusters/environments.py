@@ -61,8 +61,9 @@ def _verifiable(client: Client, progress: Progress) -> Interpreter:
     """What settings and protocol have it told besides: ``programs``."""
     if client.version not in ("", *KAFKAS):
         raise ProvisionError(f"there is no {client}; its releases are Kafka's: {', '.join(KAFKAS)}")
-    jvm = Jvm(provision.java().path, tuple(provision.kafka(progress, client.version)))
-    return Interpreter(command=tuple(jvm.command("org.apache.kafka.tools.VerifiableConsumer", heap="128M")), lines=True)
+    return Interpreter(
+        command=Jvm(provision.java().path, tuple(provision.kafka(progress, client.version))).consumer, lines=True
+    )
 
 
 def interpreters(wanted: Sequence[Environment], progress: Progress = quiet) -> list[Interpreter]:

@@ -42,6 +42,11 @@ class Jvm:
         path = ":".join(map(str, self.jars))
         return [str(self.java), f"-Xmx{heap}", *FLAGS, *archive, *flags, "-cp", path, *map(str, arguments)]
 
+    @property
+    def consumer(self) -> tuple[str, ...]:
+        """The command of Kafka's VerifiableConsumer, which its arguments follow."""
+        return tuple(self.command("org.apache.kafka.tools.VerifiableConsumer", heap="128M"))
+
     def node(self, home: Path, *, flags: Sequence[str] = (), heap: str = "256M") -> list[str]:
         """The command line of a broker or controller whose folder is ``home``."""
         log4j = resources.files("fencepost.clusters").joinpath("log4j2.yaml")

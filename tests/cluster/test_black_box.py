@@ -48,8 +48,8 @@ if bug == "changes":  # when it is started anew, it no longer has what the other
 consumer, count, done, forgotten = Consumer(settings), 0, {}, False  # done: and not committed yet
 
 def assigned(consumer, partitions):
-    if bug == "forgets" and forgotten:  # it goes on to leave out what it left out before
-        consumer.pause([p for p in partitions if p.partition == 0])
+    if forgotten:
+        consumer.pause(partitions)
 
 def given_up(consumer, partitions):
     for p in partitions if bug != "remembers" else ():  # it goes on to commit what it gave up long ago
@@ -63,7 +63,7 @@ while not stop.is_set():
             count += 1
     if bug == "forgets" and not forgotten and count > 300:
         forgotten = True
-        consumer.pause([p for p in consumer.assignment() if p.partition == 0])
+        consumer.pause(consumer.assignment())
     if bug == "dies" and count > 500 and not os.path.exists("dead"):
         open("dead", "x").close()
         os._exit(1)
@@ -99,6 +99,7 @@ STATIC = replace(
 )
 AWAY = replace(SCENARIO, schedule=[at(2, Pause(), member(0), heal_after=past_session(1.5))], min_records=9_000)
 CALM = replace(SCENARIO, schedule=[], promises=[Outside(within_s=6)], min_records=3_000, drain_s=12)
+FROZEN = replace(CALM, schedule=[at(4, Pause(), member(1), heal_after=14)], min_records=6_000)
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +139,13 @@ def test_a_right_program_is_valid_for_what_brokers_see(tmp_path: Path, protocol:
     assert {ended[f"member-{i}"]["how"] for i in ("0.2", "1.1", "2.1")} == {"closed"}
 
 
+@pytest.mark.slow
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
+def test_beside_a_frozen_one_the_others_go_on(tmp_path: Path, protocol: str) -> None:
+    _, verdict = performed(of(FROZEN, protocol=protocol), tmp_path)
+    assert verdict.validity is Validity.VALID, reasons(verdict)
+
+
 def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
     promises = [Outside(), Rebalances(), Delivery("at-least-once")]
     _, verdict = performed(replace(of(CALM), promises=promises), tmp_path)
@@ -158,7 +166,7 @@ def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
     ("scenario", "bug", "kinds", "may_follow"),
     [
         (AWAY, "remembers", {"commit-regression", "zombie-commit"}, {"unconsumed"}),
-        (CALM, "forgets", {"stuck-partition", "unconsumed"}, set()),
+        (FROZEN, "forgets", {"collateral-stop", "stuck-partition", "unconsumed"}, set()),
         (CALM, "dies", {"dead-member"}, {"stuck-partition", "orphaned-partition", "unconsumed"}),
     ],
 )

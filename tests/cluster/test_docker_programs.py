@@ -20,6 +20,7 @@ from cluster.test_black_box import AWAY, PROGRAM, SCENARIO, broken, reasons
 from fencepost import Group, Scenario, Topic, at, past_session, runner
 from fencepost.checkers import Commits, Delivery, Ownership, Progress
 from fencepost.checkers.spark.session import Spark
+from fencepost.clients import Members
 from fencepost.clusters import backends, docker_images
 from fencepost.clusters.cache import quiet
 from fencepost.errors import ProvisionError
@@ -147,6 +148,19 @@ def test_a_program_that_tells_lines_is_recorded_in_its_image(
     verdict = performed(asked, tmp_path, chaos_spark)
     assert bool(broken(verdict)) == ("commit-ahead" in broken(verdict)) == (bug == "skips"), reasons(verdict)
     assert verdict.validity is (Validity.INVALID if bug == "skips" else Validity.VALID), reasons(verdict)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "members"),
+    one_in(2, [("consumer", 3), ("eager", (Members(2, "verifiable-consumer"), Members(1, "confluent-kafka")))]),
+    ids=["alone", "beside another client"],
+)
+def test_kafkas_own_client_keeps_its_promises_in_the_image_of_brokers(
+    tmp_path: Path, chaos_spark: Spark, protocol: str, members: Any
+) -> None:
+    group = replace(test_lines.SCENARIO.group, protocol=protocol, members=members)
+    verdict = performed(replace(test_lines.SCENARIO, group=group), tmp_path, chaos_spark)
+    assert verdict.validity is Validity.VALID, reasons(verdict)
 
 
 def test_an_image_that_is_not_there_is_named(tmp_path: Path, chaos_spark: Spark) -> None:

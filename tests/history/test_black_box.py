@@ -133,6 +133,44 @@ def test_a_recovery_is_slow_by_commits(tmp_path: Path, commits: Sequence[tuple[i
     assert shown(h, "slow-recovery", RECOVERS) == [(*t[:5], *(round(s, 3) for s in t[5:])) for t in slow]
 
 
+BESIDE: Told = ("step 0 (pause)", "", (A,), 0, 6, 4.0, 16.0)
+BESIDES: Mapping[str, Sequence[Told]] = {
+    "wrong": [BESIDE],
+    "in time": [],
+    "eager": [],
+    "hit itself": [],
+    "given away and back": [],
+    "given to nobody": [],
+    "asked to end": [],
+    "ended": [],
+    "given to it again": [BESIDE],
+    "of somebody unknown": [],
+}
+
+
+@pytest.mark.parametrize("way", BESIDES)
+def test_a_partition_stands_still_beside_a_fault_by_commits(tmp_path: Path, way: str) -> None:
+    h = HistoryBuilder(tmp_path, 2, protocol="eager" if way == "eager" else "cooperative", classic=True, black_box=True)
+    h.phases = {"warm-up": (0.0, 1.0), "heal": (20.0, 20.1), "drain": (20.2, 40.0)}
+    a, b = told(h)
+    a.commit(6, 2)
+    h.fault("pause", 4, 19, members=(A if way == "hit itself" else b.name,))
+    if way == "given away and back":  # each time for not longer than the bound
+        h.gives(b, 0, 9)
+        h.gives(a, 0, 9.5)
+    if way == "given to it again":
+        h.gives(a, 0, 9)
+    if way == "given to nobody":
+        h.takes(a, 0, 9)
+    if way in ("asked to end", "ended"):
+        h.ended(A, 15.9 if way == "asked to end" else 9, "closed", asked=9 if way == "asked to end" else None)
+    a.commit(10, 13.9 if way == "in time" else 16)
+    if way == "of somebody unknown":
+        h.requests = [line for line in h.requests if line["member_id"] != a.member_id]
+    leave(*((b,) if way in ("asked to end", "ended") else (a, b)))
+    assert shown(h, "collateral-stop") == BESIDES[way]
+
+
 @pytest.mark.parametrize(("last", "owner"), [("its first", (A,)), ("another one", (B,)), ("nobody known", ())])
 def test_what_is_left_is_named_with_its_last_owner_by_the_log(
     tmp_path: Path, last: str, owner: tuple[str, ...]
@@ -377,7 +415,7 @@ def verdict_of(h: HistoryBuilder) -> Verdict:
         ({"type": "delivery"}, ("unseen", "phantom", "redelivery-loop")),
         ({"type": "commits"}, ("commit-ahead", "silent-commit-failure")),
         ({"type": "ownership"}, ("assignment-overlap", "processing-after-revocation")),
-        ({"type": "progress"}, ("stuck-member", "collateral-stop")),
+        ({"type": "progress"}, ("stuck-member",)),
         ({"type": "order"}, ("key-order",)),
     ],
 )

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fencepost.clients import Client
+from fencepost.clients import VERIFIABLE, Client
 from fencepost.clusters import docker_host, nodes
 from fencepost.clusters.addresses import Addresses
 from fencepost.clusters.nodes import Endpoint
@@ -143,6 +143,7 @@ def test_a_client_that_brokers_no_longer_understand_is_refused() -> None:
     [
         (ClusterSpec(members=[Environment(python="3.9")]), "members in containers run on their image's Python"),
         (ClusterSpec(members=[Environment(Client("aiokafka"))]), "with the confluent-kafka that is installed here"),
+        (ClusterSpec(members=[Environment(Client(VERIFIABLE, "3.9.1"))]), "the verifiable-consumer of its Kafka: use"),
         (
             ClusterSpec(members=[Environment(), Environment(Client("confluent-kafka", "2.3.0"))]),
             "use --cluster local for others",
