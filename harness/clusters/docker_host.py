@@ -18,7 +18,7 @@ from fencepost.clients import VERIFIABLE
 from fencepost.clusters import docker, docker_packets, nodes
 from fencepost.clusters.addresses import PROXY, Addresses
 from fencepost.clusters.cache import Progress, quiet
-from fencepost.clusters.docker_images import HOME, Images, images
+from fencepost.clusters.docker_images import HOME, Images, images, installed
 from fencepost.clusters.docker_packets import ContainerPackets
 from fencepost.clusters.docker_processes import ContainerProcess, Containers, Place
 from fencepost.clusters.jvm import Jvm
@@ -32,7 +32,6 @@ from fencepost.processes import Owner
 from fencepost.settings import KAFKAS
 
 PARTS = ("Docker",)
-CLIENTS = ("confluent-kafka", VERIFIABLE)  # the only ones in the images
 ABILITIES: Abilities = {
     **OWN,
     "packets": docker_packets.lacking,
@@ -142,10 +141,11 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 def _check(spec: ClusterSpec) -> None:
     """Refuse what the images do not have, and fetch those of the user."""
     ours = [wanted for wanted in spec.members if not wanted.image]
-    if any(wanted.own or wanted.client.name not in CLIENTS for wanted in ours):
+    there = [client.name for client in installed()]
+    if any(wanted.own or wanted.client.name not in (*there, VERIFIABLE) for wanted in ours):
         raise ScenarioError(
-            f"members in containers run on their image's Python with the {CLIENTS[0]} that is installed here, or are "
-            f"the {CLIENTS[1]} of its Kafka: use --cluster local for others (the group's client and python)"
+            f"members in containers run on their image's Python with the {', '.join(there)} that are installed here, "
+            f"or are the {VERIFIABLE} of its Kafka: use --cluster local for others (the group's client and python)"
         )
     for image in {wanted.image for wanted in spec.members} - {""}:
         docker.must_have(image)

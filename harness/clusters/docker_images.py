@@ -1,24 +1,26 @@
 """The images of the Docker back-end: built from ``docker/images/`` when the engine has none of just these ingredients.
 
 Their bases are public ones. Where no registry can be reached, ``FENCEPOST_DOCKER_BASE`` names an image with Java >= 17,
-Python >= 3.8 and ``ss`` instead: Kafka's jars and the client library are then this machine's own, and its Python must
+Python >= 3.8 and ``ss`` instead: Kafka's jars and the client libraries are then this machine's own, and its Python must
 be of this one's version.
 """
 
 from __future__ import annotations
 
 import hashlib
-import importlib.metadata
-import importlib.util
 import io
 import os
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 from typing import Any
 
+from packaging.requirements import Requirement
+
+from fencepost.clients import KNOWN, Client
 from fencepost.clusters import cache, docker, nodes, provision, toxiproxy
 from fencepost.clusters.addresses import Addresses
 from fencepost.clusters.cache import Progress
@@ -62,12 +64,12 @@ def images(progress: Progress) -> Images:
         "standalone.properties": nodes.render(settings),
         "log4j2.yaml": resources.files("fencepost.clusters").joinpath("log4j2.yaml").read_text(),
     }
-    client = f"confluent-kafka=={importlib.metadata.version('confluent-kafka')}"
+    clients = " ".join(map(str, installed()))
     kafka = _built("kafka", of_kafka, {"FLAGS": " ".join(FLAGS)}, base, progress)
     return Images(
         kafka,
         _built("toxiproxy", {toxiproxy.SERVER: toxiproxy.server(progress)}, {}, base, progress),
-        _built("member", client_library() if base else {}, {"CLIENT": client}, base, progress),
+        _built("member", client_libraries() if base else {}, {"CLIENTS": clients}, base, progress),
         cache.install(f"image-{kafka.rpartition(':')[2]}", lambda into: _checkpoint(kafka, into)) / CHECKPOINT,
     )
 
@@ -86,19 +88,36 @@ def _checkpoint(image: str, into: Path) -> None:
     docker.take(image, [str(HOME / CHECKPOINT)], into / CHECKPOINT, docker.ANSWER_S * 10)
 
 
-def client_library() -> dict[str, Content]:
-    """This Python's client library, as files of a build's context."""
-    spec = importlib.util.find_spec("confluent_kafka")
-    if spec is None or spec.origin is None:
-        raise ProvisionError("confluent-kafka is not installed, so no image of members can be made: install it")
-    site = Path(spec.origin).parent.parent
-    files = [file for folder in site.glob("confluent_kafka*") for file in folder.rglob("*")]
-    files += site.glob("typing_extensions.py")
+def installed() -> list[Client]:
+    """The client libraries of our loop that are installed beside Fencepost, with their releases: those of the image."""
+    found = []
+    for library in KNOWN.values():
+        if not library.lines and not library.silent:
+            with suppress(metadata.PackageNotFoundError):
+                found.append(Client(library.name, metadata.version(library.name)))
+    return found
+
+
+def client_libraries() -> dict[str, Content]:
+    """They and what they depend on, as files of a build's context."""
     return {
-        f"packages/{file.relative_to(site)}": file
-        for file in files
-        if file.is_file() and "__pycache__" not in file.parts
+        f"packages/{file}": Path(str(file.locate()))
+        for name in _closure(client.name for client in installed())
+        for file in metadata.files(name) or ()
+        if not {"..", "__pycache__"} & {*file.parts}
     }
+
+
+def _closure(names: Iterable[str]) -> set[str]:
+    """Distributions and all that they need, without extras."""
+    found, left = set[str](), [*names]
+    while left:
+        name = left.pop()
+        found.add(name)
+        needed = (Requirement(text) for text in metadata.requires(name) or ())
+        wanted = (one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""}))
+        left += [one for one in wanted if one not in found]
+    return found
 
 
 def _built(

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.clusters import provision
-from fencepost.clusters.docker_images import BASE, client_library
+from fencepost.clusters.docker_images import BASE, client_libraries
 from fencepost.clusters.docker_removal import OWNER
 
 TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail")
@@ -57,7 +57,7 @@ def files(java_home: Path) -> Iterator[tuple[str, Path]]:
     yield from ((str(path), path) for path in own)
     yield from ((f"bin/{path.name}", path) for path in programs)
     yield str(python), python
-    client = [path for path in client_library().values() if isinstance(path, Path)]
+    client = [path for path in client_libraries().values() if isinstance(path, Path)]
     code = [*programs, python, java_home / "bin" / "java", *(path for path in (*own, *client) if ".so" in path.name)]
     yield from ((str(path), path) for path in sorted(libraries(code)))
 

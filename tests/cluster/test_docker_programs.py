@@ -9,7 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import kafka
 import pytest
 
 from cluster import test_lines
@@ -42,7 +41,6 @@ BLOCKS = """
 FROM {base}
 ENV PYTHONPATH=/opt/fencepost/packages
 WORKDIR /srv
-COPY kafka /opt/fencepost/packages/kafka
 COPY apps program.py lines.py /srv/
 """
 APPS = Path(__file__).parents[1] / "examples" / "apps"
@@ -93,7 +91,6 @@ def image(engine: Any, base: str, tmp_path_factory: pytest.TempPathFactory) -> I
     (folder / "program.py").write_text(PROGRAM, encoding="utf-8")
     (folder / "lines.py").write_text(test_lines.PROGRAM, encoding="utf-8")
     shutil.copytree(APPS, folder / "apps")
-    shutil.copytree(Path(str(kafka.__file__)).parent, folder / "kafka")
     blocks = BLOCKS.format(base=docker_images.images(quiet).member)
     (folder / "Dockerfile").write_text(blocks, encoding="utf-8")
     engine.images.build(path=str(folder), tag=name)
@@ -151,14 +148,24 @@ def test_a_program_that_tells_lines_is_recorded_in_its_image(
 
 
 @pytest.mark.parametrize(
-    ("protocol", "members"),
-    one_in(2, [("consumer", 3), ("eager", (Members(2, "verifiable-consumer"), Members(1, "confluent-kafka")))]),
-    ids=["alone", "beside another client"],
+    ("protocol", "clients"),
+    [
+        pytest.param(*one.values[0], marks=one.marks)
+        for one in one_in(
+            3,
+            [
+                ("consumer", ["verifiable-consumer"] * 3),  # in the image of the brokers
+                ("eager", ["verifiable-consumer", "confluent-kafka", "aiokafka"]),
+                ("cooperative", ["kafka-python"] * 3),
+            ],
+        )
+    ],
 )
-def test_kafkas_own_client_keeps_its_promises_in_the_image_of_brokers(
-    tmp_path: Path, chaos_spark: Spark, protocol: str, members: Any
+def test_members_of_other_clients_keep_their_promises(
+    tmp_path: Path, chaos_spark: Spark, protocol: str, clients: list[str]
 ) -> None:
-    group = replace(test_lines.SCENARIO.group, protocol=protocol, members=members)
+    members = tuple(Members(1, client) for client in clients)
+    group = replace(test_lines.SCENARIO.group, protocol=protocol, client=clients[0], members=members)
     verdict = performed(replace(test_lines.SCENARIO, group=group), tmp_path, chaos_spark)
     assert verdict.validity is Validity.VALID, reasons(verdict)
 

@@ -142,7 +142,10 @@ def test_a_client_that_brokers_no_longer_understand_is_refused() -> None:
     ("spec", "sentence"),
     [
         (ClusterSpec(members=[Environment(python="3.9")]), "members in containers run on their image's Python"),
-        (ClusterSpec(members=[Environment(Client("aiokafka"))]), "with the confluent-kafka that is installed here"),
+        (
+            ClusterSpec(members=[Environment(Client("aiokafka", "0.12.0"))]),
+            "with the confluent-kafka, kafka-python, aiokafka that are installed here",
+        ),
         (ClusterSpec(members=[Environment(Client(VERIFIABLE, "3.9.1"))]), "the verifiable-consumer of its Kafka: use"),
         (
             ClusterSpec(members=[Environment(), Environment(Client("confluent-kafka", "2.3.0"))]),
