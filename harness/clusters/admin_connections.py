@@ -140,5 +140,5 @@ def passing(result: Any) -> bool:
 
 
 def late(result: Any) -> bool:
-    """Whether a part of an answer says that the leader did it, and not all followers in time."""
+    """Whether a part of an answer says that it is being done, and was not everywhere in time."""
     return kafka_errors.for_code(result.error_code) is kafka_errors.RequestTimedOutError

@@ -10,8 +10,10 @@ from kafka import errors as kafka_errors
 
 from fencepost.clock import eventually
 from fencepost.clusters import admin_requests as requests
-from fencepost.clusters.admin_connections import WITHIN_S, Connections, refuse
+from fencepost.clusters.admin_connections import WITHIN_S, Connections, late, refuse
 from fencepost.scenario import Topic
+
+PARTS = ("topics", "results", "responses")  # where answers hold one for each topic
 
 
 def create(brokers: Connections, topics: Iterable[Topic]) -> None:
@@ -24,8 +26,7 @@ def create(brokers: Connections, topics: Iterable[Topic]) -> None:
     wanted = {topic.name: topic for topic in topics}
     if not wanted:
         return
-    for result in brokers.ask(lambda: requests.creation(wanted.values())).topics:
-        refuse(result, f"topic {result.name}")
+    _ordered(brokers, lambda: requests.creation(wanted.values()), kafka_errors.TopicAlreadyExistsError, "topic {}")
     _led(brokers, {name: topic.partitions for name, topic in wanted.items()})
 
 
@@ -43,9 +44,8 @@ def recreate(brokers: Connections, topic: str) -> None:
     replicas = {p.partition_index: list(p.replica_nodes) for p in was.partitions}
     told = brokers.ask(lambda: requests.topic_settings(topic)).results[0]
     config = {one.name: one.value for one in told.configs or () if one.config_source == requests.OF_TOPIC}
-    for result in brokers.ask(lambda: requests.topic_deletion([topic])).responses:
-        if kafka_errors.for_code(result.error_code) is not kafka_errors.UnknownTopicOrPartitionError:  # asked twice
-            refuse(result, f"deleting topic {topic}")
+    unknown = kafka_errors.UnknownTopicOrPartitionError
+    _ordered(brokers, lambda: requests.topic_deletion([topic]), unknown, "deleting topic {}")
     _everywhere(brokers, topic, lambda answer: answer.topics[0].topic_id != was.topic_id, "to be gone")
     last = ""
 
@@ -66,14 +66,30 @@ def grow(brokers: Connections, topic: str, count: int) -> None:
     Raises:
         ClusterError: the controller refused (there are as many, or no such topic).
     """
-    for result in brokers.ask(lambda: requests.growth(topic, count)).results:
-        refuse(result, f"having {topic} have {count} partitions")
+    what = f"having {{}} have {count} partitions"
+    _ordered(brokers, lambda: requests.growth(topic, count), kafka_errors.InvalidPartitionsError, what)
 
 
 def names_by_id(brokers: Connections, topics: Collection[str]) -> dict[str, str]:
     """These topics by their ids, as Kafka's tools write ids; those that there are."""
     found = [topic for topic in brokers.ask(lambda: requests.metadata(*topics)).topics if not topic.error_code]
     return {base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="): topic.name for topic in found}
+
+
+def _ordered(brokers: Connections, request: Callable[[], Any], done: type[Exception], what: str) -> None:
+    """Have something done with topics. A broker that did not answer in time may have done it: then the next one says
+    that it is ``done``. Raises ClusterError: ``what`` was refused, with the topic's name in it."""
+    asked: list[Any] = []
+
+    def once_more() -> Any:
+        asked.append(request())
+        return asked[-1]
+
+    answer = brokers.ask(once_more)
+    for result in next(part for name in PARTS if (part := getattr(answer, name, None)) is not None):
+        done_before = len(asked) > 1 and kafka_errors.for_code(result.error_code) is done
+        if not done_before and not late(result):
+            refuse(result, what.format(result.name))
 
 
 def _led(brokers: Connections, wanted: dict[str, int]) -> None:

@@ -134,6 +134,18 @@ def test_a_topic_that_is_there_is_refused_with_its_name(cluster: OwnCluster, top
         cluster.admin.create_topics([Topic(topic, partitions=3)])
 
 
+def test_what_was_done_without_an_answer_is_not_refused_the_second_time(
+    cluster: OwnCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    brokers = cluster.admin._brokers  # type: ignore[attr-defined]
+    ask = brokers.ask
+    monkeypatch.setattr(brokers, "ask", lambda request: [ask(request), ask(request)][1])
+    cluster.admin.create_topics([Topic("asked-twice", partitions=1)])
+    cluster.admin.add_partitions("asked-twice", 3)
+    cluster.admin.recreate_topic("asked-twice")
+    assert cluster.admin.end_offsets("asked-twice") == {0: 0, 1: 0, 2: 0}
+
+
 @pytest.mark.parametrize(("how", "code"), [(signal.SIGTERM, 143), (signal.SIGKILL, -signal.SIGKILL)])
 def test_a_broker_that_ended_comes_back_with_its_data(cluster: OwnCluster, topic: str, how: int, code: int) -> None:
     broker = cluster.brokers[2]
