@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from itertools import accumulate, zip_longest
+from itertools import accumulate
 from operator import itemgetter
 from typing import Any, NamedTuple
 
@@ -114,12 +114,10 @@ def owners(tables: Tables) -> tuple[dict[str, Any], ...]:
     until another one had it, at ``end_ns`` or later (0: it has it still)."""
     found = []
     for tp, partition in tables.partitions.items():
-        changes = tables.given_of.get(tp, ())
-        for one, after in zip_longest(changes, changes[1:]):
-            if one.member_id:
-                owner = {**partition.name._asdict(), "owner": one.incarnation or one.member_id}
-                begin = {"begin_ns": one.at_ns - one.uncertainty_ns, "assigned_ns": one.at_ns + one.uncertainty_ns}
-                found.append({**owner, **begin, "end_ns": after.at_ns - after.uncertainty_ns if after else 0})
+        for one, until_ns in tables.held(tp):
+            owner = {**partition.name._asdict(), "owner": one.incarnation or one.member_id}
+            begin = {"begin_ns": one.at_ns - one.uncertainty_ns, "assigned_ns": one.at_ns + one.uncertainty_ns}
+            found.append({**owner, **begin, "end_ns": until_ns if until_ns < FOREVER else 0})
     return tuple(found)
 
 

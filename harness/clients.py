@@ -60,6 +60,11 @@ class Library:
     lines: bool = False
     silent: bool = False
 
+    @property
+    def imported(self) -> bool:
+        """Whether its members are Python that imports it: our loop, or a program that is instrumented."""
+        return not (self.lines or self.silent)
+
 
 KNOWN: Mapping[str, Library] = MappingProxyType(
     {

@@ -106,7 +106,7 @@ class Inventory:
     def lacks_loop(self) -> str:
         """A sentence when members are not our loop, which alone can be told to do otherwise; else empty."""
         libraries = [client.library for client in self.clients]
-        ours = not self.own_program and not any(library.lines or library.silent for library in libraries)
+        ours = not self.own_program and all(library.imported for library in libraries)
         return "" if ours else "the members run a program of the user's, which cannot be told to do otherwise"
 
     def lacks_telling(self) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from itertools import zip_longest
 from typing import NamedTuple
 
 from fencepost.checkers.sightings import member_of
@@ -67,11 +66,10 @@ def _owners(tables: Tables, tp: int, during: Window) -> Iterator[tuple[str, Wind
     if not tables.black_box:
         yield from ((one.incarnation, one.certain) for one in tables.certain_by_tp.meeting(tp, during))
         return
-    changes = tables.given_of.get(tp, ())
-    for given, after in zip_longest(changes, changes[1:]):
+    for given, until_ns in tables.held(tp):
         if life := tables.lives.get(given.incarnation):
-            ends = (life.asked_ns, life.ended_ns, after.at_ns - after.uncertainty_ns if after else 0)
-            yield life.incarnation, Window(given.at_ns + given.uncertainty_ns, min(filter(None, ends), default=FOREVER))
+            end_ns = min(until_ns, life.asked_ns or FOREVER, life.ended_ns or FOREVER)
+            yield life.incarnation, Window(given.at_ns + given.uncertainty_ns, end_ns)
 
 
 def _touches(step: Step, incarnation: str) -> bool:

@@ -6,9 +6,10 @@ What was in force when is asked of ``Spans``.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 
 from fencepost.checkers.tables.indices import Indexed
 from fencepost.checkers.tables.rests import Rest, rests
@@ -70,6 +71,14 @@ class Tables(Indexed):
         """Who certainly had a partition at a moment, by the coordinator's log; empty: nobody, or not certain."""
         given = self.certain_owner(tp, at_ns)
         return given.incarnation if given else ""
+
+    def held(self, tp: int) -> Iterator[tuple[Given, int]]:
+        """The coordinator's records that gave a partition to somebody, in their order, each with the moment from which
+        on another one may have had it; FOREVER: nobody had."""
+        rows = self.given_of.get(tp, ())
+        for given, after in zip_longest(rows, rows[1:]):
+            if given.member_id:
+                yield given, after.at_ns - after.uncertainty_ns if after else FOREVER
 
     def last_keeper(self, tp: int) -> str:
         """Who had a partition last, by the coordinator's log; empty: nobody that is known."""

@@ -13,8 +13,6 @@ from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin_connections import WITHIN_S, Connections, late, refuse
 from fencepost.scenario import Topic
 
-PARTS = ("topics", "results", "responses")  # where answers hold one for each topic
-
 
 def create(brokers: Connections, topics: Iterable[Topic]) -> None:
     """Create topics and return once every broker knows a leader for each partition.
@@ -26,7 +24,9 @@ def create(brokers: Connections, topics: Iterable[Topic]) -> None:
     wanted = {topic.name: topic for topic in topics}
     if not wanted:
         return
-    _ordered(brokers, lambda: requests.creation(wanted.values()), kafka_errors.TopicAlreadyExistsError, "topic {}")
+    _ordered(
+        brokers, lambda: requests.creation(wanted.values()), "topics", kafka_errors.TopicAlreadyExistsError, "topic {}"
+    )
     _led(brokers, {name: topic.partitions for name, topic in wanted.items()})
 
 
@@ -45,7 +45,7 @@ def recreate(brokers: Connections, topic: str) -> None:
     told = brokers.ask(lambda: requests.topic_settings(topic)).results[0]
     config = {one.name: one.value for one in told.configs or () if one.config_source == requests.OF_TOPIC}
     unknown = kafka_errors.UnknownTopicOrPartitionError
-    _ordered(brokers, lambda: requests.topic_deletion([topic]), unknown, "deleting topic {}")
+    _ordered(brokers, lambda: requests.topic_deletion([topic]), "responses", unknown, "deleting topic {}")
     _everywhere(brokers, topic, lambda answer: answer.topics[0].topic_id != was.topic_id, "to be gone")
     last = ""
 
@@ -67,7 +67,7 @@ def grow(brokers: Connections, topic: str, count: int) -> None:
         ClusterError: the controller refused (there are as many, or no such topic).
     """
     what = f"having {{}} have {count} partitions"
-    _ordered(brokers, lambda: requests.growth(topic, count), kafka_errors.InvalidPartitionsError, what)
+    _ordered(brokers, lambda: requests.growth(topic, count), "results", kafka_errors.InvalidPartitionsError, what)
 
 
 def names_by_id(brokers: Connections, topics: Collection[str]) -> dict[str, str]:
@@ -76,17 +76,20 @@ def names_by_id(brokers: Connections, topics: Collection[str]) -> dict[str, str]
     return {base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="): topic.name for topic in found}
 
 
-def _ordered(brokers: Connections, request: Callable[[], Any], done: type[Exception], what: str) -> None:
-    """Have something done with topics. A broker that did not answer in time may have done it: then the next one says
-    that it is ``done``. Raises ClusterError: ``what`` was refused, with the topic's name in it."""
+def _ordered(brokers: Connections, request: Callable[[], Any], part: str, done: type[Exception], what: str) -> None:
+    """Have something done with topics, of each of which ``part`` of the answer tells. A broker that did not answer in
+    time may have done it: then the next one says that it is ``done``.
+
+    Raises:
+        ClusterError: ``what`` was refused, with the topic's name in it.
+    """
     asked: list[Any] = []
 
     def once_more() -> Any:
         asked.append(request())
         return asked[-1]
 
-    answer = brokers.ask(once_more)
-    for result in next(part for name in PARTS if (part := getattr(answer, name, None)) is not None):
+    for result in getattr(brokers.ask(once_more), part):
         done_before = len(asked) > 1 and kafka_errors.for_code(result.error_code) is done
         if not done_before and not late(result):
             refuse(result, what.format(result.name))

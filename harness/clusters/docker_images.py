@@ -92,7 +92,7 @@ def installed() -> list[Client]:
     """The client libraries of our loop that are installed beside Fencepost, with their releases: those of the image."""
     found = []
     for library in KNOWN.values():
-        if not library.lines and not library.silent:
+        if library.imported:
             with suppress(metadata.PackageNotFoundError):
                 found.append(Client(library.name, metadata.version(library.name)))
     return found

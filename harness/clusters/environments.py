@@ -61,9 +61,8 @@ def _verifiable(client: Client, progress: Progress) -> Interpreter:
     """What settings and protocol have it told besides: ``programs``."""
     if client.version not in ("", *KAFKAS):
         raise ProvisionError(f"there is no {client}; its releases are Kafka's: {', '.join(KAFKAS)}")
-    return Interpreter(
-        command=Jvm(provision.java().path, tuple(provision.kafka(progress, client.version))).consumer, lines=True
-    )
+    jvm = Jvm(provision.java().path, tuple(provision.kafka(progress, client.version)))
+    return Interpreter(command=jvm.consumer, lines=True)
 
 
 def interpreters(wanted: Sequence[Environment], progress: Progress = quiet) -> list[Interpreter]:
