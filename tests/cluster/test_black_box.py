@@ -99,7 +99,7 @@ STATIC = replace(
 )
 AWAY = replace(SCENARIO, schedule=[at(2, Pause(), member(0), heal_after=past_session(1.5))], min_records=9_000)
 CALM = replace(SCENARIO, schedule=[], promises=[Outside(within_s=6)], min_records=3_000, drain_s=12)
-FROZEN = replace(CALM, schedule=[at(4, Pause(), member(1), heal_after=14)], min_records=6_000)
+FROZEN = replace(CALM, schedule=[at(4, Pause(), member(1), heal_after=14)], min_records=6_000, chaos_s=30)
 
 
 @pytest.fixture(autouse=True)
