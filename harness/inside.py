@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -149,15 +149,25 @@ class Inside:
     @property
     def open(self) -> Mapping[str, int]:
         """Kinds of events that have begun and not ended with any of them, and since when at the latest, ns."""
-        found: dict[str, int] = {}
-        for live in self.present.values():
-            found.update((kind, max(at_ns, found.get(kind, 0))) for kind, at_ns in live.open.items())
-        return found
+        return _latest(live.open for live in self.present.values())
+
+    @property
+    def ended(self) -> Mapping[str, int]:
+        """Kinds of events that have ended with any of them, and when the last of them began, ns."""
+        return _latest(live.ended for live in self._files.values())
 
     def told(self, kind: str) -> tuple[Told, ...]:
         """All events of a kind, in the order of their begins; see ``LiveEvents.told``."""
         found = (event for live in self._files.values() for event in live.told[kind].values())
         return tuple(sorted(found, key=lambda event: int(event["begin_ns"])))
+
+
+def _latest(times: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Of each kind the latest time."""
+    found: dict[str, int] = {}
+    for one in times:
+        found.update((kind, max(at_ns, found.get(kind, 0))) for kind, at_ns in one.items())
+    return found
 
 
 def _in_container(pid: int) -> bool:

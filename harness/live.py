@@ -29,6 +29,7 @@ class LiveEvents:
         errors: how many the client reported, by Kafka's name.
         fatal: the name of the error that ended the client for good; empty: none.
         open: kinds of events that have begun and not ended, and since when, ns.
+        ended: kinds of events that have ended, and when the last of them began, ns.
         lost_ns: when it was last told that partitions are lost; 0: never.
         ids: the member ids that the coordinator gave it.
         told: all events of a kind, in their order, by id; without the kinds that come with the records.
@@ -46,6 +47,7 @@ class LiveEvents:
         self.errors: Counter[str] = Counter()
         self.fatal = ""
         self.open: dict[str, int] = {}
+        self.ended: dict[str, int] = {}
         self.lost_ns = 0
         self.ids: frozenset[str] = frozenset()
         self.told: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
@@ -63,6 +65,7 @@ class LiveEvents:
             self.open[kind] = event["begin_ns"]
         else:
             self.open.pop(kind, None)
+            self.ended[kind] = event["begin_ns"]
         if event["member_id"]:
             self.member_id = event["member_id"]
             self.ids |= {self.member_id}

@@ -16,6 +16,7 @@ class MemberSigns:
     Attributes:
         disturbed: a fault has it in its hands.
         open: kinds of events that have begun and not ended, and since when.
+        ended: kinds of events that have ended, and when the last of them began.
         lost_ns: when it was last told that its partitions are lost.
         ids: its member ids so far.
         consumers: the incarnations that are in its process; none: this one.
@@ -29,6 +30,7 @@ class MemberSigns:
     lost_ns: int = 0
     ids: frozenset[str] = frozenset()
     consumers: tuple[str, ...] = ()
+    ended: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -41,6 +43,7 @@ class CoordinatorSigns:
         syncing_ns: since when it waits for the leader's assignment.
         rebalanced_ns: when it last began a new generation or epoch.
         loading: brokers that load the group's partition of ``__consumer_offsets``, and since when.
+        loaded: those that have done so, and since when they did the last time.
         removed: member ids that it put out of the group, and when.
     """
 
@@ -49,6 +52,7 @@ class CoordinatorSigns:
     syncing_ns: int = 0
     rebalanced_ns: int = 0
     loading: Mapping[int, int] = field(default_factory=dict)
+    loaded: Mapping[int, int] = field(default_factory=dict)
     removed: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -63,11 +67,13 @@ class Signs:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A state that is so, or has come: since when, and who is in it (``incarnations``: the lives of its members)."""
+    """A state that is so, or has come: since when, and who is in it (``incarnations``: the lives of its members).
+    ``over``: it lasts no longer; it came and went between two looks."""
 
     since_ns: int
     target: Target
     incarnations: tuple[str, ...] = ()
+    over: bool = False
 
 
 @runtime_checkable

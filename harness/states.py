@@ -8,22 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Collection
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, ClassVar
 
 from fencepost import codec
 from fencepost.history import EventKind
 from fencepost.interfaces import Target
 from fencepost.model import Inventory
-from fencepost.signs import MemberSigns, Occurrence, Signs, State
+from fencepost.signs import CoordinatorSigns, MemberSigns, Occurrence, Signs, State
 
 CONSUMER = "consumer"  # the protocol in which nobody waits for others to join
 
 
 @dataclass(frozen=True)
 class _OfMember:
-    """A callback or a commit of a member that has begun and not ended."""
+    """A callback or a commit of a member that has begun and not ended.
+
+    A callback may take less than a millisecond, so it counts, too, if it began since it is waited for, and is over; for
+    another commit one need not wait long.
+    """
 
     kind: ClassVar[EventKind]
+    returns: ClassVar[bool] = False
     needs: ClassVar[frozenset[str]] = frozenset()
     hits: ClassVar[str] = "members"
 
@@ -33,9 +39,11 @@ class _OfMember:
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
-        those = [m for m in signs.members if m.alive and self.kind in m.open and _counts(m, among)]
-        latest = max(those, key=lambda m: m.open[self.kind], default=None)
-        return _met(latest, latest.open[self.kind]) if latest else None
+        those = [m for m in signs.members if m.alive and _counts(m, among)]
+        if now := [(m.open[self.kind], m) for m in those if self.kind in m.open]:
+            return _met(*max(now, key=itemgetter(0)))
+        came = [(m.ended[self.kind], m) for m in those if m.ended.get(self.kind, -1) >= since_ns and not self.returns]
+        return _met(*max(came, key=itemgetter(0)), over=True) if came else None
 
 
 @dataclass(frozen=True)
@@ -57,6 +65,7 @@ class CommitInFlight(_OfMember):
     """A member has sent a commit and has no answer yet."""
 
     kind = EventKind.COMMIT
+    returns = True
 
 
 @dataclass(frozen=True)
@@ -99,13 +108,20 @@ class Syncing(_OfGeneration):
 
 @dataclass(frozen=True)
 class CoordinatorLoading(_OfCoordinator):
-    """A broker that is to coordinate the group still loads what it must know: the group's commits and members."""
+    """A broker that is to coordinate the group still loads what it must know: the group's commits and members.
+
+    It may take some milliseconds, so it counts, too, if it began since it is waited for, and is over.
+    """
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
-        loading = signs.coordinator.loading if signs.coordinator else {}
-        broker = max(loading, key=loading.__getitem__, default=None)
-        return None if broker is None else Occurrence(loading[broker], Target(brokers=(broker,)))
+        told = signs.coordinator or CoordinatorSigns()
+        came = {broker: at_ns for broker, at_ns in told.loaded.items() if at_ns >= since_ns}
+        for loading, over in ((told.loading, False), (came, True)):
+            if loading:
+                broker = max(loading, key=loading.__getitem__)
+                return Occurrence(loading[broker], Target(brokers=(broker,)), over=over)
+        return None
 
 
 @dataclass(frozen=True)
@@ -125,7 +141,7 @@ class Fenced:
         those = [m for m in signs.members if _counts(m, among)]
         times = [max([m.lost_ns, *(at for name, at in removed.items() if name in m.ids)]) for m in those]
         at_ns, member = max(zip(times, those, strict=True), key=lambda both: both[0], default=(0, None))
-        return _met(member, at_ns) if member and at_ns >= since_ns else None
+        return _met(at_ns, member) if member and at_ns >= since_ns else None
 
 
 @dataclass(frozen=True)
@@ -148,7 +164,7 @@ def lasting(signs: Signs | None) -> dict[str, bool | None]:
     return {
         codec.name_of(state): None
         if (signs.coordinator is None and state.hits == "brokers") or (signs.silent and state.hits == "members")
-        else state.seen(signs, 0, everybody) is not None
+        else (seen := state.seen(signs, 0, everybody)) is not None and not seen.over
         for state in LASTING
     }
 
@@ -159,12 +175,12 @@ def met(state: State, occurrence: Occurrence, signs: Signs | None) -> dict[str, 
     return {
         "state": codec.name_of(state),
         "since_ns": occurrence.since_ns,
-        "met": again is not None and again.since_ns == occurrence.since_ns,
+        "met": again is not None and not again.over and again.since_ns == occurrence.since_ns,
     }
 
 
-def _met(member: MemberSigns, since_ns: int) -> Occurrence:
-    return Occurrence(since_ns, Target(members=(member.index,)), member.consumers or (member.incarnation,))
+def _met(since_ns: int, member: MemberSigns, over: bool = False) -> Occurrence:
+    return Occurrence(since_ns, Target(members=(member.index,)), member.consumers or (member.incarnation,), over)
 
 
 def _counts(member: MemberSigns, among: Collection[int]) -> bool:

@@ -77,7 +77,7 @@ class World:
             live = member.life.live if member.life else None
             told = (live.open, live.lost_ns, live.ids) if live else ({}, 0, frozenset[str]())
             here = (member.index, member.actor, member.pid is not None, member.index in self.disturbed)
-            members.append(MemberSigns(*here, *told, member.consumers))
+            members.append(MemberSigns(*here, *told, member.consumers, live.ended if live else {}))
         try:
             return Signs(tuple(members), self._coordinator_log().signs, self._handles.outside is not None)
         except NotShown:

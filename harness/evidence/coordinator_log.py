@@ -78,8 +78,9 @@ class CoordinatorLog:
         self.signs = replace(self.signs, loading=loading, joining_ns=0, syncing_ns=0)
 
     def _loaded(self, broker: int, at_ns: int) -> None:
-        loading = {other: since for other, since in self.signs.loading.items() if other != broker}
-        self.signs = replace(self.signs, loading=loading)
+        loading = dict(self.signs.loading)
+        loaded = {**self.signs.loaded, broker: loading.pop(broker)} if broker in loading else self.signs.loaded
+        self.signs = replace(self.signs, loading=loading, loaded=loaded)
 
     def _unloading(self, broker: int, at_ns: int) -> None:
         self._loaded(broker, at_ns)

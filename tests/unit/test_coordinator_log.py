@@ -109,6 +109,10 @@ def test_a_broker_loads_until_it_has_loaded_or_gives_up(log):
         assert log.signs.loading == {3: at_ns(1)}
         log.take(3, [line(2, end, BROKER)])
         assert log.signs.loading == {}
+        assert log.signs.loaded == {3: at_ns(1)}
+    log.take(1, [line(3, UNLOADING, BROKER)])  # who has not loaded
+    log.take(3, [line(4, LOADING, BROKER), line(5, LOADED, BROKER)])
+    assert (log.signs.loading, log.signs.loaded) == ({}, {3: at_ns(4)})
 
 
 def test_what_one_coordinator_waited_for_is_over_when_another_broker_is_to_be_it(log):

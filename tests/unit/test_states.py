@@ -24,6 +24,7 @@ from fencepost.states import (
     fenced,
     joining,
     lasting,
+    met,
     rebalanced,
     revoking,
     syncing,
@@ -77,6 +78,32 @@ def test_what_has_come_before_does_not_count():
     assert fenced().seen(SIGNS, 21) is None
     assert rebalanced().seen(SIGNS, 13)
     assert rebalanced().seen(SIGNS, 14) is None
+
+
+def test_a_load_that_came_and_went_between_two_looks_is_not_missed_and_not_met():
+    signs = Signs((), CoordinatorSigns(loaded={1: 14, 3: 15}))
+    seen = coordinator_loading().seen(signs, 12)
+    assert seen == Occurrence(15, Target(brokers=(3,)), over=True)
+    assert coordinator_loading().seen(signs, 16) is None
+    assert lasting(signs)["coordinator_loading"] is False
+    assert not met(coordinator_loading(), seen, signs)["met"]
+    again = replace(signs, coordinator=replace(signs.coordinator, loading={2: 13}))
+    assert coordinator_loading().seen(again, 12) == Occurrence(13, Target(brokers=(2,)))
+
+
+def test_a_callback_that_came_and_went_between_two_looks_is_not_missed_and_not_met():
+    quick = replace(BUSY, open={}, ended={"revoked": 5, "assigned": 4, "commit": 9})
+    signs = Signs((quick, replace(HELD, open={}, ended={"revoked": 8}), replace(DEAD, ended={"revoked": 99})), None)
+    seen = revoking().seen(signs, 5)
+    assert seen == Occurrence(5, Target(members=(0,)), ("member-0.1",), over=True)
+    assert revoking().seen(signs, 6) is None
+    assert revoking().seen(signs, 5, among=[2]) == Occurrence(8, Target(members=(2,)), ("member-2.1",), over=True)
+    assert assigning().seen(signs, 1)
+    assert commit_in_flight().seen(signs, 1) is None, "another one will come"
+    assert lasting(signs)["revoking"] is False
+    assert not met(revoking(), seen, signs)["met"]
+    later = replace(quick, open={"revoked": 3}, index=1)
+    assert revoking().seen(Signs((quick, later), None), 1) == Occurrence(3, Target(members=(1,)), ("member-0.1",))
 
 
 def test_without_logs_members_still_tell_of_themselves():
