@@ -48,11 +48,27 @@ class _Held(Hole):
 
     keeps: ClassVar[bool] = True
 
+    def undo(self) -> None:
+        """Let everything out.
+
+        The toxics stay until it is seen to be out: of one that is taken away sooner, the proxy waits for clients that
+        have gone, 5 s for each piece, and nobody can connect meanwhile.
+        """
+        self.toxics.change({"latency": 0})
+
     def healed(self) -> Evidence:
         """What was sent during the hold was answered: requests of our own, one a link and direction.
 
         Those to a broker that ended meanwhile are lost; where all are, new ones tell that the links are free.
+
+        Raises:
+            FaultError: the toxics, which do nothing any more, could not be taken away.
         """
+        evidence = self._given_back()
+        self.toxics.remove()
+        return evidence
+
+    def _given_back(self) -> Evidence:
         held = [probe for probe in self.probes if not probe.broken]
         if not held:
             return super().healed()

@@ -14,6 +14,9 @@ class Links(Protocol):
     def add_toxic(self, slot: int, broker: int, kind: str, stream: str, attributes: Mapping[str, Any]) -> str:
         """Put a toxic on one link (``stream``: upstream = towards the broker, downstream); returns its name."""
 
+    def change_toxic(self, slot: int, broker: int, name: str, attributes: Mapping[str, Any]) -> None:
+        """Give it other attributes; those that are not named stay. Changing what is not there is no error."""
+
     def remove_toxic(self, slot: int, broker: int, name: str) -> None:
         """Take it away again; returns once the proxy confirmed. Removing what is not there is no error."""
 

@@ -31,6 +31,7 @@ class Hole:
 
     Attributes:
         keeps: our own requests stay under way after the proof, to see what becomes of them.
+        toxics: what cuts the links.
     """
 
     keeps: ClassVar[bool] = False
@@ -38,7 +39,7 @@ class Hole:
     def __init__(self, world: World, links: Sequence[Link], streams: Sequence[str]) -> None:
         """Nothing is cut yet."""
         self._world, self._all, self._streams = world, tuple(links), streams
-        self._toxics = Toxics(world)
+        self.toxics = Toxics(world)
         self._before: dict[str, Snapshot] = {}  # stream -> counters when it was cut, or let out its last bytes
         self._since_ns: dict[str, int] = {}  # stream -> when that was
         self._probes: dict[str, list[Probe]] = {}
@@ -58,13 +59,13 @@ class Hole:
         """
         try:
             for stream in self._streams:
-                self._toxics.put(self._all, kind, stream, attributes)
+                self.toxics.put(self._all, kind, stream, attributes)
                 self._count_anew(stream)
                 if stream != self._streams[-1]:
                     self._await_answers()
         except BaseException:
             self.hang_up()
-            self.undo()
+            self.toxics.remove()
             raise
 
     def proven(self) -> Evidence:
@@ -76,9 +77,8 @@ class Hole:
 
     def undo(self) -> None:
         """Take all toxics away."""
-        if not self.keeps:
-            self.hang_up()
-        self._toxics.remove()
+        self.hang_up()
+        self.toxics.remove()
 
     def healed(self) -> Evidence:
         """A request of our own is answered on every link."""

@@ -122,6 +122,15 @@ class Toxics:
         for link in links:
             self._placed.append((link, self._links.add_toxic(*link, kind, stream, attributes)))
 
+    def change(self, attributes: Mapping[str, Any]) -> None:
+        """Give all of them other attributes; one that keeps its own does not keep the others.
+
+        Raises:
+            FaultError: some have their own still.
+        """
+        placed = [*self._placed]  # they stay, and are taken away later
+        take_back(placed, lambda one: self._links.change_toxic(*one[0], one[1], attributes), "changed")
+
     def remove(self) -> None:
         """Take all of them away, the last first; one that stays does not keep the others, and may be tried again.
 

@@ -50,7 +50,7 @@ class Writer:
         self._settings: Dict[str, Any] = {
             "bootstrap.servers": config.bootstrap,
             "client.id": config.actor,
-            "linger.ms": 10,
+            "linger.ms": 25,  # a run takes most of its CPU time for requests that brokers answer
             **config.client_config,
             "enable.idempotence": True,
             "acks": "all",

@@ -21,6 +21,7 @@ from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
 
 ANSWER_S = 5.0
+FLUSH_S = 30.0  # the server waits 5 s for each piece that a toxic still holds for a client which has gone
 START_S = 20.0
 Pair = tuple[int, int]
 
@@ -73,13 +74,25 @@ class Proxies:
         self._call("post", f"/proxies/{self._name(slot, broker)}/toxics", json=toxic)
         return name
 
+    def change_toxic(self, slot: int, broker: int, name: str, attributes: Mapping[str, Any]) -> None:
+        """Give a toxic other attributes; those that are not named stay. Changing what is not there is no error.
+
+        Raises:
+            ClusterError: the proxy refused it or did not answer.
+        """
+        path = f"/proxies/{self._name(slot, broker)}/toxics/{name}"
+        self._call("post", path, json={"attributes": dict(attributes)}, missing_is_fine=True)
+
     def remove_toxic(self, slot: int, broker: int, name: str) -> None:
         """Take a toxic away; returns once the proxy confirmed. Removing what is not there is no error.
+
+        What it holds goes out first; meanwhile nobody can connect through this proxy.
 
         Raises:
             ClusterError: the proxy did not answer.
         """
-        self._call("delete", f"/proxies/{self._name(slot, broker)}/toxics/{name}", missing_is_fine=True)
+        path = f"/proxies/{self._name(slot, broker)}/toxics/{name}"
+        self._call("delete", path, missing_is_fine=True, within_s=FLUSH_S)
 
     def set_enabled(self, slot: int, broker: int, enabled: bool) -> None:
         """Close the proxy of one link, which cuts its connections and refuses new ones, or open it again.
@@ -100,7 +113,7 @@ class Proxies:
         Raises:
             ClusterError: the server did not do it.
         """
-        self._call("post", "/reset")
+        self._call("post", "/reset", within_s=FLUSH_S)
         proxies = self._call("get", "/proxies").json().items()
         left = [name for name, proxy in proxies if proxy["toxics"] or not proxy["enabled"]]
         if left:
@@ -125,9 +138,11 @@ class Proxies:
         self._link(slot, broker)
         return name_of(slot, broker)
 
-    def _call(self, method: str, path: str, *, json: Any = None, missing_is_fine: bool = False) -> requests.Response:
+    def _call(
+        self, method: str, path: str, *, json: Any = None, missing_is_fine: bool = False, within_s: float = ANSWER_S
+    ) -> requests.Response:
         # The user's HTTP proxy, if any, has no business between us and a loopback address.
-        options: dict[str, Any] = {"timeout": ANSWER_S, "proxies": {"no_proxy": "*"}}
+        options: dict[str, Any] = {"timeout": within_s, "proxies": {"no_proxy": "*"}}
         if json is not None:
             options["json"] = json
         try:

@@ -34,6 +34,7 @@ from cluster.worlds import (
 )
 from fencepost.clock import eventually
 from fencepost.errors import FaultError
+from fencepost.evidence import sockets
 from fencepost.evidence.wire import answers_in, probe
 from fencepost.faults import BlackHole, CutConnections, Hold, Kill, Latency, RateLimit, Refuse, Slice
 from fencepost.interfaces import Fault, Target
@@ -232,6 +233,31 @@ def test_a_hold_gives_back_what_went_into_it(world: World, inject: Inject, direc
     assert healed.data["requests"] == 3 * len(proven.data["streams"])
 
 
+def test_a_hold_ends_at_once_although_a_client_whose_answers_it_held_has_gone(world: World, inject: Inject) -> None:
+    """Toxiproxy waits 5 s for each piece of these when it is asked to take away what holds them."""
+    link = (3, 1)  # of a slot in which nobody is: only this client's answers are held
+    ends = (world.cluster.links.endpoint(*link), world.cluster.links.upstream(*link))
+    before = sockets.snapshot(world.cluster)
+
+    def came() -> int:
+        return sockets.passed(before, sockets.snapshot(world.cluster), *ends).down_in
+
+    injection = inject(Hold(direction="from", brokers=(1,)), world, Target(members=(3,)))
+    assert injection.proven().took_effect
+    with socket.create_connection(ends[0], timeout=LONG_S) as client:
+        client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        for _ in range(4):
+            had = came()
+            client.sendall(probe())
+            eventually(lambda had=had: came() > had, LONG_S, "an answer to come into the proxy")
+    began_s = time.monotonic()
+    injection.undo()
+    healed = injection.healed()
+    assert healed.took_effect, healed.what
+    assert not world.cluster.links.toxics(*link)
+    assert time.monotonic() - began_s < 5
+
+
 @pytest.mark.parametrize("peers", ["coordinator", "others"])
 def test_a_member_is_cut_from_its_coordinator_only_or_from_all_others(world: World, inject: Inject, peers: str) -> None:
     eventually(lambda: steady(world, 1), LONG_S, "the member to heartbeat in peace", every_s=0.1)
@@ -333,7 +359,7 @@ def test_a_hold_that_is_none_and_one_that_stays(world: World, inject: Inject, di
         evidence = nothing.proven()
     assert not evidence.took_effect
     nothing.undo()
-    stuck = inject(Hold(direction=direction), with_links(world, remove_toxic=lambda *link: None), MEMBER)
+    stuck = inject(Hold(direction=direction), with_links(world, change_toxic=lambda *link: None), MEMBER)
     assert stuck.proven().took_effect
     stuck.undo()
     with nothing_to_see():

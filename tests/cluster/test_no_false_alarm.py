@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.combined import mix, together
+from fencepost.combined import together
 from fencepost.faults import (
     AddPartitions,
     BlackHole,
@@ -40,6 +40,7 @@ from fencepost.model import Severity, Validity
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
+from fencepost.swarm import swarm
 from fencepost.targets import coordinator, idle, one_member
 from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
 
@@ -95,8 +96,8 @@ WORKLOADS = (
     Variant("supervised", ExclusiveWrites(handler_ms=1, fence="supervisor")),
 )
 SEEDS = range(20_261_121, 20_261_221)
-STEPS = 3  # of a run, within so short a time that they meet each other
-FIRST_S, LAST_S = 1.0, 7.0
+BEGIN_S = 2.0
+STEPS, WITHIN_S = 3, 6.0  # of a handful, within so short a time that they meet each other
 # The last one: they hear of new partitions.
 TIMES = {"session.timeout.ms": 6000, "max.poll.interval.ms": 8000, "topic.metadata.refresh.interval.ms": 1000}
 
@@ -138,33 +139,32 @@ def may_happen(variant, packets=True):
 
 
 def asked(protocol, variant, *schedule):
-    """A group of this variant, to which this is done; where it re-queues, something is."""
-    slow = [at(0, Stall(), one_member(), heal_after=2)] if isinstance(variant.workload, Requeue) else []
+    """A group of this variant, to which this is done from ``BEGIN_S`` on; what re-queues has something slow before."""
+    slow = [at(0, Stall(), one_member(), heal_after=BEGIN_S)] if isinstance(variant.workload, Requeue) else []
     return Scenario(
         name=f"no false alarm, {protocol}, {variant}",
         topics=[Topic("orders", partitions=8), Topic("refunds", partitions=3)],
         group=Group(members=4, spare=1, protocol=protocol, static=variant.static, config=TIMES),
         workload=variant.workload,
-        schedule=[*slow, together(FIRST_S + 2 * len(slow), *schedule)],
+        schedule=[*slow, *schedule],
         chaos_s=60,
     )
 
 
 def scenario(protocol, variant, packets):
-    """The seed says what is done when, and to whom.
+    """Two phases of three or four steps, each of some kinds only; the seed says what is done when, and to whom.
 
     ``packets``: whether they can be lost on this machine; where they cannot, the seed says something else.
     """
-    half_s = (LAST_S - FIRST_S) / 2  # a mix moves its moments by up to a quarter period
-    any_time = mix(4 * half_s, *may_happen(variant, packets), at_s=half_s, until_s=half_s)
-    return asked(protocol, variant, *[any_time] * STEPS)
+    steps = may_happen(variant, packets)
+    return asked(protocol, variant, swarm(20, *steps, at_s=BEGIN_S, until_s=24, phase_s=10, quiet_s=2))
 
 
 def handfuls(variant, seed):
     """All that may happen, in an order that the seed says, so many steps at a time and each of them at some moment."""
     chance = random.Random(f"{variant}, {seed}")
     steps = chance.sample(may_happen(variant), len(may_happen(variant)))
-    moved = [replace(step, at_s=round(chance.uniform(0, LAST_S - FIRST_S), 1)) for step in steps]
+    moved = [replace(step, at_s=round(chance.uniform(0, WITHIN_S), 1)) for step in steps]
     return [moved[first : first + STEPS] for first in range(0, len(moved), STEPS)]
 
 
@@ -196,5 +196,6 @@ def test_a_correct_group_is_never_accused(chaos, protocol, seed, lacking_packets
 @pytest.mark.parametrize(("variant", "seed", "number"), ALL, ids=str)
 def test_every_workload_meets_every_fault_and_is_never_accused(chaos, variant, seed, number):
     protocol = PROTOCOLS[(seed + number) % len(PROTOCOLS)]
-    verdict = chaos.run(asked(protocol, variant, *handfuls(variant, seed)[number]), seed=seed).verdict
+    steps = together(BEGIN_S, *handfuls(variant, seed)[number])
+    verdict = chaos.run(asked(protocol, variant, steps), seed=seed).verdict
     must_be_valid(verdict, variant.defect)
