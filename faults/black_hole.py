@@ -7,6 +7,7 @@ from typing import ClassVar
 
 from fencepost.evidence.holes import Hole
 from fencepost.evidence.links import OnStreams
+from fencepost.faults.drop_packets import DropPackets
 from fencepost.interfaces import Injection, Target, World
 
 
@@ -32,3 +33,7 @@ class BlackHole(OnStreams):
         hole = Hole(world, self.links(world, target), self.streams)
         hole.cut("timeout", {"timeout": 0})
         return hole
+
+    def by_packets(self) -> DropPackets:
+        """Dropped packets. What was sent meanwhile arrives when these heal, unless its connection ended."""
+        return DropPackets(brokers=self.brokers, peers=self.peers, direction=self.direction)

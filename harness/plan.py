@@ -25,6 +25,7 @@ EXPECTATIONS = {
     "rebalanced": "the group went on to a new generation or epoch",
     "coordinator_moved": "another broker coordinates the group",
 }
+NETWORKS = ("", "packets", "best")  # see ``Scenario``
 # The parts of a step that are plug-ins, and of which family.
 FAMILIES = {"fault": "fault", "target": "target", "when": "state", "until": "state"}
 
@@ -34,6 +35,14 @@ class Outlasts(Protocol):
     """A fault that the group gives a member up for, but not when its session is over."""
 
     outlasts: ClassVar[str]  # the client setting that says after how many milliseconds it does
+
+
+@runtime_checkable
+class AlsoByPackets(Protocol):
+    """A fault of proxies that the packet filter can cause as well."""
+
+    def by_packets(self) -> Fault:
+        """The same, caused by the packet filter."""
 
 
 @dataclass(frozen=True)
@@ -118,12 +127,31 @@ def always(*abilities: str) -> Abilities:
     return dict.fromkeys(abilities, str)
 
 
-def network(abilities: Abilities) -> dict[str, str]:
-    """What can be done to the network of a run, for its report: ``yes``, or ``no`` and what this machine lacks."""
-    lacks = {
-        name: abilities[name]() if name in abilities else "not with this back-end" for name in ("links", "packets")
-    }
-    return {name: f"no: {why}" if why else "yes" for name, why in lacks.items()}
+def network(abilities: Abilities, wanted: str = "") -> dict[str, str]:
+    """What can be done to the network of a run, for its report: ``yes``, or ``no`` and what this machine lacks.
+
+    ``wanted``: of the scenario; if it says something, also by what is done what proxies and packets both can do.
+    """
+    lacks = {name: _lacking(abilities, name) for name in ("links", "packets")}
+    told = {name: f"no: {why}" if why else "yes" for name, why in lacks.items()}
+    by = "links" if wanted == "best" and lacks["packets"] else "packets"
+    return {**told, "wanted": wanted, "used": by} if wanted else told
+
+
+def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
+    """The plan as a scenario's ``network`` wants it: what proxies and packets both can do is done by these.
+
+    Where they cannot be lost, it stays as it is if the ``best`` is wanted; else it is for ``check_abilities`` to
+    refuse.
+    """
+    if not wanted or (wanted == "best" and _lacking(abilities, "packets")):
+        return plan
+    faults = (step.fault.by_packets() if isinstance(step.fault, AlsoByPackets) else step.fault for step in plan.steps)
+    return replace(plan, steps=tuple(replace(s, fault=fault) for s, fault in zip(plan.steps, faults, strict=True)))
+
+
+def _lacking(abilities: Abilities, name: str) -> str:
+    return abilities[name]() if name in abilities else "not with this back-end"
 
 
 def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:

@@ -27,7 +27,7 @@ from fencepost.injector import Injector
 from fencepost.interfaces import Cluster, Writes
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
-from fencepost.plan import Plan, check_abilities, network, plan_to_json
+from fencepost.plan import Plan, check_abilities, network, on_network, plan_to_json
 from fencepost.processes import Owner
 from fencepost.programs import check_command
 from fencepost.scenario import Scenario
@@ -66,8 +66,8 @@ def run(
         FencepostError: the cluster could not be provided; the folder keeps what was recorded.
         WaitTimeout: other runs kept all the machine's places; nothing was started.
     """
-    scenario.checked(plan)
     backend = backend or local()
+    plan = scenario.checked(on_network(plan, scenario.network, backend.abilities))
     check_abilities(plan, backend.abilities, str(backend))
     check_command(scenario.group, backend.abilities, str(backend))
     backend.permit(scenario, plan)
@@ -96,7 +96,7 @@ def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: Backend) -
             "backend_why": backend.why,
             "group": backend.prefix + scenario.group_name(seed),
             "cluster": {} if backend.prefix else asdict(scenario.cluster_spec()),
-            "network": network(backend.abilities),
+            "network": network(backend.abilities, scenario.network),
             "versions": versions(),
         },
     )

@@ -17,7 +17,7 @@ from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec, Names, Promise, Workload, Writes
 from fencepost.model import Inventory
-from fencepost.plan import Plan, check_plan
+from fencepost.plan import NETWORKS, Plan, check_plan
 from fencepost.schedule import Entry, Quiet, make_plan
 from fencepost.settings import MIN_INSYNC, Setting
 
@@ -51,6 +51,8 @@ class Scenario:
         drain_s: how long the group may take to commit everything that was written, when all faults are healed.
         brokers, broker_config: size and Kafka settings of the cluster.
         kafka: the version of a cluster of the run's own, one of ``settings.KAFKAS``; empty: the default.
+        network: ``packets``: what proxies and the packet filter both can do (a black hole) is done by the latter, and
+            refused where it cannot; ``best``: where it cannot, by proxies. Empty: by what the faults say.
     """
 
     name: str
@@ -62,6 +64,7 @@ class Scenario:
     brokers: int = 3
     broker_config: Mapping[str, Setting] = field(default_factory=dict)
     kafka: str = ""
+    network: str = ""
     chaos_s: float = 120.0
     drain_s: float = 60.0
     min_records: int = 1000
@@ -74,6 +77,8 @@ class Scenario:
             raise ScenarioError(f"scenario {self.name!r} needs at least one topic")
         if self.chaos_s <= 0 or self.drain_s <= 0 or self.min_records < 0:
             raise ScenarioError(f"scenario {self.name!r} needs chaos_s and drain_s above 0, min_records of 0 or more")
+        if self.network not in NETWORKS:
+            raise ScenarioError(f"found network {self.network!r}, use one of {', '.join(filter(None, NETWORKS))}")
         settings.check_kafka(self.kafka, self.group.protocol)
         settings.check_topics([topic.name for topic in self.topics])
         for topic in self.topics:

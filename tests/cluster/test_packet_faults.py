@@ -4,6 +4,7 @@ witness (TCP itself, and what brokers were asked), and what the witness says wit
 
 from __future__ import annotations
 
+import json
 import math
 import socket
 import time
@@ -37,16 +38,20 @@ from cluster.worlds import (
     with_packets,
     with_rules,
 )
+from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import ClusterError
 from fencepost.evidence import segments
 from fencepost.evidence.links import named
 from fencepost.evidence.wire import probe
-from fencepost.faults import DropPackets, LoseConnects, LosePackets
+from fencepost.faults import BlackHole, DropPackets, LoseConnects, LosePackets
 from fencepost.interfaces import Fault
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.network_interfaces import Loss
+from fencepost.plugin import Chaos
 from fencepost.processes import Owner
+from fencepost.targets import one_member
+from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("packets_work")]
 FAULTS = {
@@ -305,3 +310,23 @@ def test_who_sends_at_the_same_time_counts_its_own_packets_only() -> None:
 
     with ThreadPoolExecutor(4) as threads:
         eventually(all_arrive, LONG_S, "every packet of four that send at once")  # a busy kernel drops some
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("network", ["packets", pytest.param("best", marks=pytest.mark.slow)])
+def test_a_black_hole_is_made_of_packets_where_the_scenario_wants_it(chaos: Chaos, network: str) -> None:
+    asked = Scenario(
+        name=f"by {network}",
+        topics=[Topic("orders", 4, replication_factor=1)],
+        brokers=1,
+        group=Group(members=2, config={"session.timeout.ms": 6000}),
+        workload=PollLoop(rate_hz=500),
+        schedule=[at(1, BlackHole(), one_member(), heal_after=past_session(1.2), expect="fenced")],
+        network=network,
+    )
+    run = chaos.run(asked)
+    run.must_keep_its_promises()
+    told = json.loads((run.folder / "scenario.json").read_text())["network"]
+    assert (told["wanted"], told["used"]) == (network, "packets")
+    [step] = json.loads((run.folder / "plan.json").read_text())["steps"]
+    assert step["fault"]["type"] == "drop_packets"

@@ -3,16 +3,25 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import pytest
 
 from fencepost.errors import PlanError, ScenarioError
-from fencepost.faults import BlackHole, ChangeSubscription, MoveCoordinator, Pause, RemoveMember, ScaleOut, Stall
+from fencepost.faults import (
+    BlackHole,
+    ChangeSubscription,
+    DropPackets,
+    MoveCoordinator,
+    Pause,
+    RemoveMember,
+    ScaleOut,
+    Stall,
+)
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory
-from fencepost.plan import Plan, check_abilities, check_plan, network, plan_from_json, plan_to_json
+from fencepost.plan import Plan, check_abilities, check_plan, network, on_network, plan_from_json, plan_to_json
 from fencepost.schedule import make_plan
 from fencepost.single import At, at, every, past_session
 from fencepost.targets import coordinator, idle, member, one_member
@@ -138,6 +147,37 @@ def test_what_can_be_done_to_the_network_is_told_with_what_is_missing():
         "packets": "no: iptables is missing",
     }
     assert network({"links": str})["packets"] == "no: not with this back-end"
+
+
+def lost(what):
+    return {"signal": str, "links": str, "packets": lambda: what}
+
+
+@pytest.mark.parametrize(
+    ("wanted", "lacking", "fault"),
+    [
+        ("", "", BlackHole(direction="to", brokers=(2,))),
+        ("packets", "", DropPackets(direction="to", brokers=(2,))),
+        ("packets", "iptables is missing", DropPackets(direction="to", brokers=(2,))),  # which is refused
+        ("best", "", DropPackets(direction="to", brokers=(2,))),
+        ("best", "iptables is missing", BlackHole(direction="to", brokers=(2,))),
+    ],
+)
+def test_what_proxies_and_packets_both_can_do_is_done_as_the_scenario_wants(wanted, lacking, fault):
+    schedule = [
+        at(1, BlackHole(direction="to", brokers=(2,)), member(1), heal_after=3),
+        at(2, Pause(), member(1), heal_after=1),
+    ]
+    plan, abilities = make_plan(schedule, 5, 6.0), lost(lacking)
+    done = on_network(plan, wanted, abilities)
+    assert done.steps == (replace(plan.steps[0], fault=fault), plan.steps[1])
+    told = network(abilities, wanted)
+    assert told.get("used", "links") == ("packets" if isinstance(fault, DropPackets) else "links")
+    if lacking and isinstance(fault, DropPackets):
+        with pytest.raises(PlanError, match="needs packets, but on this machine iptables is missing"):
+            check_abilities(done, abilities, "local")
+    else:
+        check_abilities(done, abilities, "local")
 
 
 def test_a_plan_is_the_same_after_its_json():
