@@ -1,10 +1,12 @@
 """How fast a cluster starts, what it weighs, and how fast a coordinator moves: ``python tests/benchmarks/cluster.py``.
 
-Cold: Kafka and Toxiproxy are there, the class archive and the formatted template are not yet. Warm: they are, too.
+Cold: Kafka and Toxiproxy are there, the class archive and the formatted template are not yet. Warm: they are, too. And
+on each back-end that is ready here, how soon a group consumes, from nothing; the images are made before.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import statistics
 import tempfile
@@ -14,19 +16,23 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
+import pyarrow.parquet as pq
 
+from fencepost import Group, Scenario, Topic, doctor, runner
 from fencepost.clock import eventually
-from fencepost.clusters import cache, local, provision, toxiproxy
+from fencepost.clusters import backends, cache, local, provision, toxiproxy
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.own import OwnCluster
 from fencepost.evidence.wire import group_partition
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition
 from fencepost.processes import Owner
+from fencepost.workloads import PollLoop
 
 SPEC = ClusterSpec(brokers=3, slots=8)
 STARTS, MOVES = 5, 10
 GROUP = "movers"
+PAIR = Scenario("from nothing", (Topic("orders"),), Group(members=2), PollLoop(rate_hz=500), min_records=0)
 
 
 @contextmanager
@@ -92,6 +98,15 @@ def move(cluster: OwnCluster) -> float:
     return time.perf_counter() - began
 
 
+def consuming_s(backend: backends.Own) -> float:
+    """Seconds from nothing to a group of two, both of which consume."""
+    with tempfile.TemporaryDirectory() as runs:
+        folder = runner.run(PAIR, plan=PAIR.plan(1), runs=Path(runs), backend=backend)
+        events = pq.read_table(folder / "history" / "events.parquet").to_pylist()
+    phases = {json.loads(event["detail"])["name"]: event for event in events if event["kind"] == "phase"}
+    return float(phases["warm-up"]["end_ns"] - phases["provision"]["begin_ns"]) / 1e9
+
+
 def shown(name: str, seconds: list[float]) -> str:
     """One line of the table."""
     each = ", ".join(f"{value:.3f}" for value in seconds)
@@ -108,6 +123,10 @@ def main() -> None:
         memory = memory_mb(cluster)
         print(f"{'memory, 4 JVMs and Toxiproxy':<44} {memory['rss']:.0f} MB resident, {memory['pss']:.0f} MB share")
         print(shown("coordinator move, call to proof", [move(cluster) for _ in range(MOVES)]))
+    for name, make in backends.OWN.items():
+        if not doctor.lacks(make()):
+            consuming_s(make())
+            print(shown(f"{name}, to a consuming group of two", [consuming_s(make()) for _ in range(STARTS)]))
 
 
 if __name__ == "__main__":

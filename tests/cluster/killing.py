@@ -1,4 +1,4 @@
-"""Whole runs that are killed, harness and all, at a moment that a number decides."""
+"""Whole runs that are killed, harness and all, at a moment that a number decides; what is left of an owner."""
 
 from __future__ import annotations
 
@@ -33,6 +33,11 @@ def rules_of(token: str) -> list[str]:
     return [line for line in iptables("-S").splitlines() if token in line]
 
 
+def left_of(token: str) -> list[object]:
+    """The processes and the rules of an owner."""
+    return [*reaper.owned(token), *rules_of(token)]
+
+
 def _made(temporary: Path) -> list[Path]:
     """What is there, but for the queue of runs, which belongs to the machine."""
     return [path for path in temporary.iterdir() if not path.name.startswith(f"{LABEL}turns")]
@@ -64,8 +69,7 @@ def kill_a_run(scenario: Scenario, number: int, cluster: str, home: Path) -> tup
         harness.wait()
 
     def left() -> list[object]:
-        of_tokens = [thing for token in tokens for thing in (*reaper.owned(token), *rules_of(token))]
-        return [*_made(temporary), *of_tokens]
+        return [*_made(temporary), *(thing for token in tokens for thing in left_of(token))]
 
     eventually(lambda: not left(), LONG_S, "the reaper to remove everything", state=lambda: str(left()))
     return after_s, [*runs.glob("*")]

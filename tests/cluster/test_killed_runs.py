@@ -1,4 +1,4 @@
-"""A run that is killed at any moment leaves nothing but its folder, which is never taken for that of a whole run."""
+"""A swarm that is killed at any moment leaves nothing but its folder, which is never taken for that of a whole run."""
 
 from __future__ import annotations
 
@@ -9,13 +9,12 @@ from pathlib import Path
 import pytest
 
 from cluster.killing import LASTS_S, kill_a_run
-from cluster.plans import MOVES
+from cluster.test_no_false_alarm import VARIANTS
+from cluster.test_no_false_alarm import scenario as drawn
 from fencepost.checkers.spark.session import Spark
-from fencepost.faults import BlackHole, DropPackets, Pause
 from fencepost.judging import judge
 from fencepost.model import Validity
-from fencepost.single import at
-from fencepost.targets import member
+from fencepost.settings import PROTOCOLS
 from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -27,13 +26,9 @@ NUMBERS = [TODAY, *(pytest.param(number, marks=pytest.mark.slow) for number in r
 @pytest.mark.usefixtures("packets_work")
 @pytest.mark.parametrize("number", NUMBERS)
 def test_a_run_killed_at_any_moment_leaves_its_folder_alone(tmp_path: Path, chaos_spark: Spark, number: int) -> None:
-    faults = [
-        at(1, Pause(), member(0), heal_after=8),
-        at(2, DropPackets(), member(1), heal_after=8),
-        at(3, BlackHole(), member(2), heal_after=8),
-    ]
+    asked = drawn(PROTOCOLS[number % len(PROTOCOLS)], VARIANTS[0], packets=True)
     endless = int(300 * LASTS_S)  # it is not over before it is killed
-    scenario = replace(MOVES, schedule=faults, workload=PollLoop(rate_hz=300), min_records=endless)
+    scenario = replace(asked, workload=PollLoop(rate_hz=300), min_records=endless)
     after_s, folders = kill_a_run(scenario, number, "local", tmp_path)
     for folder in folders:
         verdict = judge(folder, chaos_spark)

@@ -1,6 +1,6 @@
 """A correct group under plans drawn from many seeds is never accused: an alarm would be the checkers' own defect.
 
-Seeds draw what happens, or the order in which each workload meets every fault.
+Seeds draw what happens, or the order in which each workload meets every fault. Nothing of any run is left behind.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from cluster.killing import left_of
 from fencepost.combined import together
 from fencepost.faults import (
     AddPartitions,
@@ -37,6 +38,7 @@ from fencepost.faults import (
     Stall,
 )
 from fencepost.model import Severity, Validity
+from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
@@ -100,6 +102,22 @@ BEGIN_S = 2.0
 STEPS, WITHIN_S = 3, 6.0  # of a handful, within so short a time that they meet each other
 # The last one: they hear of new partitions.
 TIMES = {"session.timeout.ms": 6000, "max.poll.interval.ms": 8000, "topic.metadata.refresh.interval.ms": 1000}
+
+
+@pytest.fixture(autouse=True)
+def nothing_left(monkeypatch):
+    """No process, packet rule or temporary file of what owned a run is left after it."""
+    opened, owners = Owner.open, []
+
+    def noted(*arguments):
+        owners.append(opened(*arguments))
+        return owners[-1]
+
+    monkeypatch.setattr(Owner, "open", noted)
+    yield
+    assert owners
+    assert not [left for owner in owners for left in left_of(owner.token)]
+    assert not [owner.directory for owner in owners if owner.directory.exists()]
 
 
 def variant_of(seed):

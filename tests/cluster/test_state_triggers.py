@@ -86,9 +86,32 @@ def test_faults_meet_the_states_of_a_classic_group(chaos, kafka):
         assert fault["when"]["met"] <= fault["states"][state]
     for state in KINDS:
         assert was_so(run, triggered[state]) or not triggered[state]["when"]["met"], triggered[state]
+    assert any(fault["when"]["met"] for fault in triggered.values()), triggered
     moved = triggered["joining"]
     early = [at_ns for at_ns in joined(run) if moved["when"]["since_ns"] + 2e6 < at_ns < moved["injected_ns"] - 2e6]
     assert not (moved["when"]["met"] and early)
+
+
+@pytest.mark.slow
+def test_a_coordinator_moves_while_a_commit_is_in_flight_and_dies_while_the_next_one_loads(chaos):
+    run = chaos.run(
+        scenario(
+            "eager",
+            when(commit_in_flight(), MoveCoordinator()),
+            at(8, Kill(), coordinator(), heal_after=12),
+            when(coordinator_loading(), Kill(), coordinator(), at_s=8, heal_after=4),
+        )
+    )
+    assert run.verdict.validity is Validity.VALID, run.verdict
+    faults = told(run, "fault")
+    assert {fault["when"]["state"] for fault in faults.values() if "when" in fault} == {
+        "commit_in_flight",
+        "coordinator_loading",
+    }
+    moved = faults[0]
+    assert was_so(run, moved) or not moved["when"]["met"]
+    [first, second] = (faults[step]["brokers"] for step in (1, 2))
+    assert len({*first, *second}) == 2
 
 
 @pytest.mark.parametrize(
