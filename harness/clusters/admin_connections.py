@@ -130,7 +130,8 @@ class Connections:
         try:
             answer = self._net.run(manager.send, request, _ONLY, ANSWER_MS)
         except kafka_errors.KafkaError as error:
-            self.told[broker] = str(error)
+            waits = isinstance(error, kafka_errors.NodeNotReadyError)  # to try again: the reason was told before
+            self.told[broker] = (waits and self.told.get(broker)) or str(error)
             return None
         self.told.pop(broker, None)
         return answer
