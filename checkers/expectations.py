@@ -25,7 +25,6 @@ from fencepost.checkers.tables.rows import FOREVER, NS, Gone, Step, Window
 from fencepost.settings import DEFAULT_MS, SESSION
 
 SETTLING_NS = 5 * NS  # heartbeats, finding the coordinator and joining again
-CHECKED = ("fenced", "rebalanced", "coordinator_moved")
 
 
 def reached(tables: Tables, step: Step) -> bool:

@@ -16,6 +16,7 @@ from fencepost.checkers.tables.rows import NS, Damage, Step
 from fencepost.history import HARNESS
 from fencepost.model import Check, Finding, Severity, Validity
 
+KINDS = UNPROVEN, NOT_APPLICABLE = "unproven-fault", "fault-not-applicable"
 PROMISE = "every fault happened and was undone"
 
 
@@ -27,7 +28,7 @@ def check(tables: Tables) -> Check:
         doubts = [f"there may have been more faults than the history tells of: {lack}"]
     notes = [f"step {s.step} ({s.fault}) was not applicable: {s.skipped}" for s in tables.steps if _skippable(s)]
     findings = []
-    for kind, sentences in (("unproven-fault", doubts), ("fault-not-applicable", notes)):
+    for kind, sentences in ((UNPROVEN, doubts), (NOT_APPLICABLE, notes)):
         if sentences:
             told = sentences[:EXAMPLES_MAX]
             examples = tuple({"sentence": f"{s[0].upper()}{s[1:]}.", "witnesses": []} for s in told)

@@ -30,7 +30,7 @@ Finder = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]
 
 _LOG = logging.getLogger(__name__)
 ALWAYS = ("faults", "history")
-KIND_OF_DAMAGE = "history-incomplete"
+KIND_OF_DAMAGE, KIND_OF_FILES = "history-incomplete", "damaged-file"
 DAMAGE = {
     "hole": "{} deliveries of {} are missing",
     "twice": "{} deliveries of {} have the number of an earlier one",
@@ -131,7 +131,7 @@ def _history(
     files = [str(d) for d in damage if d.file]
     if files:
         examples = tuple({"sentence": told, "witnesses": []} for told in files[:EXAMPLES_MAX])
-        findings.append(Finding("damaged-file", Severity.NOTE, len(files), "", examples))
+        findings.append(Finding(KIND_OF_FILES, Severity.NOTE, len(files), "", examples))
     broken_off = ": ".join(str(d) for d in damage if not d.file)  # in which phase, and why
     count, done = (facts.judged, "committed") if tables.black_box else (facts.delivered, "delivered")
     nothing = [] if count else [f"nothing was {done}"]

@@ -179,7 +179,10 @@ def _disk(runs: Path) -> tuple[State, str]:
 def _memory() -> tuple[State, str]:
     free = psutil.virtual_memory().available
     if free < MEMORY_BYTES:
-        return State.MISSING, f"{free / 1e9:.1f} GB available, but a cluster and Spark want {MEMORY_BYTES / 1e9:g} GB"
+        return State.MISSING, (
+            f"{free / 1e9:.1f} GB available, but a cluster and Spark want {MEMORY_BYTES / 1e9:g} GB: "
+            "end other programs, or use --cluster attach:HOST:PORT"
+        )
     return State.OK, f"{free / 1e9:.1f} GB available"
 
 

@@ -20,6 +20,8 @@
       coordinator/requests.jsonl             what the brokers logged of the group's requests
       coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group
       coordinator/metadata.jsonl             leader and ISR changes of the metadata log
+      store.sqlite               what members of ``ExclusiveWrites`` wrote to: leases, and effects
+      store.json                 instead of that: where it is in PostgreSQL (see ``fencepost_member.databases``)
       lacking.json               which of these a cluster did not show, and why; only where that is so
       host.jsonl                             stalls of the host itself
 
@@ -31,6 +33,7 @@
 from __future__ import annotations
 
 from enum import IntEnum, StrEnum
+from itertools import takewhile
 
 FORMAT_VERSION = 1
 LACKING = "history/lacking.json"
@@ -104,6 +107,8 @@ class EventKind(StrEnum):
     REQUEUED = "requeued"  # the same of the record's own partition, in which it lies again; detail also: again, where
     ACT = "act"  # a declared act of the harness (see interfaces.Acts) on these partitions, or on all; detail: what
 
+
+OF_MEMBERS = frozenset(takewhile(lambda kind: kind is not EventKind.PHASE, EventKind))  # the first group of them
 
 EVENT_COLUMNS: dict[str, str] = {
     "kind": "string",

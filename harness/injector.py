@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 from fencepost import codec
 from fencepost.aim import aim
@@ -30,14 +30,16 @@ from fencepost_member.events import EventLog
 _LOG = logging.getLogger(__name__)
 TARGET_WINDOW_S = 5.0  # how long a step asks again for a target before it is not applicable
 LOOK_FOR_S = 0.1  # for the states that are waited for, before others have their turn
+# Where a step is; one without a proof stays unproven when it is healed.
+Stage = Literal["pending", "in-effect", "unproven", "healed", "not-healed", "done", "not-applicable"]
 
 
 @dataclass(frozen=True)
 class StepState:
-    """Where one step is: ``pending``, ``in-effect``, ``unproven``, ``healed``, ``done`` or ``not-applicable``."""
+    """Where one step is, whom it hit, and what its witness told last."""
 
     step: Step
-    state: str = "pending"
+    state: Stage = "pending"
     target: str = ""
     evidence: str = ""
 
@@ -153,7 +155,7 @@ class Injector:
         self._mark(step, state=state, target=hit, evidence=evidence.what)
         if entry and step.heal_after_s is None:
             self._in_effect.remove(entry)
-            self._disturbed.difference_update(target.members)
+            self._let_go(target)
             self._mark(step, state="done" if evidence.took_effect else "unproven")
         elif entry and step.heal_after_s is not None:
             heal = partial(self._heal, entry)
@@ -198,11 +200,15 @@ class Injector:
         except Exception as error:  # a defect of one fault must not keep the others from being undone
             evidence = Evidence(False, now_ns(), f"could not be undone: {_told(error)}")
             _LOG.warning("step %d %s", entry.step.step, evidence.what)
-        still_hit = {m for other in self._in_effect for m in other.target.members}
-        self._disturbed.difference_update(set(entry.target.members) - still_hit)
+        self._let_go(entry.target)
         self._record(event, entry.detail, evidence)
         before, ended = self.states[entry.step.step].state, "healed" if evidence.took_effect else "not-healed"
         self._mark(entry.step, state=ended if before == "in-effect" else before, evidence=evidence.what)
+
+    def _let_go(self, target: Target) -> None:
+        """A fault on it is over; members that another fault has in its hands stay in these."""
+        still_hit = {m for other in self._in_effect for m in other.target.members}
+        self._disturbed.difference_update(set(target.members) - still_hit)
 
     def _record(self, event: int, detail: dict[str, Any], evidence: Evidence) -> None:
         outcome = Outcome.OK if evidence.took_effect else Outcome.INFO

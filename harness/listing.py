@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost import catalogue, clients, codec
+from fencepost.clients import Extra
 
 
 class Kind(StrEnum):
@@ -21,6 +22,18 @@ class Kind(StrEnum):
     SCENARIOS = "scenarios"
 
 
+# What only some clients can do, in words.
+BESIDES = {
+    Extra.SEEKS: "move the position inside an assignment",
+    Extra.PAUSES: "pause partitions and resume them",
+    Extra.LEAVES: "leave the group and subscribe again",
+    Extra.ANNOTATES: "commit a remark beside an offset",
+    Extra.STARTS: "begin an assignment elsewhere than at the committed offset",
+    Extra.STORES: "have the client commit by itself what the member stored",
+    Extra.OUTPUTS: "write, and commit offsets in transactions",
+    Extra.REPORTS: "tell what the client commits by itself",
+    Extra.TRESPASSES: "commit partitions that the member is not assigned",
+}
 FAMILY = {Kind.FAULTS: "fault", Kind.TARGETS: "target", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
 
 
@@ -30,10 +43,7 @@ def rows(kind: Kind) -> list[tuple[str, str]]:
         return [(name, _comment(catalogue.BUILT_IN / f"{name}.toml")) for name in catalogue.built_in()]
     if kind is Kind.CLIENTS:
         return _clients()
-    return [
-        (name, f"{_sentence(cls.__doc__)}{_seen(cls)}{_options(cls)}")
-        for name, cls in codec.known(FAMILY[kind]).items()
-    ]
+    return [(name, f"{_about(cls)}{_seen(cls)}{_options(cls)}") for name, cls in codec.known(FAMILY[kind]).items()]
 
 
 def _clients() -> list[tuple[str, str]]:
@@ -47,18 +57,22 @@ def _abilities(library: clients.Library) -> str:
         f"{protocol}{since.get(protocol, '')}{': ' if names else ''}{', '.join(names)}"
         for protocol, names in library.assignors.items()
     ]
-    extras = ", ".join(sorted(map(str.lower, library.extras)))
+    also = "; ".join(phrase for extra, phrase in BESIDES.items() if extra in library.extras)
     static = f"{clients.STATIC}{since.get(clients.STATIC, '')}"
     releases = f"\nReleases: from {library.oldest} on" if library.oldest != "0" else ""
-    return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}" + (f"\nBesides: {extras}" if extras else "")
+    besides = f"\nMembers can also: {also}" if also else ""
+    return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}{besides}"
 
 
 def _comment(path: Path) -> str:
     return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
 
 
-def _sentence(docstring: str | None) -> str:
-    return " ".join((docstring or "").partition("\n\n")[0].split()).replace("``", "")
+def _about(cls: type[Any]) -> str:
+    """The first paragraph of its docstring; of a fault all of it, witness included, but for the attributes."""
+    whole = (cls.__doc__ or "").partition("Attributes:")[0]
+    told = whole if hasattr(cls, "seen") else whole.partition("\n\n")[0]
+    return " ".join(told.split()).replace("``", "").replace("*and*", "and")
 
 
 def _seen(cls: type[Any]) -> str:

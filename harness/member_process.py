@@ -13,7 +13,7 @@ from fencepost.process_interfaces import Interpreter
 
 
 class MemberProcess:
-    """One member over all its lives. Satisfies ``interfaces.Node``.
+    """One member over all its lives. Satisfies ``process_interfaces.Node``.
 
     Attributes:
         index, slot: which member, and the slot it lives in.

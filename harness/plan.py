@@ -26,6 +26,7 @@ EXPECTATIONS = {
     "coordinator_moved": "another broker coordinates the group",
 }
 NETWORKS = ("", "packets", "best")  # see ``Scenario``
+PAST = 1.1  # how little longer a step lasts than the time that it is to outlast, where its length is drawn or cut down
 # The parts of a step that are plug-ins, and of which family.
 FAMILIES = {"fault": "fault", "target": "target", "when": "state", "until": "state"}
 
@@ -105,7 +106,7 @@ def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], c
     """Refuse a plan with a step that cannot do what it says, names what is not there, or outlasts the chaos phase.
 
     Args:
-        times_s: by its setting, each time after which the group gives a member up (see ``interfaces.Outlasts``).
+        times_s: by its setting, each time after which the group gives a member up (see ``Outlasts``).
 
     Raises:
         PlanError: names the step, and what it lacks.
@@ -177,6 +178,20 @@ def needs(step: Step) -> frozenset[str]:
     return step.fault.needs.union({"broker-signal"} if brokers else (), *states)
 
 
+def least_s(fault: Fault, expect: str | None, times_s: Mapping[str, float]) -> float:
+    """How long a step has to last for what it expects, in seconds; 0: for a moment. ``times_s``: see ``check_plan``."""
+    setting = _outlasted(fault) if expect == "fenced" else None
+    return PAST * times_s[setting] if setting else 0.0
+
+
+def _outlasted(fault: Fault) -> str | None:
+    """The setting of the time that it has to outlast for its target to be fenced; None: that is so there and then, by
+    an administrator."""
+    if "admin" in fault.needs and "members" in fault.hits:
+        return None
+    return fault.outlasts if isinstance(fault, Outlasts) else SESSION
+
+
 def _check_sense(step: Step, times_s: Mapping[str, float]) -> None:
     name, hits = _name(step), sorted(step.fault.hits)
     if step.heal_after_s is not None and not step.fault.heals:
@@ -199,9 +214,8 @@ def _check_sense(step: Step, times_s: Mapping[str, float]) -> None:
         return
     if step.expect not in EXPECTATIONS:
         raise PlanError(f"{name} expects {step.expect!r}; known expectations are {', '.join(EXPECTATIONS)}")
-    setting = step.fault.outlasts if isinstance(step.fault, Outlasts) else SESSION
-    removed = "admin" in step.fault.needs and "members" in step.fault.hits  # there and then, by an administrator
-    if step.expect == "fenced" and not removed and (step.heal_after_s or 0) <= times_s[setting]:
+    setting = _outlasted(step.fault)
+    if step.expect == "fenced" and setting and (step.heal_after_s or 0) <= times_s[setting]:
         longer = "heal_after=past_session(1.5)" if setting == SESSION else "a longer heal_after"
         raise PlanError(
             f"{name} expects its target to be fenced, but lasts only {step.heal_after_s or 0:g} s under a {setting} "

@@ -14,10 +14,12 @@ from rich.text import Text
 if TYPE_CHECKING:
     from fencepost.runner import Progress
 
-STATE_STYLES = {
+STATE_STYLES = {  # of every ``injector.Stage``
     "pending": "dim",
     "in-effect": "bold red",
+    "unproven": "bold yellow",
     "healed": "green",
+    "not-healed": "bold yellow",
     "done": "green",
     "not-applicable": "yellow",
 }

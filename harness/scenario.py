@@ -124,7 +124,7 @@ class Scenario:
 
     def plan(self, seed: int) -> Plan:
         """The schedule with every draw made from ``seed``. Raises PlanError where it cannot do what it says."""
-        return self.checked(make_plan(self.schedule, seed, self.group.session_timeout_ms / 1000, self.inventory()))
+        return self.checked(make_plan(self.schedule, seed, self.group.gives_up_after_s(), self.inventory()))
 
     def checked(self, plan: Plan) -> Plan:
         """``plan``, if it can be performed with this group, on these topics and in this time; else raises PlanError."""

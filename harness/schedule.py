@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Protocol, runtime_checkable
@@ -26,9 +26,10 @@ ALONE = Inventory(members=1, brokers=1, topics={})
 
 @dataclass(frozen=True)
 class Setting:
-    """What entries are drawn for: the group's session time-out, and what there is to hit."""
+    """What entries are drawn for: by its setting, each time in seconds after which the group gives a member up; and
+    what there is to hit."""
 
-    session_timeout_s: float
+    times_s: Mapping[str, float]
     inventory: Inventory
 
 
@@ -75,14 +76,14 @@ def quiet(from_s: float, until_s: float) -> Quiet:
 
 
 def make_plan(
-    schedule: Sequence[Entry | Quiet], seed: int, session_timeout_s: float, inventory: Inventory = ALONE
+    schedule: Sequence[Entry | Quiet], seed: int, times_s: Mapping[str, float], inventory: Inventory = ALONE
 ) -> Plan:
-    """Draw every random choice of ``schedule`` from ``seed``, for a group and a cluster like these.
+    """Draw every random choice of ``schedule`` from ``seed``, for a group and a cluster like these (see ``Setting``).
 
     Raises:
         PlanError: an entry has no times. Whether its steps can do what they say, ``plan.check_plan`` tells.
     """
-    setting, seen, drawn = Setting(session_timeout_s, inventory), Counter[str](), list[Step]()
+    setting, seen, drawn = Setting(times_s, inventory), Counter[str](), list[Step]()
     quiets = [line for line in schedule if isinstance(line, Quiet)]
     for entry in schedule:
         if isinstance(entry, Quiet):

@@ -11,6 +11,7 @@ from fencepost.errors import PlanError
 from fencepost.interfaces import Fault, Selector
 from fencepost.plan import Plan, Step
 from fencepost.schedule import STEPS_MAX, Entry, Setting
+from fencepost.settings import SESSION
 from fencepost.signs import State
 
 HEAL_AFTER_S = 5.0  # for faults that can be healed, when the schedule says nothing
@@ -111,7 +112,7 @@ class At:
             usual_s = self.every_s / 2 if self.regular and self.every_s else HEAL_AFTER_S
             return usual_s if self.fault.heals else None
         if isinstance(after, PastSession):
-            return round(after.factor * setting.session_timeout_s, 3)
+            return round(after.factor * setting.times_s[SESSION], 3)
         return float(after)
 
 

@@ -13,14 +13,13 @@ from typing import Any
 
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Fault, Selector
-from fencepost.plan import Plan, Step
+from fencepost.plan import Plan, Step, least_s
 from fencepost.scenario import Scenario
 from fencepost.single import as_schedule
 from fencepost.targets import AllMembers, Members, OneMember
 
 BREATH_S = 1.0  # between two steps that are moved together
 SHORTEST_S = 0.5  # of a fault; there is nothing to gain below it
-PAST_SESSION = 1.1  # how little longer than the session time-out a fault lasts that is meant to outlast it
 
 
 @dataclass(frozen=True)
@@ -133,11 +132,11 @@ def _idle_s(steps: list[Step], number: int) -> float:
 
 
 def shorter(case: Case) -> Generator[Change, bool, None]:
-    """Faults last as short as may be, or half as long; what is to outlast a session still does."""
-    session_s, steps = case.scenario.group.session_timeout_ms / 1000, [*case.plan.steps]
+    """Faults last as short as may be, or half as long; who is to be fenced still is."""
+    times_s, steps = case.scenario.group.gives_up_after_s(), [*case.plan.steps]
     for number, step in enumerate(steps):
-        least_s = session_s * PAST_SESSION if step.expect == "fenced" else SHORTEST_S
-        for heal_after_s in (least_s, max(least_s, (step.heal_after_s or 0) / 2)):
+        shortest_s = max(SHORTEST_S, least_s(step.fault, step.expect, times_s))
+        for heal_after_s in (shortest_s, max(shortest_s, (step.heal_after_s or 0) / 2)):
             if step.heal_after_s and heal_after_s < 0.95 * step.heal_after_s:
                 changed = _with(steps, number, heal_after_s=round(heal_after_s, 3))
                 if (yield f"{_named([step])} for {heal_after_s:g} s", {}, changed):

@@ -14,8 +14,9 @@ from fencepost import codec
 from fencepost.errors import PlanError
 from fencepost.interfaces import Fault, Names, Selector
 from fencepost.model import Inventory
-from fencepost.plan import Step
+from fencepost.plan import Step, least_s
 from fencepost.schedule import STEPS_MAX, Setting
+from fencepost.settings import SESSION
 from fencepost.signs import State
 from fencepost.single import At
 from fencepost.states import LASTING
@@ -26,9 +27,8 @@ from fencepost.targets import Brokers, Coordinator, Idle, OneMember
 # spared only once, of what is deleted, records or topics, nothing is judged any more, and offsets are reset when no
 # member is left.
 ABILITIES = frozenset({"signal", "links", "admin", "coordinator"})
-LASTS_S = 0.5  # the shortest length drawn
+LASTS_S = 0.5  # the shortest length drawn, unless a step has to last longer for what it expects
 LASTS_SESSIONS = 1.5  # the longest: a third of those that fit in outlast the session
-PAST_SESSION = 1.1  # the shortest of a step that expects its target to be fenced
 TRIES = 50  # to draw a step that fits in; after that it is left out
 STEERED = 0.5  # of the steps, while there is something to steer to
 # What brings states about, and whom it has to hit; not here: commits, which are always in flight.
@@ -219,9 +219,9 @@ def _drawn(
     begin_s, end_s = span_s
     lasts_s = part.lasts_s(setting)
     if part.heal_after is None and lasts_s is not None:
-        least_s = PAST_SESSION * setting.session_timeout_s if part.expect == "fenced" else LASTS_S
-        most_s = min(LASTS_SESSIONS * setting.session_timeout_s, end_s - begin_s)
-        lasts_s = round(rng.uniform(least_s, max(least_s, most_s)), 3)
+        shortest_s = max(LASTS_S, least_s(part.fault, part.expect, setting.times_s))
+        longest_s = min(LASTS_SESSIONS * setting.times_s[SESSION], end_s - begin_s)
+        lasts_s = round(rng.uniform(shortest_s, max(shortest_s, longest_s)), 3)
     latest_s = end_s - (lasts_s or 0) - part.within_s
     in_time_s = [moment_s for moment_s in moments_s if moment_s <= latest_s]
     if latest_s < begin_s or (moments_s and not in_time_s):

@@ -3,20 +3,26 @@
 from __future__ import annotations
 
 import platform
-import subprocess
 from importlib import metadata
 
-_PACKAGES = ("fencepost", "confluent-kafka", "kafka-python", "pyspark", "pyarrow", "numpy", "toxiproxy-python")
+from fencepost import clients
+from fencepost.clusters import provision
+
+_LIBRARIES = tuple(name for name, library in clients.KNOWN.items() if library.imported)
+_PACKAGES = ("fencepost", *_LIBRARIES, "psycopg", "pyspark", "pyarrow", "numpy", "toxiproxy-python", "docker")
 
 
 def versions() -> dict[str, str]:
-    """Name to version; what is not installed is left out."""
+    """Name to version; what is not installed is left out.
+
+    Raises:
+        ProvisionError: there is no Java, or one that is too old.
+    """
     found = {"python": platform.python_version(), "system": f"{platform.system()} {platform.release()}"}
     for package in _PACKAGES:
         try:
             found[package] = metadata.version(package)
         except metadata.PackageNotFoundError:
             continue
-    java = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=30, check=False)
-    found["java"] = (java.stderr or java.stdout).partition("\n")[0]
+    found["java"] = provision.java().description
     return found

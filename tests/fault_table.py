@@ -27,6 +27,7 @@ from fencepost.clusters.attachment import Attachment
 from fencepost.interfaces import Evidence, Fault, Injection, Selector, Target
 from fencepost.plan import Abilities, needs
 from fencepost.schedule import make_plan
+from fencepost.settings import SESSION
 from fencepost.single import at
 from fencepost.targets import brokers, idle, member
 
@@ -99,7 +100,7 @@ class Cell:
         return next(filter(None, (offered()[self.backend][need]() for need in sorted(self._needs()))), "")
 
     def _needs(self) -> frozenset[str]:
-        (step,) = make_plan([at(0, self.made(), SELECTORS[self.target])], 0, 1.0).steps
+        (step,) = make_plan([at(0, self.made(), SELECTORS[self.target])], 0, {SESSION: 1.0}).steps
         return needs(step)
 
 

@@ -27,9 +27,9 @@ class DeadLetters(WritingElsewhere):
         on_failure: ``park``, or ``stop``: what cannot be processed ends the member, and whoever comes after it.
         attempts: how often a record is tried.
         retry_ms: between two attempts; the member's other records wait.
-        deadline_ms: a handler of ours gets no longer for a record, which is parked then, without another attempt (the
-            article's fifth strategy for slow records); 0: it takes as long as it takes. So that the member keeps its
-            partitions, all records of a poll should be parked within ``max.poll.interval.ms``.
+        deadline_ms: a handler of ours gets no longer for a record, which is parked then, without another attempt; 0: it
+            takes as long as it takes. So that the member keeps its partitions, all records of a poll should be parked
+            within ``max.poll.interval.ms``.
         keep_order: what comes after a record that was parked, under its key, is parked behind it, whoever has the
             partition by then; without transactions only.
         poison_every: of so many records of each producer the last one cannot be processed; 0: of none. With a

@@ -56,7 +56,7 @@ class PollLoop(Load):
         slow_ms: see there.
         deadline_ms: a handler of ours gets no longer for a record. After that the member gives up all partitions, with
             what it has in hand, before ``max.poll.interval.ms`` is over: it commits what is done, unsubscribes, and
-            subscribes again (the article's third strategy for slow records). 0: a record takes as long as it takes.
+            subscribes again. 0: a record takes as long as it takes.
         planted_bug: makes members wrong on purpose, for tests and demonstrations, in a way that one of the modules
             of ``fencepost_member.planted`` describes. Empty: a correct member.
         planted_in: the members that have the planted bug; empty: all.

@@ -17,8 +17,7 @@ from fencepost_member.planted import REQUEUES
 @dataclass(frozen=True)
 class Requeue(Writing):
     """One thread per member polls; a record that takes too long is written again, behind all others of its partition,
-    and finished by that (the article's fourth strategy for slow records). Its copy is a record as any other: it may be
-    re-queued again, as often as it takes too long.
+    and finished by that. Its copy is a record as any other: it may be re-queued again, as often as it takes too long.
 
     Which records were written again is read in the topics once the run is over. See ``Load`` for what producers write,
     and ``Writing`` for the other options. What comes after the record, under its key, is processed before its copy is:

@@ -9,25 +9,9 @@ from signal import Signals
 from typing import Any
 
 from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Stray, Window
-from fencepost.history import HARNESS, EventKind
+from fencepost.history import HARNESS, OF_MEMBERS, EventKind
 
 Event = Mapping[str, Any]
-MEMBER_EVENTS = frozenset(
-    {
-        "unrecorded",
-        "started",
-        "assigned",
-        "revoked",
-        "lost",
-        "commit",
-        "poll-gap",
-        "stall",
-        "subscribed",
-        "seek",
-        "error",
-        "closed",
-    }
-)
 
 
 def phases(events: Iterable[Event]) -> dict[str, Window]:
@@ -91,7 +75,7 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
     writers = {HARNESS, *(event["actor"] for event in events if "writer" in event["detail"])}
     for event in events:
         kind, actor = event["kind"], event["actor"]
-        own = kind in MEMBER_EVENTS
+        own = kind in OF_MEMBERS
         if actor in writers or (not own and kind not in (EventKind.LAUNCHED, EventKind.ENDED)):
             continue
         found[actor] = _life_with(found.get(actor) or Life(actor, _member_number(actor)), event)

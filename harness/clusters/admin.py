@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from fencepost.clock import eventually
 from fencepost.clusters import admin_groups as groups
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters import admin_topics as made
-from fencepost.clusters.admin_connections import WITHIN_S, Connections, late, needless, passing, refuse
+from fencepost.clusters.admin_connections import Connections, late, needless, refuse
 from fencepost.clusters.nodes import Endpoint
 from fencepost.described import Described
 from fencepost.errors import ClusterError
@@ -24,7 +23,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class ObserverAdmin:
-    """Administrates through the OBSERVER listeners. Satisfies ``Admin``; may be used from several threads."""
+    """Administrates through the OBSERVER listeners. Satisfies ``ClusterAdmin``; may be used from several threads."""
 
     def __init__(self, observers: Mapping[int, Endpoint], access: Mapping[str, str] | None = None) -> None:
         """``access``: settings of SASL and TLS, see ``Connections``."""
@@ -177,13 +176,14 @@ class ObserverAdmin:
             for broker, mine in self._led(topic, left).items():
                 answer = self._brokers.ask_once(broker, requests.deletion(topic, {p: left[p] for p in mine}))
                 for result in answer.topics[0].partitions if answer else ():
-                    if not passing(result) or late(result):
+                    put_off = self._brokers.puts_off(broker, result)
+                    if not put_off or late(result):
                         left.pop(result.partition_index)
-                    if not passing(result):
+                    if not put_off:
                         refuse(result, f"deleting records of {topic}-{result.partition_index}")
             return not left
 
-        eventually(deleted, WITHIN_S, f"the leaders of {topic} to delete records")
+        self._brokers.wait(deleted, f"the leaders of {topic} to delete records")
 
     def batches(self, tp: TopicPartition, offset: int) -> bytes:
         """Batches of a partition as its leader keeps them, from the one with ``offset`` on; the last may be cut off.
@@ -199,20 +199,17 @@ class ObserverAdmin:
             if answer is None:
                 return None
             found = answer.responses[0].partitions[0]
-            if passing(found):
+            if self._brokers.puts_off(leader, found):
                 return None
             refuse(found, f"reading {tp}")
             return bytes(found.records or b"")
 
-        return eventually(fetched, WITHIN_S, f"the leader of {tp} to give the records from {offset} on")
+        return self._brokers.wait(fetched, f"the leader of {tp} to give the records from {offset} on")
 
     def settings(self, broker: int, names: Collection[str]) -> dict[str, str]:
         """Some settings of a broker; those that it does not tell are left out."""
-        answer = eventually(
-            lambda: self._brokers.ask_once(broker, requests.settings(broker, names)),
-            WITHIN_S,
-            f"broker {broker} to tell its settings",
-        )
+        asked = f"broker {broker} to tell its settings"
+        answer = self._brokers.wait(lambda: self._brokers.ask_once(broker, requests.settings(broker, names)), asked)
         return {told.name: told.value for result in answer.results for told in result.configs or () if told.value}
 
     def names_by_id(self, topics: Collection[str]) -> dict[str, str]:
@@ -224,12 +221,15 @@ class ObserverAdmin:
             found: dict[int, int] = {}
             for broker, mine in self._led(topic, self.leaders(topic)).items():
                 answer = self._brokers.ask_once(broker, requests.list_offsets(topic, mine, which))
-                if answer is None or any(p.error_code for p in answer.topics[0].partitions):
+                if answer is None:
                     return None
-                found |= {p.partition_index: int(p.offset) for p in answer.topics[0].partitions}
+                for one in answer.topics[0].partitions:
+                    if self._brokers.puts_off(broker, one) or one.error_code:
+                        return None
+                    found[one.partition_index] = int(one.offset)
             return found
 
-        return eventually(told, WITHIN_S, f"the leaders of {topic} to tell where it {does}")
+        return self._brokers.wait(told, f"the leaders of {topic} to tell where it {does}")
 
     def _led(self, topic: str, partitions: Collection[int]) -> dict[int, list[int]]:
         """Some partitions by the broker that leads them."""

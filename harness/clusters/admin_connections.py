@@ -7,7 +7,7 @@ has a connection with. Here, a request that a broker does not answer is asked of
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka import errors as kafka_errors
 from kafka.net.inet import KafkaNetSocket
@@ -19,6 +19,7 @@ from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
 from fencepost_member.adapters.settings import access_arguments
 
+T = TypeVar("T")
 ANSWER_MS = 1500
 WITHIN_S = 15.0
 ANSWER_BYTES = 128 << 20  # no broker sends larger batches
@@ -44,7 +45,7 @@ class Connections:
 
     Attributes:
         brokers: their ids; none once it is closed.
-        told: what was last wrong with the connection of a broker, or its answer.
+        told: what was last wrong with the connection of a broker, or its answer; nothing once it has answered well.
     """
 
     def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str] | None = None) -> None:
@@ -107,7 +108,19 @@ class Connections:
                     return found
             return None
 
-        return eventually(answer, WITHIN_S, "any broker to answer an administrator")
+        return self.wait(answer, "any broker to answer an administrator")
+
+    def wait(self, probe: Callable[[], T | None], describe: str) -> T:
+        """What ``probe``, which asks brokers, returns once that is true.
+
+        Raises:
+            WaitTimeout: it did not come within 15 s; says what was last wrong with each broker.
+        """
+
+        def state() -> str:
+            return "; ".join(f"broker {broker}: {why}" for broker, why in sorted(self.told.items()))
+
+        return eventually(probe, WITHIN_S, describe, state=state)
 
     def ask_once(self, broker: int, request: Any) -> Any | None:
         """The answer of one broker; None when it gives none in time."""
@@ -115,10 +128,21 @@ class Connections:
         if manager is None:
             return None
         try:
-            return self._net.run(manager.send, request, _ONLY, ANSWER_MS)
+            answer = self._net.run(manager.send, request, _ONLY, ANSWER_MS)
         except kafka_errors.KafkaError as error:
-            self.told[broker] = str(error)
+            waits = isinstance(error, kafka_errors.NodeNotReadyError)  # to try again: the reason was told before
+            self.told[broker] = (waits and self.told.get(broker)) or str(error)
             return None
+        self.told.pop(broker, None)
+        return answer
+
+    def puts_off(self, broker: int, result: Any) -> bool:
+        """Whether a part of a broker's answer was refused for a reason that goes away by itself, like a leader that has
+        moved; it is remembered as what was last wrong."""
+        error = kafka_errors.for_code(result.error_code)
+        if so := bool(getattr(error, "retriable", False)):
+            self.told[broker] = error.__name__
+        return so
 
 
 def refuse(result: Any, what: str) -> None:
@@ -132,11 +156,6 @@ def refuse(result: Any, what: str) -> None:
 def needless(result: Any) -> bool:
     """Whether an election was refused because the leader is the wanted one already."""
     return kafka_errors.for_code(result.error_code) is kafka_errors.ElectionNotNeededError
-
-
-def passing(result: Any) -> bool:
-    """Whether a part of an answer was refused for a reason that goes away by itself, like a leader that has moved."""
-    return bool(getattr(kafka_errors.for_code(result.error_code), "retriable", False))
 
 
 def late(result: Any) -> bool:

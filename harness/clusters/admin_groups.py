@@ -9,9 +9,8 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from fencepost.clock import eventually
 from fencepost.clusters import admin_requests as requests
-from fencepost.clusters.admin_connections import WITHIN_S, Connections, passing, refuse
+from fencepost.clusters.admin_connections import Connections, refuse
 from fencepost.described import Described, GroupMember
 from fencepost.model import TopicPartition
 
@@ -109,7 +108,8 @@ def _told(brokers: Connections, group: str, request: Callable[[], Any], part: Ca
     """
 
     def answered() -> Any | None:
-        answer = brokers.ask_once(coordinator(brokers, group), request())
-        return None if answer is None or passing(part(answer)) else answer
+        broker = coordinator(brokers, group)
+        answer = brokers.ask_once(broker, request())
+        return None if answer is None or brokers.puts_off(broker, part(answer)) else answer
 
-    return eventually(answered, WITHIN_S, f"the coordinator of {group} to answer: {what}")
+    return brokers.wait(answered, f"the coordinator of {group} to answer: {what}")

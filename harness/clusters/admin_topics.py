@@ -107,7 +107,9 @@ def _led(brokers: Connections, wanted: dict[str, int]) -> None:
 
 def _everywhere(brokers: Connections, topic: str, so: Callable[[Any], bool], what: str) -> None:
     def all_say() -> bool:
-        answers = [brokers.ask_once(broker, requests.metadata(*topic.split(", "))) for broker in brokers.brokers]
-        return any(answers) and all(answer is None or so(answer) for answer in answers)
+        answers = {b: brokers.ask_once(b, requests.metadata(*topic.split(", "))) for b in brokers.brokers}
+        not_yet = [broker for broker, answer in answers.items() if answer and not so(answer)]
+        brokers.told |= dict.fromkeys(not_yet, "does not say so yet")
+        return any(answers.values()) and not not_yet
 
-    eventually(all_say, WITHIN_S, f"{topic} {what}")
+    brokers.wait(all_say, f"{topic} {what}")

@@ -1,5 +1,5 @@
 """Critical sections: each record has its effect in a ``Store``, and the records of a partition that a poll returned are
-done together within the lease of that partition (the article's disjoint sets).
+done together within the lease of that partition.
 
 A record that was applied before is only ended. What the store refuses was another member's meanwhile: the lease is
 taken anew, and the record looked up once more.

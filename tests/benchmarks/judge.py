@@ -15,6 +15,7 @@ import json
 import os
 import resource
 import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -23,6 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 from threading import Event
@@ -100,17 +102,17 @@ def compare(
     """
     names = list(chosen)
     limits = {"seconds": 60 * arguments.minutes, "memory": int(arguments.gib * 2**30)}
-    contestants = {name: Contestant(CONTESTANTS[name], **limits) for name in names}
+    contestants: dict[str, Contestant] = {}
     turns: dict[str, list[Turn]] = {name: [] for name in names}
-    try:
+    with ExitStack() as stack:
+        for name in names:
+            contestants[name] = Contestant(CONTESTANTS[name], **limits)
+            stack.callback(contestants[name].end)
         for number in range(arguments.rounds):
             for name in names:
                 if not any(turn.failed for turn in turns[name]):
                     turns[name].append(contestants[name].turn(run, watched=number == 0))
                     check(name, turns[name][-1], synthetic.planted(shape))
-    finally:
-        for contestant in contestants.values():
-            contestant.end()
     size = sum(path.stat().st_size for path in (run / "history").rglob("*.parquet"))
     print(f"\n{shape.records:,} produced and logged records, and delivered ones; {size / 1e6:,.0f} MB of Parquet")
     print(f"{'':34}{'median s':>9}{'first s':>9}{'CPU s':>8}{'M rows/s':>10}{'x decode':>10}{MEASURE + ' GiB':>10}")
@@ -204,9 +206,11 @@ def main() -> None:
     parser.add_argument("--gib", type=float, default=12, help="and one that needs more memory")
     parser.add_argument("--draw", type=Path, help="the curves of all sizes as this SVG file")
     arguments = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))  # nothing is left: see every ``with``
     chosen = [name for name in CONTESTANTS if not arguments.only or arguments.only.lower() in name.lower()]
     curves: dict[str, list[tuple[int, float]]] = {name: [] for name in chosen}
     with tempfile.TemporaryDirectory(prefix="judge-benchmark-") as folder:
+        os.environ["TMPDIR"] = folder  # what contestants leave there that are ended goes with it
         for records in _sizes(arguments):
             shape = synthetic.shape(arguments.shape, records, dirt=3)
             began = time.perf_counter()

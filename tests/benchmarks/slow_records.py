@@ -1,4 +1,5 @@
-"""Slow records: what the article's five strategies cost, under one and the same outage.
+"""Slow records: what it costs to wait, to let the group rebalance, to relinquish, to re-queue and to park, under one
+and the same outage.
 
     python tests/benchmarks/slow_records.py [--times 3] [--protocol cooperative] [--runs build/slow-records]
 

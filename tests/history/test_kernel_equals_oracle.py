@@ -2,8 +2,8 @@
 
 Each history is judged three times in this process: by the oracle, by the kernel, and by the kernel with every partition
 cut into ranges of a few records, with row groups as short, and taken for many (``AS_IF_LARGE``). Spark performs the
-same kernel; ``test_spark_equals_oracle`` looks at a hundred more.
-The nightly run adds 10,000 histories that nobody has seen before. One that tells the finders apart is shrunk
+same kernel; ``test_spark_equals_oracle`` looks at 50 more of each teller.
+The nightly run adds 5,000 of each that nobody has seen before. One that tells the finders apart is shrunk
 (``shrinking``), and becomes a test at the end of this module.
 """
 

@@ -1,7 +1,8 @@
 """Spark finds what the oracle finds, to the value: in hand-written histories, in random lives, and in very odd ones.
 
 Each history is judged four times: by the oracle, by the kernel in this process, by the kernel with every partition cut
-into ranges of a few records, and on Spark. The nightly run adds 400 histories that nobody has seen before.
+into ranges of a few records, and on Spark. The nightly run adds 200 histories of each teller that nobody has
+seen before.
 """
 
 from __future__ import annotations

@@ -6,14 +6,17 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from typing import get_args
 
 import pytest
 import stage
 from rich.console import Console
 from stage import Shell
 
-from fencepost import codec, progress
+from fencepost import codec, listing, progress
+from fencepost.clients import Extra
 from fencepost.errors import ClusterError, ScenarioError
+from fencepost.injector import Stage
 from fencepost.model import Validity
 from fencepost.overrides import override
 from fencepost.runner import Progress
@@ -100,9 +103,13 @@ def test_a_report_that_cannot_be_drawn_is_a_failure_and_the_other_one_is_drawn(s
 def test_a_list_says_what_there_is_and_its_options(shell: Shell) -> None:
     faults = shell("list", "faults")[1]
     assert "black_hole" in faults
-    assert faults.count("Seen: ") == len(codec.known("fault")), "every fault says what brokers and members see of it"
+    assert "Attributes:" not in faults
+    for told, why in {"Seen: ": "what brokers and members see of it", "Witness: ": "what proves it"}.items():
+        assert faults.count(told) == len(codec.known("fault")), f"every fault says {why}"
     assert "index" in shell("list", "targets")[1]
     assert "librdkafka" in shell("list", "clients")[1]
+    assert "pause partitions and resume them" in shell("list", "clients")[1]
+    assert listing.BESIDES.keys() == set(Extra)
     assert "``" not in shell("list", "checks")[1]
 
 
@@ -327,6 +334,10 @@ def test_a_terminal_gets_a_picture_of_phase_counts_members_and_faults(capsys: py
         "process 4711 in state T",
     ):
         assert text in shown
+
+
+def test_a_picture_has_a_style_for_every_stage_of_a_step() -> None:
+    assert set(progress.STATE_STYLES) == set(get_args(Stage))
 
 
 def test_the_watcher_of_a_run_is_told_while_it_runs(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -97,7 +97,9 @@ def test_a_full_disk_is_missing_room(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 def test_little_memory_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "MEMORY_BYTES", 10**18)
-    assert states(tmp_path)["memory"] is State.MISSING
+    part = next(part for part in doctor.examine(tmp_path) if part.name == "memory")
+    assert part.state is State.MISSING
+    assert part.text.endswith("end other programs, or use --cluster attach:HOST:PORT")
 
 
 def test_an_address_that_is_not_ours_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,7 @@ from fencepost.faults import BlackHole, Bounce, CutConnections, Kill, MoveCoordi
 from fencepost.plan import Step
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.schedule import Entry, Quiet, make_plan, quiet
+from fencepost.settings import SESSION
 from fencepost.single import at, every, flap, past_session
 from fencepost.survival import given_up
 from fencepost.swarm import Swarm, swarm
@@ -336,5 +337,5 @@ def test_what_entries_hold_need_not_be_named_to_be_equal():
     assert together(5, PAUSE) == Together((PAUSE,), 5)
     assert mix(5, PAUSE, until_s=9) == Mix((PAUSE,), 5, 5, 9)
     assert swarm(5, until_s=9) == Swarm(5, 9)
-    assert make_plan([every(8, Pause(), all_members(), until_s=40)], 1, 6.0).steps
+    assert make_plan([every(8, Pause(), all_members(), until_s=40)], 1, {SESSION: 6.0}).steps
     assert brokers((1,)) == brokers([1])  # type: ignore[arg-type]

@@ -13,7 +13,9 @@ from history import odd_histories
 from history.builder import HistoryBuilder
 from history.test_kernel_equals_oracle import NARROW, STRICT
 
+from fencepost.checkers import faults, judge
 from fencepost.checkers.facts import Bounds
+from fencepost.checkers.kernel import RULES
 from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.spark import finder
@@ -69,6 +71,7 @@ def test_the_warm_up_is_a_turn_for_each_core_and_more() -> None:
     assert {numbers.count for tallies in here.turns for numbers in tallies.values()} == {0}
 
 
-def test_every_rule_of_the_driver_has_kinds_that_there_are(tmp_path: Path) -> None:
-    rules = finder._rules_of_driver(Tallies(), [], Judged(load(HistoryBuilder(tmp_path, 1).seal()), Bounds(), {}))
-    assert {kind for kinds in rules.values() for kind in kinds} <= GLOSSARY.keys()
+def test_the_rules_of_tasks_and_of_the_driver_have_all_kinds_but_those_of_faults_and_files(tmp_path: Path) -> None:
+    driver = finder._rules_of_driver(Tallies(), [], Judged(load(HistoryBuilder(tmp_path, 1).seal()), Bounds(), {}))
+    found = {kind for kinds in [*driver.values(), *RULES["all"].values()] for kind in kinds}
+    assert found == GLOSSARY.keys() - {*faults.KINDS, judge.KIND_OF_FILES}

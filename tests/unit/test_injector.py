@@ -15,6 +15,7 @@ from fencepost.injector import Injector
 from fencepost.interfaces import Evidence
 from fencepost.model import MemberView, View
 from fencepost.schedule import make_plan
+from fencepost.settings import SESSION
 from fencepost.signs import CoordinatorSigns, MemberSigns, Signs
 from fencepost.single import at, until, when
 from fencepost.states import commit_in_flight, fenced, joining, revoking
@@ -86,7 +87,7 @@ class Group:
 def perform(tmp_path):
     def start(*entries):
         group, events = Group(), EventLog(str(tmp_path / "harness.jsonl"), "harness")
-        injector = Injector(make_plan(entries, 1, 6.0), group, events, group.disturbed, group.signs)
+        injector = Injector(make_plan(entries, 1, {SESSION: 6.0}), group, events, group.disturbed, group.signs)
         injector.begin()
         return injector, group, lambda: read(tmp_path / "harness.jsonl")
 
@@ -168,6 +169,13 @@ class Awaiting(Scripted):
 
 
 @dataclass(frozen=True)
+class OverAtOnce(Scripted):
+    """One that has nothing to heal."""
+
+    heals: ClassVar[bool] = False
+
+
+@dataclass(frozen=True)
 class Declared(Scripted):
     """One that is a declared act, unless it is refused."""
 
@@ -212,6 +220,17 @@ def test_a_fault_that_can_never_be_injected_is_skipped_and_says_why(perform, mon
     until_finished(injector)
     assert fault.diary == []
     assert [(e["kind"], e["detail"]["reason"]) for e in events()] == [("skipped", "nobody is in the group for 0.3 s")]
+
+
+def test_what_is_over_at_once_frees_no_member_that_another_fault_still_holds(perform):
+    injector, group, _ = perform(
+        at(0, Scripted("pause"), member(0), heal_after=60), at(0, OverAtOnce("cut"), all_members())
+    )
+    injector.do_what_is_due()
+    assert [state.state for state in injector.states] == ["in-effect", "done"]
+    assert group.disturbed == {0}
+    injector.undo_all()
+    assert group.disturbed == set()
 
 
 def test_one_member_is_never_taken_from_under_another_fault(perform):

@@ -18,7 +18,7 @@ import report_runs as runs
 from rich.console import Console
 
 from fencepost import replay
-from fencepost.checkers import Delivery, Order, Ownership, Progress
+from fencepost.checkers import coordination, faults, judge, oracle, promises
 from fencepost.checkers.sentences import SENTENCES
 from fencepost.model import Finding, Severity, Validity
 from fencepost.reports import folder as folders
@@ -163,8 +163,12 @@ class TestThePage:
         assert linked == {"kind-unseen", "kind-redelivery", "kind-assignment-overlap", "kind-redelivery-loop"}
         assert all(told.count(f'id="{anchor}"') == 1 for anchor in linked)
 
-    def test_every_kind_that_a_checker_can_report_is_explained(self) -> None:
-        promised = {kind for promise in (Delivery, Order, Ownership, Progress) for kind in promise.kinds}
+    def test_every_kind_that_a_checker_can_report_is_explained_and_no_other(self) -> None:
+        of_rules = {kind for kinds in {**oracle.rules(), **coordination.RULES}.values() for kind in kinds}
+        assert of_rules | {*faults.KINDS, judge.KIND_OF_FILES} == set(GLOSSARY)
+
+    def test_every_kind_that_is_promised_or_has_a_sentence_is_explained(self) -> None:
+        promised = {kind for promise in promises.__all__ for kind in getattr(promises, promise).kinds}
         assert promised | set(SENTENCES) <= set(GLOSSARY)
 
     def test_a_member_has_one_colour_everywhere(self, invalid: Path) -> None:

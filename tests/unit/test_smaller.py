@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost.faults import BlackHole, Bounce, Kill, MoveCoordinator, Pause
+from fencepost.faults import BlackHole, Bounce, Kill, MoveCoordinator, Pause, Stall
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at, past_session
 from fencepost.smaller import Case, search
@@ -107,6 +107,13 @@ def test_steps_are_moved_together_and_keep_what_overlaps() -> None:
 def test_what_is_to_outlast_a_session_still_does() -> None:
     found, _ = smallest(lambda case: "Pause" in faults(case) and any(s.expect for s in case.plan.steps))
     assert [step.heal_after_s for step in found.plan.steps] == [6.6]
+
+
+def test_a_stall_that_is_to_be_fenced_still_outlasts_the_poll_interval() -> None:
+    group = replace(SCENARIO.group, config={"session.timeout.ms": 6000, "max.poll.interval.ms": 8000})
+    stalled = replace(SCENARIO, group=group, schedule=[at(1, Stall(), member(0), heal_after=12, expect="fenced")])
+    found, _ = smallest(lambda case: "Stall" in faults(case), Case.of(stalled, stalled.plan(1)))
+    assert [step.heal_after_s for step in found.plan.steps] == [8.8]
 
 
 def test_targets_and_links_become_weaker() -> None:

@@ -23,6 +23,7 @@ from fencepost.faults import (
     Pause,
     ScaleIn,
     ScaleOut,
+    Stall,
 )
 from fencepost.plan import Step
 from fencepost.scenario import Group, Scenario, Topic
@@ -114,6 +115,14 @@ def test_steps_are_in_phases_with_quiet_between_them(seed: int, begin_s: float) 
 def test_no_step_is_in_the_way_of_another(seed: int, survivable: bool) -> None:
     steps = drawn(swarm(40, until_s=60, survivable=survivable), seed=seed)
     assert not any(in_the_way(a, b, SCENARIO.inventory()) for a in steps for b in steps if a is not b)
+
+
+@few
+@given(seed=st.integers())
+def test_a_step_that_is_to_be_fenced_outlasts_the_time_of_its_fault(seed: int) -> None:
+    group = replace(GROUP, config={"session.timeout.ms": 6000, "max.poll.interval.ms": 8000})
+    steps = drawn(swarm(12, at(0, Stall(), one_member(), expect="fenced"), until_s=60), seed=seed, group=group)
+    assert {8.8 <= (step.heal_after_s or 0) <= 9 for step in steps} == {True}
 
 
 def test_phases_use_some_of_the_faults_and_all_phases_together_all_of_them():
