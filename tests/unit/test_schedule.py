@@ -171,7 +171,7 @@ def test_what_proxies_and_packets_both_can_do_is_done_as_the_scenario_wants(want
         at(1, BlackHole(direction="to", brokers=(2,)), member(1), heal_after=3),
         at(2, Pause(), member(1), heal_after=1),
     ]
-    plan, abilities = make_plan(schedule, 5, TIMES), lost(lacking)
+    plan, abilities = make_plan(schedule, 5, {SESSION: 6.0}), lost(lacking)
     done = on_network(plan, wanted, abilities)
     assert done.steps == (replace(plan.steps[0], fault=fault), plan.steps[1])
     told = network(abilities, wanted)
