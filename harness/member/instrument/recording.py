@@ -109,6 +109,18 @@ class Recording:
         if stores:
             self._stored.update((tp, next_offset) for _, tp, next_offset in work)
 
+    def owns(self, tp: Tp) -> bool:
+        """Whether the partition is its own now."""
+        return self.on and tp in self._account.ownership.intervals
+
+    def processed(self, tp: Tp, next_offset: int) -> bool:
+        """The program says that it is done with a record, on any thread: whether it was given here."""
+        try:
+            return self.on and self._in_hand.processed(tp, next_offset)
+        except Exception as error:
+            self.broken(error)
+            return True
+
     def ours(self, partitions: Iterable[Tp]) -> List[Tp]:
         """Those of the run's topics."""
         return [tp for tp in partitions if tp[0] in self._topics]
