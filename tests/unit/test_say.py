@@ -46,13 +46,15 @@ class Members:
         loop = LoopConfig(processed=processed)
         config = MemberConfig("member-0.1", 0, 0, str(self.run), "g", {"orders": {"0": 0, "1": 1}}, NOBODY, loop=loop)
         (self.run / "events").mkdir(parents=True)
-        self._program = Program(config, folder / "claims")
-        say.PROGRAMS.append(self._program)
+        self.program = Program(config, folder / "claims")
+        say.PROGRAMS.append(self.program)
+        self._made: list[Recording] = []  # a program that drops one has it no more
 
     def consumer(self) -> Recording:
-        _, claim = self._program.consuming({"group.id": "shop"})
-        made = Recording(self._program, claim, lambda: ("", 0))
+        _, claim = self.program.consuming({"group.id": "shop"})
+        made = Recording(self.program, claim, lambda: ("", 0))
         made.subscribing(["orders"])
+        self._made.append(made)
         return made
 
     def done(self) -> dict[str, set[tuple[int, int]]]:
@@ -120,7 +122,7 @@ def test_consumers_come_and_go_while_others_say_so(members: Members) -> None:
 
     def others() -> None:
         while not stop.is_set():
-            Recording(members._program, None, lambda: ("", 0))
+            Recording(members.program, None, lambda: ("", 0))
 
     thread = threading.Thread(target=others)
     thread.start()

@@ -11,7 +11,7 @@ import sys
 import threading
 import weakref
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, MutableSet, Optional, Sequence, Set, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, MutableSet, Optional, Sequence, Set, Tuple
 
 from fencepost_member.adapters.settings import ACCESS_PREFIXES
 from fencepost_member.config import TOLD, MemberConfig, read_member
@@ -104,10 +104,26 @@ class Program:
         were given it, it is done by the one that owns the partition now."""
         if self.config.loop.processed != TOLD or tp[0] not in self.config.topics:
             return True
+        return any(consumer.processed(tp, next_offset) for consumer in self._owner_first(tp))
+
+    def _owner_first(self, tp: Tp) -> List[Any]:
         with self._lock:
             consumers = list(self._consumers)
-        consumers.sort(key=lambda consumer: consumer.owns(tp), reverse=True)
-        return any(consumer.processed(tp, next_offset) for consumer in consumers)
+        return sorted(consumers, key=lambda consumer: consumer.owns(tp), reverse=True)
+
+    def of_consumers(self, offsets: Mapping[Tp, int]) -> Iterable[Tuple[Any, Dict[Tp, int]]]:
+        """Next offsets of the run's topics by the recorded consumers that own their partitions; where none does, they
+        are some consumer's, which is then one that commits what it does not own."""
+        found: Dict[Any, Dict[Tp, int]] = {}
+        for tp, offset in offsets.items():
+            consumer = next((c for c in self._owner_first(tp) if c.on and c.ours([tp])), None)
+            if consumer is not None:
+                found.setdefault(consumer, {})[tp] = offset
+        return found.items()
+
+    def group(self, name: Any) -> Any:
+        """What the group of this name is called here."""
+        return self.config.group if name == self._own_group else name
 
     def knows(self, consumer: Any) -> None:
         """Have its ``stay_behind`` called in every process that is forked, as long as there is such a consumer."""

@@ -154,11 +154,12 @@ class Recording:
         self._in_hand.committing(offsets)
         self._stored.update(offsets)
 
-    def committing(self, offsets: Dict[Tp, int], wait: bool, named: bool) -> Answer:
+    def committing(self, offsets: Dict[Tp, int], wait: bool, named: bool, mode: str = "") -> Answer:
         """A commit begins, of what the program ``named`` or of what is stored; what is returned tells its answer. One
-        that is not waited for ends by ``committed``, or by ``nothing_to_commit``."""
+        that is not waited for ends by ``committed``, or by ``nothing_to_commit``. ``mode``: if there is one of its own.
+        """
         self._in_hand.committing(offsets)
-        tell = begun(self._events, self._identity, offsets, self._commits if wait else "async")
+        tell = begun(self._events, self._identity, offsets, mode or (self._commits if wait else "async"))
 
         def answered(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
             if entry in self._unanswered:
