@@ -12,7 +12,6 @@ on.
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -22,11 +21,9 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fencepost import consumers
 from fencepost.clients import BLACK_BOX, VERIFIABLE
 from fencepost.clock import NS, now_ns
-from fencepost.errors import MemberError, PlanError
-from fencepost.plan import Abilities
+from fencepost.errors import MemberError
 from fencepost.process_interfaces import Environment, Interpreter, Process
 from fencepost.processes import Owner, send
 from fencepost.settings import HEARTBEAT, SESSION, STRATEGY
@@ -35,9 +32,9 @@ from fencepost_member.config import AUTOMATIC
 
 NO_LINES = "It does not tell startup_complete. Does the program flush what it prints, line by line?"
 NO_START = (
-    "No consumer of a client library that is instrumented (confluent-kafka) subscribed to the run's topics. Is the "
-    "program Python, without the options -I, -E and -S, which keep it from importing sitecustomize? Does it subscribe "
-    "to the topics of the scenario?"
+    "No consumer of a client library that is instrumented (confluent-kafka, kafka-python, aiokafka) subscribed to the "
+    "run's topics. Is the program Python, without the options -I, -E and -S, which keep it from importing "
+    "sitecustomize? Does it subscribe to the topics of the scenario?"
 )
 PATH = "PYTHONPATH"
 OF_ALL = (signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL)
@@ -238,13 +235,3 @@ def _verifiable(config: Mapping[str, Any]) -> list[str]:
     if config["instance_id"]:
         argv += ["--group-instance-id", "{instance_id}"]
     return [*argv, *(["--enable-autocommit"] if config["loop"].get("commit") in AUTOMATIC else [])]
-
-
-def check_command(group: consumers.Group, abilities: Abilities, backend: str) -> None:
-    """Refuse a program beside our loop that is not there, or that the back-end cannot run. Raises PlanError."""
-    if group.command and not group.image and shutil.which(group.command[0]) is None:
-        raise PlanError(f"the group's command begins with {group.command[0]!r}, and no such program can be found")
-    need = "image" if group.image else "command"
-    without = "it has no containers; use docker" if group.image else "it runs only our own members"
-    if group.command and (lacking := abilities[need]() if need in abilities else without):
-        raise PlanError(f"the group's program cannot be run by the back-end {backend!r}: {lacking}")

@@ -19,6 +19,7 @@ from fencepost import group as groups
 from fencepost import schema
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
+from fencepost.commands import check_command
 from fencepost.evidence import audit, effects, host, outputs, recorded
 from fencepost.evidence.committed import visible_ends
 from fencepost.evidence.seal import seal
@@ -29,7 +30,6 @@ from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
 from fencepost.plan import Plan, check_abilities, network, on_network, plan_to_json
 from fencepost.processes import Owner
-from fencepost.programs import check_command
 from fencepost.scenario import Scenario
 from fencepost.store import RunFolder
 from fencepost.topics import Topics

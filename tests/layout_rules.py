@@ -30,6 +30,7 @@ EFFECTS = [
     "lives",
     "member_process",
     "outside",
+    "commands",
     "programs",
     "phases",
     "world",

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from fencepost import codec
-from fencepost.clients import BLACK_BOX, LINES
+from fencepost.clients import BLACK_BOX, VERIFIABLE
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost.workloads._common import Load, at_least_once, check_options
-from fencepost_member.config import PROCESSED
+from fencepost_member.config import PROCESSED, TOLD
 
 UNKNOWN = "unknown"
 
@@ -24,10 +24,11 @@ class OwnProgram(Load):
     See ``Load`` for what producers write.
 
     Attributes:
-        processed: when the program is done with a record, which it does not tell: ``next-poll`` (when it polls again or
-            closes, or commits past the record) or ``commit`` (when it commits past it, or stores such an offset; for
-            programs that collect records over several polls, or hand them to threads); a program with the client
-            ``json-lines`` may tell it itself, with ``told``; of one with the client ``black-box`` it is ``unknown``.
+        processed: when the program is done with a record: ``next-poll`` (when it polls again or closes, or commits past
+            the record), ``commit`` (when it commits past it, or stores such an offset; for programs that collect
+            records over several polls, or hand them to threads), or ``told`` (when it says so itself: by a call of
+            ``fencepost_member.say.processed``, or as JSON lines); of one with the client ``black-box`` it is
+            ``unknown``.
     """
 
     processed: str = "next-poll"
@@ -43,8 +44,8 @@ class OwnProgram(Load):
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
-        if self.processed == "told" and {client.name for client in inventory.clients} != {LINES}:
-            return f"only a program with the client {LINES} can tell when it is done with a record"
+        if self.processed == TOLD and VERIFIABLE in {client.name for client in inventory.clients}:
+            return f"{VERIFIABLE} does not tell when it is done with a record"
         if (self.processed == UNKNOWN) != bool(silent := inventory.lacks_telling()):
             known = (
                 f"say processed={UNKNOWN!r}" if silent else f"processed={UNKNOWN!r} goes with the client {BLACK_BOX}"

@@ -1,4 +1,5 @@
-"""Chaos tests of three services as they are in production, in ``apps``: none of them knows of Fencepost."""
+"""Chaos tests of three services as they are in production, in ``apps``. One of them says itself when it is done with a
+record (``fencepost_member.say``); the others know nothing of Fencepost."""
 
 import sqlite3
 import sys
@@ -27,7 +28,7 @@ PARCELS = Scenario(
     name="labels by a pool of threads, while a member is a zombie, one is deployed, and one is killed",
     topics=[Topic("orders", partitions=4)],
     group=GROUP,
-    workload=OwnProgram(processed="commit", payload="shop.fakes:order", rate_hz=100),
+    workload=OwnProgram(processed="told", payload="shop.fakes:order", rate_hz=100),
     schedule=[ZOMBIE, at(13, Bounce(), one_member(), heal_after=1), at(17, Kill(), one_member(), heal_after=1)],
     promises=PROMISES,
     min_records=500,
@@ -72,10 +73,18 @@ def test_a_service_keeps_its_promises(chaos, database, scenario, table):
 
 @pytest.mark.chaos
 def test_threads_that_commit_what_they_finish_are_named(chaos):
-    command = [*PARCELS.group.command, "--as-finished"]
-    group = replace(PARCELS.group, command=command)
-    run = chaos.run(replace(PARCELS, group=group, schedule=PARCELS.schedule[:2], chaos_s=20, drain_s=5))
+    assert broken(chaos, "--as-finished", PARCELS.schedule[:2]) & {"commit-regression", "zombie-commit"}
+
+
+@pytest.mark.chaos
+def test_a_loss_inside_of_threads_is_named_where_the_program_says_what_is_processed(chaos):
+    assert broken(chaos, "--at-once", [at(2, Kill(), one_member(), heal_after=1)]) & {"commit-ahead", "unseen"}
+
+
+def broken(chaos, option, schedule):
+    """By which violations the service breaks its promises with this option."""
+    group = replace(PARCELS.group, command=[*PARCELS.group.command, option])
+    run = chaos.run(replace(PARCELS, group=group, schedule=schedule, chaos_s=20, drain_s=5))
     with pytest.raises(BrokenPromises):
         run.must_keep_its_promises()
-    kinds = {f.kind for check in run.verdict.checks for f in check.findings if f.severity == "violation"}
-    assert kinds & {"commit-regression", "zombie-commit"}
+    return {f.kind for check in run.verdict.checks for f in check.findings if f.severity == "violation"}

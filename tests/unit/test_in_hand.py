@@ -66,3 +66,13 @@ def test_what_is_delivered_again_is_not_ended_twice(tmp_path: Path) -> None:
     told.hand.committing({ZERO: 8, ONE: 2})
     assert told.hand.done == 3
     assert told.states() == {(0, 5): "done", (0, 6): "done", (0, 7): "done", (1, 1): "begun"}
+
+
+def test_who_tells_is_done_in_any_order_with_each_record_once(tmp_path: Path) -> None:
+    told = Told(tmp_path, "told")
+    told.deliver((ZERO, 5), (ZERO, 6), (ZERO, 7), (ONE, 5))
+    told.hand.polling()
+    told.hand.committing({ZERO: 8})
+    assert [told.hand.processed(ZERO, following) for following in (7, 7, 9, 6)] == [True, False, False, True]
+    assert told.hand.done == 2
+    assert told.states() == {(0, 5): "done", (0, 6): "done", (0, 7): "begun", (1, 5): "begun"}

@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from fencepost.clients import BLACK_BOX, Members
+from fencepost.clients import BLACK_BOX, LINES, Members
 from fencepost.clusters import backends, docker_host, local
 from fencepost.clusters.attachment import Attachment
+from fencepost.commands import check_command, keeping_apart
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeSubscription, Kill, Pause, Stall
-from fencepost.programs import check_command
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import one_member
@@ -101,9 +101,44 @@ def test_it_consumes_with_one_client_by_a_protocol_that_this_has() -> None:
         Group(command=COMMAND, protocol="eager", members=(Members(1), Members(1, "aiokafka")))
 
 
+@pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python", "aiokafka", LINES])
+def test_it_may_say_itself_when_a_record_is_processed(client: str) -> None:
+    group = replace(GROUP, client=client, protocol="eager")
+    replace(SCENARIO, group=group, workload=OwnProgram("told")).plan(1)
+
+
 def test_a_program_that_is_not_there_is_refused() -> None:
     with pytest.raises(PlanError, match="begins with 'no-such-program', and no such program can be found"):
         check_command(replace(GROUP, command=["no-such-program"]), local.ABILITIES, "local")
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (("-I",), "-I"),
+        (("-u", "-Es"), "-Es"),
+        (("-X", "dev", "-bS"), "-bS"),
+        (("-Wignore", "-W", "error", "--check-hash-based-pycs", "never", "-sI", "-m", "shop"), "-sI"),
+        (("-X", "-I", "shop.py"), ""),
+        (("-WE", "-uX", "importtime", "shop.py", "-I"), ""),
+        (("-mSEI",), ""),
+        (("-uc", "pass", "-S"), ""),
+        (("-", "-I"), ""),
+        (("-uP", "--", "-I"), ""),
+        ((), ""),
+    ],
+)
+def test_an_option_that_keeps_python_from_being_instrumented_is_found(options: tuple[str, ...], found: str) -> None:
+    for interpreter in ("python", "/usr/bin/python3.13", "pypy3"):
+        assert keeping_apart((interpreter, *options)) == found
+    assert keeping_apart(("./consumer", *options)) == keeping_apart(("python-shop", *options)) == ""
+
+
+def test_a_program_that_nothing_would_redirect_is_refused_before_it_starts() -> None:
+    apart = replace(GROUP, command=[sys.executable, "-Im", "shop.consumer"])
+    with pytest.raises(PlanError, match="runs Python with the option -Im: with -I, -E or -S it does not import what"):
+        check_command(apart, local.ABILITIES, "local")
+    check_command(replace(apart, client=BLACK_BOX), local.ABILITIES, "local")  # it finds its brokers in its command
 
 
 def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:

@@ -195,7 +195,7 @@ def test_a_group_that_cannot_be_is_refused(options: dict[str, Any], sentence: st
         (ExclusiveWrites(), 1, "has a loop of its own, which writes to no store"),
         (Transform(), 1, "writing into a topic needs Outputs, and verifiable-consumer lacks that"),
         (PollLoop(), 2, "verifiable-consumer reads one topic, and the scenario has 2"),
-        (OwnProgram("told"), 1, "only a program with the client json-lines can tell when it is done"),
+        (OwnProgram("told"), 1, "verifiable-consumer does not tell when it is done with a record"),
         (OwnProgram(), 1, "own_program goes with a group that has a command"),
     ],
 )

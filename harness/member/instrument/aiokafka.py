@@ -14,14 +14,16 @@ from typing import Any, Iterable, Iterator, Mapping, Set
 import aiokafka
 
 from fencepost_member.adapters.aiokafka import ASSIGNORS, identity, with_context
+from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.settings import arguments
 from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.python_tape import PythonTape, reaching, replace, wanted
+from fencepost_member.instrument.python_tape import PythonTape, offsets_of, reaching, replace, wanted
+from fencepost_member.instrument.transactions import Transactions
 from fencepost_member.payload import HEADER
 
 NAME = "aiokafka"
 PROGRAM = Program.of_environment()
-OWN = SimpleNamespace()  # what the library has itself
+OWN, OWN_PRODUCER = SimpleNamespace(), SimpleNamespace()  # what the library has itself
 LOOK_S = 0.5
 
 
@@ -29,6 +31,7 @@ def instrument(library: Any) -> None:
     """Replace them in the package, which has just been loaded. Consumers, producers and administrators all reach
     brokers by way of its ``AIOKafkaClient``."""
     vars(OWN).update(vars(replace(library.AIOKafkaConsumer, Consumer)))
+    vars(OWN_PRODUCER).update(vars(replace(library.AIOKafkaProducer, Producer)))
     replace(library.AIOKafkaClient, _reaching(library.AIOKafkaClient.__init__))
 
 
@@ -59,6 +62,36 @@ class AioTape(PythonTape):
             self.waits()
         if self.on:
             loop.call_later(LOOK_S, self._look, loop)
+
+
+class Producer:
+    """What takes the place of functions of ``aiokafka.AIOKafkaProducer``: offsets of its transactions are recorded, and
+    nothing else of a producer is."""
+
+    async def begin_transaction(self) -> None:
+        """As the library has it."""
+        await OWN_PRODUCER.begin_transaction(self)
+        _transactions(self).begun()
+
+    async def send_offsets_to_transaction(self, offsets: Any, group_id: Any) -> None:
+        """As the library has it; the group is called otherwise here."""
+        with _transactions(self).sending(offsets_of(offsets)):
+            await OWN_PRODUCER.send_offsets_to_transaction(self, offsets, PROGRAM.group(group_id))
+
+    async def commit_transaction(self) -> None:
+        """As the library has it."""
+        with _transactions(self).ending(committed=True):
+            await OWN_PRODUCER.commit_transaction(self)
+
+    async def abort_transaction(self) -> None:
+        """As the library has it."""
+        with _transactions(self).ending(committed=False):
+            await OWN_PRODUCER.abort_transaction(self)
+
+
+def _transactions(producer: Any) -> Transactions:
+    found: Transactions = vars(producer).setdefault("_fencepost", Transactions(PROGRAM, error_name))
+    return found
 
 
 class Consumer:

@@ -11,11 +11,12 @@ from typing import Any, Dict, Mapping, Optional, Sequence
 from confluent_kafka import cimpl
 
 from fencepost_member.adapters.confluent_errors import error_name
-from fencepost_member.instrument.confluent_tape import Tape
+from fencepost_member.instrument.confluent_tape import Tape, offsets_of
 from fencepost_member.instrument.program import Program
+from fencepost_member.instrument.transactions import Transactions
 
 PROGRAM = Program.of_environment()
-CLIENTS = ("Producer", "_AdminClientImpl", "ShareConsumer")  # which reach the run's brokers, and are not recorded
+CLIENTS = ("Producer", "_AdminClientImpl", "ShareConsumer")  # which reach the run's brokers
 _poll, _consume = cimpl.Consumer.poll, cimpl.Consumer.consume
 
 
@@ -24,6 +25,7 @@ def instrument(library: Any) -> None:
     for name in CLIENTS:
         if hasattr(library, name):
             setattr(library, name, _reaching(getattr(library, name)))
+    library.Producer = _in_transactions(library.Producer)
     library.Consumer = Consumer
 
 
@@ -35,6 +37,41 @@ def _reaching(base: Any) -> Any:
         base.__init__(self, *(args if settings is None else (PROGRAM.reaching(settings),)))
 
     return type(base.__name__, (base,), {"__init__": __init__, "__doc__": base.__doc__, "__module__": base.__module__})
+
+
+def _in_transactions(base: Any) -> Any:
+    """``base``, a producer, with transactions whose offsets are recorded; nothing else of it is."""
+
+    class Producer(base):  # type: ignore[misc]
+        __module__, __qualname__, __doc__ = base.__module__, base.__qualname__, base.__doc__
+
+        def __init__(self, *args: Any, **kwargs: Any) -> None:
+            self._fencepost = Transactions(PROGRAM, _named)
+            super().__init__(*args, **kwargs)
+
+        def begin_transaction(self) -> None:
+            super().begin_transaction()
+            self._fencepost.begun()
+
+        def send_offsets_to_transaction(self, *args: Any, **kwargs: Any) -> Any:
+            positions = (args[0] if args else kwargs.get("positions")) or ()
+            with self._fencepost.sending(offsets_of(positions)):
+                return super().send_offsets_to_transaction(*args, **kwargs)
+
+        def commit_transaction(self, *args: Any, **kwargs: Any) -> Any:
+            with self._fencepost.ending(committed=True):
+                return super().commit_transaction(*args, **kwargs)
+
+        def abort_transaction(self, *args: Any, **kwargs: Any) -> Any:
+            with self._fencepost.ending(committed=False):
+                return super().abort_transaction(*args, **kwargs)
+
+    return Producer
+
+
+def _named(error: Exception) -> str:
+    told = error.args[0] if isinstance(error, cimpl.KafkaException) else None
+    return error_name(told) if isinstance(told, cimpl.KafkaError) else "LOCAL_STATE"  # refused by the library itself
 
 
 def _settings(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Optional[Dict[str, Any]]:

@@ -18,6 +18,11 @@ from fencepost_member.ownership import Tp
 PLACES = {"OFFSET_BEGINNING": "the beginning", "OFFSET_END": "the end"}
 
 
+def offsets_of(partitions: Iterable[Any]) -> Dict[Tp, int]:
+    """The next offsets that partitions name; those that are none are left to the library."""
+    return {(p.topic, p.partition): p.offset for p in partitions if p.offset >= 0}
+
+
 class Tape(Recording):
     """See the module."""
 
@@ -112,8 +117,7 @@ class Tape(Recording):
 
     def meant(self, asked: Mapping[str, Any]) -> Dict[Tp, int]:
         """The next offsets that a call names, by a message or in partitions."""
-        message, partitions = asked.get("message"), asked.get("offsets") or ()
-        found = {(p.topic, p.partition): p.offset for p in partitions if p.offset >= 0}
+        message, found = asked.get("message"), offsets_of(asked.get("offsets") or ())
         if message is not None:
             found[message.topic(), message.partition()] = message.offset() + 1
         return {tp: found[tp] for tp in self.ours(found)}

@@ -1,6 +1,6 @@
 """Which records a user's program has in hand, and by which rule it is done with one.
 
-A program says nothing of this, so a rule stands for it:
+Most programs say nothing of this, so a rule stands for it:
 
 ``next-poll``
     It is done with a record when it polls again, or commits past it.
@@ -8,7 +8,8 @@ A program says nothing of this, so a rule stands for it:
     It is done with a record when it commits past it (or stores an offset past it, for the client to commit); for
     programs that collect records over several polls, or hand them to other threads.
 ``told``
-    It is done with a record when it says so, whatever it polls or commits; for programs that tell (``lines``).
+    It is done with a record when it says so, whatever it polls or commits; for programs that tell (``lines``, or
+    those that call ``say.processed``).
 
 Of a partition it takes one record after the other: the next one is begun when the one before is done.
 """
@@ -62,8 +63,8 @@ class InHand:
                 if tp in self._records:
                     self._finish(self._records[tp], offset)
 
-    def processed(self, tp: Tp, next_offset: int) -> None:
-        """The program says that it is done with one record, the others of its partition apart."""
+    def processed(self, tp: Tp, next_offset: int) -> bool:
+        """The program says that it is done with one record, the others of its partition apart: whether it was here."""
         with self._lock:
             in_order = self._records.get(tp, deque())
             for place, (lane, index, following) in enumerate(in_order):
@@ -75,7 +76,8 @@ class InHand:
                     del in_order[place]
                     if in_order and not place:
                         in_order[0][0].begin(in_order[0][1])
-                    return
+                    return True
+        return False
 
     def let_go(self, partitions: Iterable[Tp], offset: int = 0) -> None:
         """What it has from ``offset`` on will be delivered again: nobody will ever be done with these deliveries."""

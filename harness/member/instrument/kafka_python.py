@@ -12,14 +12,16 @@ from typing import Any, Dict, Mapping, Set
 
 import kafka
 
+from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.kafka_python import ASSIGNORS, KNOWN, AsyncListener, identity
 from fencepost_member.adapters.settings import arguments
 from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.python_tape import PythonTape, reaching, replace, wanted
+from fencepost_member.instrument.python_tape import PythonTape, offsets_of, reaching, replace, wanted
+from fencepost_member.instrument.transactions import Transactions
 
 NAME = "kafka-python"
 PROGRAM = Program.of_environment()
-OWN = SimpleNamespace()  # what the library has itself
+OWN, OWN_PRODUCER = SimpleNamespace(), SimpleNamespace()  # what the library has itself
 
 
 def instrument(library: Any) -> None:
@@ -27,15 +29,46 @@ def instrument(library: Any) -> None:
     vars(OWN).update(vars(replace(library.KafkaConsumer, Consumer)))
     for client in (library.KafkaProducer, library.KafkaAdminClient):
         replace(client, _reaching(client.__init__))
+    vars(OWN_PRODUCER).update(vars(replace(library.KafkaProducer, Producer)))
 
 
 def _reaching(own: Any) -> Any:
-    """The constructor of a client that reaches the run's brokers, and is not recorded."""
+    """The constructor of a client that reaches the run's brokers."""
 
     def __init__(self: Any, **configs: Any) -> None:  # noqa: N807 (it becomes one)
         own(self, **reaching(configs, arguments(NAME, PROGRAM.reaching({}), ASSIGNORS)))
 
     return SimpleNamespace(__init__=__init__)
+
+
+class Producer:
+    """What takes the place of functions of ``kafka.KafkaProducer``, where the release has transactions: their offsets
+    are recorded, and nothing else of a producer is."""
+
+    def begin_transaction(self) -> None:
+        """As the library has it."""
+        OWN_PRODUCER.begin_transaction(self)
+        _transactions(self).begun()
+
+    def send_offsets_to_transaction(self, offsets: Any, group_metadata: Any) -> None:
+        """As the library has it; the group is called otherwise here."""
+        with _transactions(self).sending(offsets_of(offsets)):
+            OWN_PRODUCER.send_offsets_to_transaction(self, offsets, PROGRAM.group(group_metadata))
+
+    def commit_transaction(self) -> None:
+        """As the library has it."""
+        with _transactions(self).ending(committed=True):
+            OWN_PRODUCER.commit_transaction(self)
+
+    def abort_transaction(self) -> None:
+        """As the library has it."""
+        with _transactions(self).ending(committed=False):
+            OWN_PRODUCER.abort_transaction(self)
+
+
+def _transactions(producer: Any) -> Transactions:
+    found: Transactions = vars(producer).setdefault("_fencepost", Transactions(PROGRAM, error_name))
+    return found
 
 
 class Consumer:

@@ -11,16 +11,17 @@ import sys
 import threading
 import weakref
 from pathlib import Path
-from typing import Any, Dict, List, Mapping, MutableSet, Optional, Sequence, Tuple
+from typing import Any, Dict, Iterable, List, Mapping, MutableSet, Optional, Sequence, Set, Tuple
 
 from fencepost_member.adapters.settings import ACCESS_PREFIXES
-from fencepost_member.config import MemberConfig, read_member
+from fencepost_member.config import TOLD, MemberConfig, read_member
 from fencepost_member.events import EventLog
 from fencepost_member.instrument.claims import Claim, claim
+from fencepost_member.ownership import Tp
 from fencepost_member.process import open_history
 from fencepost_member.recorder import MemberLane, Recorder
+from fencepost_member.say import CONFIG, PROGRAMS
 
-CONFIG = "FENCEPOST_MEMBER"
 ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 
@@ -43,15 +44,19 @@ class Program:
         """Nobody is a member yet. ``claims`` is the folder in which all processes of the run claim names."""
         self.config, self._events, self._claims = config, Path(config.run) / "events", claims
         self._own_group: Any = None
-        self._told = 0
+        self._told: Set[str] = set()
         self._consumers: MutableSet[Any] = weakref.WeakSet()
+        self._lock = threading.Lock()  # of both
+        self._took_part = 0  # in which process
         os.register_at_fork(after_in_child=self._forked)
 
     @classmethod
     def of_environment(cls) -> Program:
         """As the harness started it. Raises ConfigError, or KeyError when it was not the harness."""
         path = os.environ[CONFIG]
-        return cls(read_member(path), Path(path).parent / "claims")
+        program = cls(read_member(path), Path(path).parent / "claims")
+        PROGRAMS.append(program)
+        return program
 
     def reaching(self, settings: Mapping[str, Any]) -> Dict[str, Any]:
         """Settings of any client, with the run's brokers and access instead of the program's."""
@@ -86,21 +91,58 @@ class Program:
     def history(self, own: Claim) -> Tuple[EventLog, Lanes]:
         """The files of a consumer that takes part from now on."""
         events, recorder = open_history(self.config.run, own.name)
+        self._took_part = os.getpid()
         return events, Lanes(recorder)
+
+    @property
+    def takes_part(self) -> bool:
+        """Whether a consumer of this very process does, or did."""
+        return self._took_part == os.getpid()
+
+    def processed(self, tp: Tp, next_offset: int) -> bool:
+        """The program says that it is done with a record; False: no consumer of it has that in hand. Where two of them
+        were given it, it is done by the one that owns the partition now."""
+        if self.config.loop.processed != TOLD or tp[0] not in self.config.topics:
+            return True
+        return any(consumer.processed(tp, next_offset) for consumer in self._owner_first(tp))
+
+    def _owner_first(self, tp: Tp) -> List[Any]:
+        with self._lock:
+            consumers = list(self._consumers)
+        return sorted(consumers, key=lambda consumer: consumer.owns(tp), reverse=True)
+
+    def of_consumers(self, offsets: Mapping[Tp, int]) -> Iterable[Tuple[Any, Dict[Tp, int]]]:
+        """Next offsets of the run's topics by the recorded consumers that own their partitions; where none does, they
+        are some consumer's, which is then one that commits what it does not own."""
+        found: Dict[Any, Dict[Tp, int]] = {}
+        for tp, offset in offsets.items():
+            consumer = next((c for c in self._owner_first(tp) if c.on and c.ours([tp])), None)
+            if consumer is not None:
+                found.setdefault(consumer, {})[tp] = offset
+        return found.items()
+
+    def group(self, name: Any) -> Any:
+        """What the group of this name is called here."""
+        return self.config.group if name == self._own_group else name
 
     def knows(self, consumer: Any) -> None:
         """Have its ``stay_behind`` called in every process that is forked, as long as there is such a consumer."""
-        self._consumers.add(consumer)
+        with self._lock:
+            self._consumers.add(consumer)
 
     def _forked(self) -> None:
+        self._lock = threading.Lock()  # a thread that is not here may have it
         for consumer in list(self._consumers):
             consumer.stay_behind()
 
     def unrecorded(self, what: str) -> None:
         """Say that the program does what is not in the history; again and again would not help anybody."""
-        print("fencepost: not recorded: %s" % what, file=sys.stderr, flush=True)
-        self._told += 1
-        if self._told > 1:
+        with self._lock:
+            told, first = what in self._told, not self._told
+            self._told.add(what)
+        if not told:
+            print("fencepost: not recorded: %s" % what, file=sys.stderr, flush=True)
+        if not first:
             return
         name = "%s-process-%d" % (self.config.actor, os.getpid())  # ids of the member's own file are the member's
         log = EventLog(self._events / (name + ".jsonl"), name)

@@ -40,6 +40,14 @@ def wanted(program: Program, topics: Any, pattern: Any) -> Tuple[Any, Any]:
     return program.named(list(topics)) if isinstance(topics, (list, tuple, set, frozenset)) else topics, pattern
 
 
+def offsets_of(offsets: Any) -> Dict[Tp, int]:
+    """The next offsets that a call names; empty: the library refuses it."""
+    try:
+        return {(tp.topic, tp.partition): _offset(at) for tp, at in offsets.items()}
+    except Exception:
+        return {}
+
+
 class PythonTape(Recording):
     """See the module."""
 

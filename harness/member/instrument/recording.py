@@ -109,6 +109,18 @@ class Recording:
         if stores:
             self._stored.update((tp, next_offset) for _, tp, next_offset in work)
 
+    def owns(self, tp: Tp) -> bool:
+        """Whether the partition is its own now."""
+        return self.on and tp in self._account.ownership.intervals
+
+    def processed(self, tp: Tp, next_offset: int) -> bool:
+        """The program says that it is done with a record, on any thread: whether it was given here."""
+        try:
+            return self.on and self._in_hand.processed(tp, next_offset)
+        except Exception as error:
+            self.broken(error)
+            return True
+
     def ours(self, partitions: Iterable[Tp]) -> List[Tp]:
         """Those of the run's topics."""
         return [tp for tp in partitions if tp[0] in self._topics]
@@ -142,11 +154,12 @@ class Recording:
         self._in_hand.committing(offsets)
         self._stored.update(offsets)
 
-    def committing(self, offsets: Dict[Tp, int], wait: bool, named: bool) -> Answer:
+    def committing(self, offsets: Dict[Tp, int], wait: bool, named: bool, mode: str = "") -> Answer:
         """A commit begins, of what the program ``named`` or of what is stored; what is returned tells its answer. One
-        that is not waited for ends by ``committed``, or by ``nothing_to_commit``."""
+        that is not waited for ends by ``committed``, or by ``nothing_to_commit``. ``mode``: if there is one of its own.
+        """
         self._in_hand.committing(offsets)
-        tell = begun(self._events, self._identity, offsets, self._commits if wait else "async")
+        tell = begun(self._events, self._identity, offsets, mode or (self._commits if wait else "async"))
 
         def answered(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
             if entry in self._unanswered:

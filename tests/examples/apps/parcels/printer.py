@@ -4,7 +4,7 @@ Labels are finished in any order. Of each partition only what is finished withou
 partitions up waits for their labels first; who has lost them forgets them, for another one prints them now.
 
 ``--as-finished`` is how the service was written at first: what is finished is committed, whatever is in hand below it,
-and nobody looks at who owns its partition by then.
+and nobody looks at who owns its partition by then. ``--at-once`` commits whatever the threads have, finished or not.
 """
 
 from __future__ import annotations
@@ -21,6 +21,14 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import takewhile
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
+
+try:
+    from fencepost_member.say import processed
+except ImportError:  # as in production
+
+    def processed(record: object) -> None:
+        """Nobody asks."""
+
 
 CONFIG = {
     "bootstrap.servers": "kafka-1.shop.internal:9092,kafka-2.shop.internal:9092",
@@ -53,6 +61,7 @@ class Labels:
         order = json.loads(message.value() or b"{}")
         threading.Event().wait(FOREIGN_LABEL_S if order["cents"] % 10 == 0 else LABEL_S)
         self.database().execute("INSERT OR REPLACE INTO labels VALUES (:id, :customer)", order)
+        processed(message)
 
 
 def finished_prefix(queue: deque[tuple[int, Future[None]]]) -> list[tuple[int, Future[None]]]:
@@ -63,8 +72,8 @@ def finished_prefix(queue: deque[tuple[int, Future[None]]]) -> list[tuple[int, F
 class Parcels:
     """What is in hand, by partition, in the order of its offsets."""
 
-    def __init__(self, consumer: Consumer, labels: Labels, as_finished: bool) -> None:
-        self.consumer, self.labels, self.as_finished = consumer, labels, as_finished
+    def __init__(self, consumer: Consumer, labels: Labels, commits: str) -> None:
+        self.consumer, self.labels, self.commits = consumer, labels, commits
         self.pool = ThreadPoolExecutor(WORKERS)
         self.in_hand: dict[tuple[str, int], deque[tuple[int, Future[None]]]] = {}
         self.unsaid: dict[tuple[str, int], int] = {}
@@ -80,10 +89,10 @@ class Parcels:
     def commit(self) -> None:
         """Tell Kafka what is finished. A label that failed ends the service, uncommitted."""
         for place, queue in self.in_hand.items():
-            done = [each for each in queue if each[1].done()] if self.as_finished else finished_prefix(queue)
-            for offset, future in done:
+            for offset, future in self.settled(queue):
                 queue.remove((offset, future))
-                future.result()
+                if future.done():
+                    future.result()
                 self.unsaid[place] = offset + 1
         offsets = [TopicPartition(*place, offset) for place, offset in self.unsaid.items()]
         if offsets:
@@ -92,6 +101,12 @@ class Parcels:
                 self.unsaid.clear()
             except KafkaException as error:  # the next one tries it again, unless the partition is lost by then
                 print(f"commit failed: {error}", file=sys.stderr, flush=True)
+
+    def settled(self, queue: deque[tuple[int, Future[None]]]) -> list[tuple[int, Future[None]]]:
+        """What a commit is about."""
+        if self.commits == "in-order":
+            return finished_prefix(queue)
+        return [each for each in queue if self.commits == "at-once" or each[1].done()]
 
     def revoked(self, consumer: Consumer, partitions: list[TopicPartition]) -> None:
         """Before partitions go to another one."""
@@ -109,7 +124,7 @@ class Parcels:
 
     def close(self) -> None:
         """Finish what is in hand, and leave."""
-        if not self.as_finished:
+        if self.commits == "in-order":
             self.revoked(self.consumer, self.consumer.assignment())
         self.consumer.close()
         self.pool.shutdown(cancel_futures=True)
@@ -118,16 +133,17 @@ class Parcels:
 def main() -> int:
     """Consume until told to stop."""
     parser = argparse.ArgumentParser()
-    parser.add_argument("--as-finished", action="store_true")
+    for way in ("as-finished", "at-once"):
+        parser.add_argument("--" + way, dest="commits", action="store_const", const=way, default="in-order")
     options = parser.parse_args()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     consumer = Consumer(CONFIG)
-    parcels = Parcels(consumer, Labels(os.environ.get("SHOP_DATABASE", "labels.db")), options.as_finished)
-    if options.as_finished:
-        consumer.subscribe(["orders"])
-    else:
+    parcels = Parcels(consumer, Labels(os.environ.get("SHOP_DATABASE", "labels.db")), options.commits)
+    if options.commits == "in-order":
         consumer.subscribe(["orders"], on_revoke=parcels.revoked, on_lost=parcels.lost)
+    else:
+        consumer.subscribe(["orders"])
     while not stop.is_set():
         message = consumer.poll(0.1)
         if message is not None and message.error() is None:
