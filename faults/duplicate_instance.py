@@ -50,7 +50,7 @@ class DuplicateInstance:
         """See ``Names``."""
         if silent := inventory.lacks_telling():
             return silent
-        if not inventory.static:
+        if not any(inventory.static):
             return "members have no group.instance.id: make the group static"
         return "" if inventory.spare_members else "a second process needs a spare member: raise the group's spare"
 
@@ -58,7 +58,7 @@ class DuplicateInstance:
         """Start a second process under the name of each.
 
         Raises:
-            FencepostError: there are not as many idle members.
+            FencepostError: there are not as many idle members, or a member has no name to share.
         """
         idle = Idle(len(target.members)).resolve(world.view(), 0)
         if idle is None:
@@ -85,17 +85,20 @@ class _Pair:
 
     member: Member
     life: Life
+    instance_id: str
     newcomer: Member
     stop: Stop | None
 
     @classmethod
     def of(cls, member: Member, newcomer: Member, asleep: bool) -> _Pair:
+        instance_id = next((e["detail"]["instance_id"] for e in member.told(EventKind.STARTED)), None)
+        if not instance_id:
+            raise FencepostError(f"{member.name} has no group.instance.id that another one could carry")
         life = Life.of(member)
-        return cls(member, life, newcomer, Stop(life) if asleep else None)
+        return cls(member, life, instance_id, newcomer, Stop(life) if asleep else None)
 
     def begin(self) -> None:
-        instance_id = next((e["detail"]["instance_id"] for e in self.member.told(EventKind.STARTED)), None)
-        self.newcomer.launch(instance_id=instance_id)
+        self.newcomer.launch(instance_id=self.instance_id)
 
     def answered(self) -> Sight:
         """Whether the newcomer knows if it got the name."""

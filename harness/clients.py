@@ -188,10 +188,16 @@ def parse(requirement: str) -> Client:
 
 @dataclass(frozen=True)
 class Members:
-    """Some of a group's members, of one client; ``client`` is empty for the group's own."""
+    """Some of a group's members, which are alike.
+
+    Attributes:
+        client: empty: the group's own.
+        static: whether they carry a ``group.instance.id``; None: as the group says.
+    """
 
     count: int = 1
     client: str = ""
+    static: bool | None = None
 
     def __post_init__(self) -> None:
         codec.settle(self)
@@ -199,43 +205,22 @@ class Members:
             raise ScenarioError(f"found {self.count} members of one client in a group: use 1 or more")
 
 
-def check(clients: Collection[Client], protocol: str, static: bool, names: Iterable[str]) -> None:
-    """Refuse what a group asks of its clients and one of them cannot do; ``names`` are of the group's settings.
+def check(clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str]) -> None:
+    """Refuse what a group asks of its clients and one of them cannot do; ``static``: whether each of them is a static
+    member; ``names`` are of the group's settings.
 
     Raises:
         ScenarioError: says which, and what it can do.
     """
-    for client in dict.fromkeys(clients):
+    for client, known_by_name in dict.fromkeys(zip(clients, static, strict=True)):
         if protocol not in client.assignors:
             can = ", ".join(client.assignors)
             raise ScenarioError(f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
-        if static and not client.static:
+        if known_by_name and not client.static:
             since = client.library.since[STATIC]
             raise ScenarioError(f"client {client} has no static members: it has them since release {since}")
         if lacking := unknown(client.name, dict.fromkeys(names)):
             raise ScenarioError(f"the group's config: {lacking}")
-
-
-def check_programs(clients: Collection[Client], command: bool, python: str) -> None:
-    """Refuse a group's command or Python that does not go with its clients: a user's program is one, and brings its
-    libraries and its Python.
-
-    Raises:
-        ScenarioError: says what to leave out, or to give.
-    """
-    names = {client.name for client in clients}
-    if command and (python or any(client.version for client in clients)):
-        raise ScenarioError("a group with a command leaves python and the client's release out: it brings its own")
-    if command and len(set(clients)) > 1:
-        raise ScenarioError(
-            f"a group with a command has one client, found {', '.join(map(str, dict.fromkeys(clients)))}"
-        )
-    if command and VERIFIABLE in names:
-        raise ScenarioError(f"the client {VERIFIABLE} is a program of its own: leave the group's command out")
-    if (yours := sorted(names & {LINES, BLACK_BOX})) and not command:
-        raise ScenarioError(f"the client {yours[0]} is a program of yours: give the group its command")
-    if VERIFIABLE in names and python:
-        raise ScenarioError(f"the client {VERIFIABLE} runs on Java: leave the group's python out")
 
 
 def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:

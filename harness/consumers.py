@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fencepost import clients, codec, settings
-from fencepost.clients import Client, Members
+from fencepost.clients import BLACK_BOX, LINES, VERIFIABLE, Client, Members
 from fencepost.errors import ScenarioError
 from fencepost.process_interfaces import Environment
 from fencepost.settings import DEFAULT_MS, HEARTBEAT, POLL_INTERVAL, PROTOCOLS, SESSION, Setting
@@ -21,12 +21,12 @@ class Group:
         client: the library that its members use; a release that is not the one beside Fencepost, like
             ``kafka-python==2.2.8``, gets an environment of its own.
         python: the version of its members' Python, like ``3.9``, if it is to be another one than Fencepost's.
-        members: how many; or, where not all have the same client, ``Members`` of each.
+        members: how many; or, where not all are alike (their client, static or not), ``Members`` of each kind.
         protocol: ``eager`` and ``cooperative`` are the classic protocol with such an assignor, ``consumer`` is KIP-848.
         config: client settings. ``session.timeout.ms`` and ``heartbeat.interval.ms`` hold for every protocol (for
             ``consumer`` they become the brokers' group settings); heartbeats are at most a quarter of the session
             time-out unless set.
-        static: members carry a ``group.instance.id``.
+        static: members carry a ``group.instance.id``, unless ``Members`` say otherwise of theirs.
         spare: members beyond these, numbered after them, each with a slot of its own; only faults start them.
         name: ``group.id``; by default made from the seed, so that the coordinator differs from run to run.
         command: the user's own program, as it is started in production, in the current directory; it is each member
@@ -59,20 +59,45 @@ class Group:
         if self.spare < 0:
             raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
         settings.check_python(self.python)
-        clients.check_programs(self.clients, bool(self.command), self.python)
-        if self.image and not self.command:
-            raise ScenarioError("the group's image is for its command: give that, or leave the image out")
-        clients.check(self.clients, self.protocol, self.static, set(self.config) - set(settings.DECIDED))
+        self._check_command()
+        clients.check(self.clients, self.protocol, self.statics, set(self.config) - set(settings.DECIDED))
         settings.check_client(self.config, self.protocol, clients.in_common(self.clients, self.protocol))
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
 
+    def _check_command(self) -> None:
+        """A user's program is one, and brings its libraries and its Python."""
+        used = tuple(dict.fromkeys(self.clients))
+        names = {client.name for client in used}
+        if self.command and (self.python or any(client.version for client in used)):
+            raise ScenarioError("a group with a command leaves python and the client's release out: it brings its own")
+        if self.command and len(used) > 1:
+            raise ScenarioError(f"a group with a command has one client, found {', '.join(map(str, used))}")
+        if self.command and VERIFIABLE in names:
+            raise ScenarioError(f"the client {VERIFIABLE} is a program of its own: leave the group's command out")
+        if (yours := sorted(names & {LINES, BLACK_BOX})) and not self.command:
+            raise ScenarioError(f"the client {yours[0]} is a program of yours: give the group its command")
+        if VERIFIABLE in names and self.python:
+            raise ScenarioError(f"the client {VERIFIABLE} runs on Java: leave the group's python out")
+        if self.image and not self.command:
+            raise ScenarioError("the group's image is for its command: give that, or leave the image out")
+
+    @property
+    def _each(self) -> tuple[Members, ...]:
+        """One for each member by its index; spare ones are as the group says."""
+        parts = (Members(self.members),) if isinstance(self.members, int) else self.members
+        own = [replace(part, count=1) for part in parts for _ in range(part.count)]
+        return (*own, *[Members()] * self.spare)
+
     @property
     def clients(self) -> tuple[Client, ...]:
-        """The client of each member by its index; spare members have the group's."""
-        parts = (Members(self.members),) if isinstance(self.members, int) else self.members
-        own = [clients.parse(part.client or self.client) for part in parts for _ in range(part.count)]
-        return (*own, *[clients.parse(self.client)] * self.spare)
+        """The client of each member by its index, spare ones included."""
+        return tuple(clients.parse(member.client or self.client) for member in self._each)
+
+    @property
+    def statics(self) -> tuple[bool, ...]:
+        """Whether each member is static, by its index, spare ones included."""
+        return tuple(self.static if member.static is None else member.static for member in self._each)
 
     @property
     def environments(self) -> tuple[Environment, ...]:
@@ -91,8 +116,7 @@ class Group:
 
     def first(self, count: int) -> Group:
         """The same group of its first members only."""
-        whole = isinstance(self.members, int)
-        return replace(self, members=count if whole else tuple(Members(1, str(c)) for c in self.clients[:count]))
+        return replace(self, members=count if isinstance(self.members, int) else self._each[:count])
 
     @property
     def session_timeout_ms(self) -> int:

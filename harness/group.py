@@ -187,8 +187,8 @@ def make(
         "prefix": prefix,
     }
     members = []
-    for index, environment in enumerate(spec.environments):
-        instance = f"{name}-member-{index}" if spec.static else None
+    for index, (environment, static) in enumerate(zip(spec.environments, spec.statics, strict=True)):
+        instance = f"{name}-member-{index}" if static else None
         loop = workload.member_config(index)
         if loop.get("into"):
             loop["into"] = prefix + loop["into"]

@@ -89,15 +89,16 @@ class Inventory:
     """What a scenario has: members 0 .. members-1, brokers 1 .. brokers, and topics with their partition counts.
 
     ``spare_brokers`` is how many may be down at a time while every partition takes writes (``min.insync.replicas``).
-    ``spare_members`` are numbered after the others, and faults start them; ``clients`` are of each member. ``static``:
-    they have a ``group.instance.id``; ``own_program``: they are a user's. ``kafka``: empty for the newest version."""
+    ``spare_members`` are numbered after the others, and faults start them; ``clients`` are of each member, and
+    ``static`` says of each whether it has a ``group.instance.id``; ``own_program``: they are a user's. ``kafka``: empty
+    for the newest version."""
 
     members: int
     brokers: int
     topics: Mapping[str, int]
     spare_brokers: int = 0
     spare_members: int = 0
-    static: bool = False
+    static: tuple[bool, ...] = ()
     protocol: str = ""
     clients: tuple[Client, ...] = ()
     own_program: bool = False

@@ -103,7 +103,7 @@ class Scenario:
         """What steps of the schedule and the workload may name."""
         partitions = {topic.name: topic.partitions for topic in self.topics}
         group = self.group
-        kind = (group.spare, group.static, group.protocol, group.clients, bool(group.command), self.kafka)
+        kind = (group.spare, group.statics, group.protocol, group.clients, bool(group.command), self.kafka)
         return Inventory(group.size, self.brokers, partitions, self._spare_brokers(), *kind)
 
     def _spare_brokers(self) -> int:

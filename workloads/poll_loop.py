@@ -121,7 +121,7 @@ class PollLoop(Load):
         asked = any(ours) or self.commit not in PROGRAMS_COMMIT
         if alien and asked:
             return f"{alien} has a loop of its own: only the commit policies {', '.join(PROGRAMS_COMMIT)}, no handler"
-        if self.deadline_ms and inventory.static:
+        if self.deadline_ms and any(inventory.static):
             return "deadline_ms goes not with static members: the group keeps for them what they give up"
         if alien and len(inventory.topics) > 1:
             return f"{alien} reads one topic, and the scenario has {len(inventory.topics)}"

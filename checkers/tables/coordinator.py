@@ -177,16 +177,18 @@ def _when(line: Line) -> tuple[int, int, int]:
 
 
 def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, str]) -> tuple[Round, ...]:
-    """Every new generation or group epoch; it began with the first join since the last one (else with its record).
+    """Every new generation or group epoch; it began with the first join since the last one (else with its record). A
+    join that was answered with the generation that there was, as that of a static member that is back, began none.
 
     Its members are those of its record (classic protocol), or who had a member record by then (consumer protocol). A
     group that is converted goes on with the generation that it has.
     """
-    joins = sorted(
-        (int(r["start_ns"]), str(r.get("reason") or ""))
+    asked = (
+        (int(r["start_ns"]), str(r.get("reason") or ""), r.get("answered_generation"))
         for r in requests
         if r.get("api") == "JOIN_GROUP" and r.get("start_ns")
     )
+    joins = sorted(asked, key=itemgetter(0, 1))
     found: list[Round] = []
     deleted: Line = {}
     anew, joined = False, dict[str, None]()
@@ -208,10 +210,12 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
             continue  # written again, by a new coordinator or for a static member
         at = int(line.get("at_ns") or 0)
         since = found[-1].end_ns if found else 0
-        these = joins[bisect_right(joins, since, key=itemgetter(0)) : bisect_right(joins, at, key=itemgetter(0))]
+        between = joins[bisect_right(joins, since, key=itemgetter(0)) : bisect_right(joins, at, key=itemgetter(0))]
+        was = found[-1].generation if found and not anew else None
+        these = [join for join in between if was is None or join[2] != was]
         ids = joined if line["type"] == "group-epoch" else [m["member_id"] for m in line.get("members") or ()]
         members = tuple(who.get(member_id, member_id) for member_id in ids)
-        reason = next((why for _, why in these if why), "")
+        reason = next((why for _, why, _ in these if why), "")
         begin, blur = these[0][0] if these else at, int(line.get("uncertainty_ns") or 0)
         found.append(Round(int(line.get("term", -1)), int(number), begin, at, members, reason, blur, anew))
         anew = False

@@ -67,6 +67,7 @@ class Request(TypedDict, total=False):
     end_ns: Int | None
     uncertainty_ns: Int | None
     generation: Int | None
+    answered_generation: Int | None
     error: str | None
     reason: str | None
     offsets: list[Place] | None

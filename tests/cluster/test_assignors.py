@@ -68,6 +68,35 @@ def test_so_many_partitions_move_as_members_come(chaos: Any, name: str) -> None:
     assert [least[-1] for least in of_sizes(verdict, "least")] == [4, 2, 2]
 
 
+def starting(protocol: str, delay_ms: int) -> Scenario:
+    """Six members that all start from nothing, and whose first rebalance the coordinator delays."""
+    return Scenario(
+        name=f"six members start, {delay_ms} ms",
+        topics=[Topic("orders", partitions=12)],
+        group=Group(members=6, protocol=protocol, config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}),
+        workload=PollLoop(rate_hz=200),
+        broker_config={"group.initial.rebalance.delay.ms": delay_ms},
+        min_records=1_000,
+    )
+
+
+def until_rest(verdict: Verdict) -> int:
+    """The generation with which all six were in the group and nothing moved any more; some are over before anybody is
+    given anything, and so are not in the log."""
+    return max(int(one["generation"]) for one in verdict.rebalances if len(one["members"]) == 6)
+
+
+@pytest.mark.timeout(240)
+@pytest.mark.parametrize("protocol", one_in(2, ("eager", "cooperative")))
+def test_who_starts_from_nothing_is_waited_for_where_the_first_rebalance_is_delayed(chaos: Any, protocol: str) -> None:
+    """Of the classic protocol: a join storm is one rebalance then, and several without the delay, unless all of them
+    have asked to join before the coordinator comes to the first one (seen once, on a machine with a load of 24)."""
+    verdicts = {delay_ms: chaos.run(starting(protocol, delay_ms)).verdict for delay_ms in (0, 3000)}
+    assert {verdict.validity for verdict in verdicts.values()} == {Validity.VALID}
+    generations = {delay_ms: until_rest(verdict) for delay_ms, verdict in verdicts.items()}
+    assert generations[0] > generations[3000] == 1
+
+
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", one_in(len(NARROW), NARROW))
 def test_range_gives_the_third_member_nothing_of_many_narrow_topics(chaos: Any, name: str) -> None:

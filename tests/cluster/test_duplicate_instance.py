@@ -11,6 +11,7 @@ import pytest
 
 from cluster.plans import one_a_day
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see
+from fencepost.clients import Members
 from fencepost.clock import eventually
 from fencepost.errors import FencepostError, PlanError
 from fencepost.faults import DuplicateInstance
@@ -101,6 +102,13 @@ def test_without_an_idle_member_there_is_nobody_to_share_the_name(world: World) 
         DuplicateInstance().inject(few, Target(members=(1,)))
 
 
+def test_a_dynamic_member_among_static_ones_has_no_name_to_share(world: World) -> None:
+    nameless = Instead(world.members[1], told=lambda kind: [{"detail": {"instance_id": None}}])
+    others = replace(world, members=[world.members[0], nameless, *world.members[2:]])
+    with pytest.raises(FencepostError, match=r"member-1 has no group\.instance\.id that another one"):
+        DuplicateInstance().inject(others, Target(members=(1,)))
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("protocol", one_a_day(tuple(REFUSED)))
 def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> None:
@@ -123,6 +131,7 @@ def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> N
     ("group", "sentence"),
     [
         (Group(members=3, spare=1), "members have no group.instance.id: make the group static"),
+        (Group([Members(3, static=False)], static=True), "members have no group.instance.id: make the group static"),
         (Group(members=3, static=True), "a second process needs a spare member: raise the group's spare"),
     ],
 )

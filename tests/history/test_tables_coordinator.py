@@ -324,8 +324,9 @@ def classic(number: int | None, at_ns: int, *ids: str, **more: Any) -> dict[str,
     return {**epoch(None, at_ns), "type": "classic-group", "generation": number, "members": members, **more}
 
 
-def join(at_ns: int | None, reason: str | None = None, api: str = "JOIN_GROUP") -> dict[str, Any]:
-    return {"api": api, "start_ns": at_ns, "reason": reason}
+def join(at_ns: int | None, reason: str | None = None, api: str = "JOIN_GROUP", **answer: int) -> dict[str, Any]:
+    told = {f"{name}_generation": number for name, number in answer.items()}
+    return {"api": api, "start_ns": at_ns, "reason": reason, **told}
 
 
 ONE, TWO = Round(6, 1, 100, 100, ("member-0.1",), "", 3), Round(6, 2, 200, 200, ("member-0.1",), "", 3)
@@ -391,6 +392,9 @@ def test_a_round_is_a_generation_that_the_group_had_not(lines: list[dict[str, An
         ([join(150, "heart", "HEARTBEAT"), {"start_ns": 150, "reason": "none"}], (100, ""), (200, "")),
         ([join(None), join(0), {"api": "JOIN_GROUP"}, {"api": "JOIN_GROUP", "start_ns": 120}], (100, ""), (120, "")),
         ([join(150, "z"), join(150, "b"), join(150)], (100, ""), (150, "b")),
+        ([join(120, answered=1), join(150, answered=2)], (100, ""), (150, "")),  # 120: a static member is back
+        ([join(120, "back", answered=1)], (100, ""), (200, "")),
+        ([join(90, answered=1), join(120, answered=-1), join(120)], (90, ""), (120, "")),
     ],
 )
 def test_a_round_begins_with_the_first_join_since_the_last_one(
@@ -399,6 +403,11 @@ def test_a_round_begins_with_the_first_join_since_the_last_one(
     one, two = coordinator.rounds(NEXT, joins, WHO)
     assert one == ONE._replace(begin_ns=first[0], reason=first[1])
     assert two == TWO._replace(begin_ns=second[0], reason=second[1])
+
+
+def test_a_group_that_was_empty_begins_with_whoever_joins_it() -> None:
+    lines = [NEXT[0], classic(1, 150), classic(2, 200, "a")]
+    assert coordinator.rounds(lines, [join(160, answered=1)], WHO) == (ONE, TWO._replace(begin_ns=160, anew=True))
 
 
 # Terms and leaders.

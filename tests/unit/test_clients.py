@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 import fencepost_member.adapters as adapters
@@ -104,6 +106,27 @@ def test_members_of_one_group_may_have_different_clients():
 def test_what_one_of_the_clients_cannot_do_is_refused(asked, words):
     with pytest.raises(ScenarioError, match=words):
         mixed(**asked)
+
+
+def test_members_of_one_group_may_be_static_or_not():
+    group = Group(members=[Members(2), Members(1, static=True), Members(1, "kafka-python", static=False)], spare=1)
+    assert group.statics == (False, False, True, False, False)
+    assert replace(group, static=True).statics == (True, True, True, False, True)
+    assert Group(2, static=True).statics == (True, True)
+    assert group.first(3).statics == (False, False, True, False)  # and the spare one
+    assert Group.from_json(group.to_json()) == group
+    told = Group.from_json({"members": [{"count": 2, "static": True}, {"count": 1}]})
+    assert told == Group(members=[Members(2, static=True), Members(1)])
+
+
+def test_a_client_without_static_members_may_be_beside_static_ones():
+    parts = [Members(1, static=True), Members(1, "kafka-python==2.2.8")]
+    assert Group(members=parts, protocol="eager").statics == (True, False)
+    parts = [Members(1), Members(1, "kafka-python==2.2.8", static=True)]
+    with pytest.raises(ScenarioError, match=r"kafka-python==2\.2\.8 has no static members"):
+        Group(members=parts, protocol="eager")
+    with pytest.raises(ScenarioError, match="static wants true or false or nothing, but 'yes' came"):
+        Members(1, static="yes")
 
 
 def test_members_are_counted_from_one():

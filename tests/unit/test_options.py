@@ -250,6 +250,10 @@ def test_a_name_that_kafka_takes_for_no_topic_is_refused(name: str) -> None:
         ({"config": {"enable.auto.commit": True}}, "use the workload's option commit"),
         ({"config": {"auto.commit.interval.ms": 1}}, "use the workload's option commit_every_ms"),
         ({"protocol": "cooperative", "config": {"partition.assignment.strategy": "range"}}, "'range' contradicts its"),
+        (
+            {"config": {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}},
+            "'roundrobin' contradicts its",
+        ),
         ({"protocol": "eager", "config": {"partition.assignment.strategy": "range,cooperative-sticky"}}, "contradicts"),
         ({"protocol": "consumer", "config": {"partition.assignment.strategy": "range"}}, "the brokers assign"),
         ({"config": {"session.timeout.ms": 0}}, "whole number of milliseconds above 0, but 0 came"),

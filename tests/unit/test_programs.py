@@ -208,6 +208,8 @@ def test_a_workload_that_verifiable_consumer_cannot_do_is_refused(workload: Any,
 def test_a_static_member_cannot_relinquish() -> None:
     with pytest.raises(ScenarioError, match="deadline_ms goes not with static members: the group keeps for them"):
         Scenario("x", [Topic("t")], Group(static=True), PollLoop(deadline_ms=1))
+    with pytest.raises(ScenarioError, match="deadline_ms goes not with static members"):
+        Scenario("x", [Topic("t")], Group([Members(2), Members(1, static=True)]), PollLoop(deadline_ms=1))
     Scenario("x", [Topic("t")], Group(), PollLoop(deadline_ms=1))
 
 
