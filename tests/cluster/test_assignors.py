@@ -89,12 +89,12 @@ def until_rest(verdict: Verdict) -> int:
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("protocol", one_in(2, ("eager", "cooperative")))
 def test_who_starts_from_nothing_is_waited_for_where_the_first_rebalance_is_delayed(chaos: Any, protocol: str) -> None:
-    """Of the classic protocol: a join storm is one rebalance then, and several without the delay, unless all of them
+    """Of the classic protocol: a join storm is one rebalance then. Without the delay it is several, unless all of them
     have asked to join before the coordinator comes to the first one (seen once, on a machine with a load of 24)."""
     verdicts = {delay_ms: chaos.run(starting(protocol, delay_ms)).verdict for delay_ms in (0, 3000)}
     assert {verdict.validity for verdict in verdicts.values()} == {Validity.VALID}
     generations = {delay_ms: until_rest(verdict) for delay_ms, verdict in verdicts.items()}
-    assert generations[0] > generations[3000] == 1
+    assert generations[0] >= generations[3000] == 1
 
 
 @pytest.mark.timeout(240)

