@@ -97,6 +97,10 @@ WORKLOADS = (
     Variant("exclusive", ExclusiveWrites(handler_ms=1)),
     Variant("supervised", ExclusiveWrites(handler_ms=1, fence="supervisor")),
 )
+OF_CLIENTS = {  # what this library's client did itself, seen once each in 150 swarms
+    "duplicate-write": "an idempotent producer writes a batch twice while leaders move (confluentinc/librdkafka#4953)",
+    "callback-ledger": "an eager member whose topic grows during its assigned callback joins again, not revoked",
+}
 SEEDS = range(20_261_121, 20_261_221)
 BEGIN_S = 2.0
 STEPS, WITHIN_S = 3, 6.0  # of a handful, within so short a time that they meet each other
@@ -149,7 +153,9 @@ def may_happen(variant, packets=True):
         (ScaleOut(), idle(), None),
         *([] if variant.static else [(ScaleIn(), one_member(), None)]),
     ]
-    topics = [(MoveLeaders(), None, None), (AddPartitions(), None, None), (DeleteRecords(keep=200), None, None)]
+    topics = [(MoveLeaders(), None, None), (AddPartitions(), None, None)]
+    if not isinstance(variant.workload, Requeue):  # of whose copies nothing might be left to judge
+        topics.append((DeleteRecords(keep=200), None, None))
     lost = [(DropPackets(), one_member(), 3), (LosePackets(), one_member(), 3), (LoseConnects(), one_member(), 3)]
     brokers = [(MoveCoordinator(), None, None), (ReassignCoordinator(), None, 3), (Pause(), coordinator(), 2)]
     kinds = [*members, *topics, *(brokers if variant.coordinator else ()), *(lost if packets else ())]
@@ -195,11 +201,10 @@ ALL = [
 
 
 def must_be_valid(verdict, defect):
-    """But for what members are accused of that had ended by a defect of their client; and, seen once in 150 swarms, for
-    a batch that the producer's client wrote twice while leaders moved (confluentinc/librdkafka#4953)."""
+    """But for what members are accused of that had ended by a defect of their client, and for ``OF_CLIENTS``."""
     found = [f for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION]
-    if {f.kind for f in found} == {"duplicate-write"}:
-        pytest.xfail(f"an idempotent producer wrote twice: {found}")
+    if (kinds := {f.kind for f in found}) and kinds <= set(OF_CLIENTS):
+        pytest.xfail("; ".join(f"{OF_CLIENTS[f.kind]}: {f.examples[0]['sentence']}" for f in found))
     sentences = [[example["sentence"] for example in f.examples] for f in found]
     assert all(told and defect and all(defect in each for each in told) for told in sentences), verdict
     assert verdict.validity is (Validity.INVALID if found else Validity.VALID), verdict
