@@ -7,9 +7,9 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
+from fencepost.abilities import Abilities
 from fencepost.consumers import Group
 from fencepost.errors import PlanError
-from fencepost.plan import Abilities
 
 PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
 APART = "ISE"  # with any of these options Python imports nothing of ours

@@ -1,12 +1,13 @@
 """Plans: what a run does, every random draw made. Written before the cluster starts, and never changed.
 
 A plan is made by a schedule and a seed (``schedule.make_plan``), read back from a run folder, or made smaller by
-shrinking; ``check_plan`` and ``check_abilities`` refuse one that cannot do what it says, wherever it came from.
+shrinking; ``check_plan`` refuses one that cannot do what it says, wherever it came from, and ``abilities`` one that a
+back-end cannot perform.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -17,15 +18,12 @@ from fencepost.model import Inventory
 from fencepost.settings import SESSION
 from fencepost.signs import State
 
-# What a back-end can do, each with what this machine lacks for it: a clause with the remedy, or nothing.
-Abilities = Mapping[str, Callable[[], str]]
 # What a step may be meant to reach; the check "faults" looks for it in the history.
 EXPECTATIONS = {
     "fenced": "the member was removed from the group, or told that it lost its partitions",
     "rebalanced": "the group went on to a new generation or epoch",
     "coordinator_moved": "another broker coordinates the group",
 }
-NETWORKS = ("", "packets", "best")  # see ``Scenario``
 PAST = 1.1  # how little longer a step lasts than the time that it is to outlast, where its length is drawn or cut down
 # The parts of a step that are plug-ins, and of which family.
 FAMILIES = {"fault": "fault", "target": "target", "when": "state", "until": "state"}
@@ -36,14 +34,6 @@ class Outlasts(Protocol):
     """A fault that the group gives a member up for, but not when its session is over."""
 
     outlasts: ClassVar[str]  # the client setting that says after how many milliseconds it does
-
-
-@runtime_checkable
-class AlsoByPackets(Protocol):
-    """A fault of proxies that the packet filter can cause as well."""
-
-    def by_packets(self) -> Fault:
-        """The same, caused by the packet filter."""
 
 
 @dataclass(frozen=True)
@@ -74,6 +64,11 @@ class Step:
 
     def __post_init__(self) -> None:
         codec.settle(self)
+
+    @property
+    def named(self) -> str:
+        """It, in words: its number, its fault and its time."""
+        return f"step {self.step} ({type(self.fault).__name__} at {self.at_s:g} s)"
 
     @property
     def end_s(self) -> float:
@@ -115,67 +110,12 @@ def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], c
         _check_sense(step, times_s)
         for part in (step.fault, step.target, step.when, step.until):
             if isinstance(part, Names) and (lacking := part.lacking(inventory)):
-                raise PlanError(f"{_name(step)}: {lacking}")
+                raise PlanError(f"{step.named}: {lacking}")
         if step.end_s > chaos_s:
             raise PlanError(
-                f"{_name(step)} is over only after {step.end_s:g} s, but the chaos phase ends after chaos_s = "
+                f"{step.named} is over only after {step.end_s:g} s, but the chaos phase ends after chaos_s = "
                 f"{chaos_s:g}: make chaos_s longer, or the schedule shorter"
             )
-
-
-def always(*abilities: str) -> Abilities:
-    """Abilities for which any machine is good enough on which the back-end works at all."""
-    return dict.fromkeys(abilities, str)
-
-
-def network(abilities: Abilities, wanted: str = "") -> dict[str, str]:
-    """What can be done to the network of a run, for its report: ``yes``, or ``no`` and what this machine lacks.
-
-    ``wanted``: of the scenario; if it says something, also by what is done what proxies and packets both can do.
-    """
-    lacks = {name: _lacking(abilities, name) for name in ("links", "packets")}
-    told = {name: f"no: {why}" if why else "yes" for name, why in lacks.items()}
-    by = "links" if wanted == "best" and lacks["packets"] else "packets"
-    return {**told, "wanted": wanted, "used": by} if wanted else told
-
-
-def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
-    """The plan as a scenario's ``network`` wants it: what proxies and packets both can do is done by these.
-
-    Where they cannot be lost, it stays as it is if the ``best`` is wanted; else it is for ``check_abilities`` to
-    refuse.
-    """
-    if not wanted or (wanted == "best" and _lacking(abilities, "packets")):
-        return plan
-    faults = (step.fault.by_packets() if isinstance(step.fault, AlsoByPackets) else step.fault for step in plan.steps)
-    return replace(plan, steps=tuple(replace(s, fault=fault) for s, fault in zip(plan.steps, faults, strict=True)))
-
-
-def _lacking(abilities: Abilities, name: str) -> str:
-    return abilities[name]() if name in abilities else "not with this back-end"
-
-
-def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
-    """Refuse a plan that needs what the back-end cannot do here.
-
-    Raises:
-        PlanError: names the step, what it needs and what the back-end has, or what the machine lacks.
-    """
-    for need, first in sorted({need: step for step in reversed(plan.steps) for need in needs(step)}.items()):
-        if need not in abilities:
-            raise PlanError(
-                f"{_name(first)} needs {need}, but the back-end {backend!r} offers only "
-                f"{', '.join(sorted(abilities)) or 'nothing'}; choose another back-end or another fault"
-            )
-        if lacking := abilities[need]():
-            raise PlanError(f"{_name(first)} needs {need}, but on this machine {lacking}")
-
-
-def needs(step: Step) -> frozenset[str]:
-    """The abilities that it needs. Signals to members need no power over brokers; those to brokers do."""
-    brokers = step.hits == "brokers" and "signal" in step.fault.needs
-    states = [state.needs for state in (step.when, step.until) if state]
-    return step.fault.needs.union({"broker-signal"} if brokers else (), *states)
 
 
 def least_s(fault: Fault, expect: str | None, times_s: Mapping[str, float]) -> float:
@@ -193,7 +133,7 @@ def _outlasted(fault: Fault) -> str | None:
 
 
 def _check_sense(step: Step, times_s: Mapping[str, float]) -> None:
-    name, hits = _name(step), sorted(step.fault.hits)
+    name, hits = step.named, sorted(step.fault.hits)
     if step.heal_after_s is not None and not step.fault.heals:
         raise PlanError(f"{name} has nothing to heal: leave heal_after out")
     if step.heal_after_s is None and step.fault.heals:
@@ -221,10 +161,6 @@ def _check_sense(step: Step, times_s: Mapping[str, float]) -> None:
             f"{name} expects its target to be fenced, but lasts only {step.heal_after_s or 0:g} s under a {setting} "
             f"of {times_s[setting]:g} s: use {longer}, or a shorter {setting}"
         )
-
-
-def _name(step: Step) -> str:
-    return f"step {step.step} ({type(step.fault).__name__} at {step.at_s:g} s)"
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:

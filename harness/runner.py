@@ -17,6 +17,7 @@ from pathlib import Path
 
 from fencepost import group as groups
 from fencepost import schema
+from fencepost.abilities import check_abilities, network, on_network
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
 from fencepost.commands import check_command
@@ -28,7 +29,7 @@ from fencepost.injector import Injector
 from fencepost.interfaces import Cluster, Writes
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
-from fencepost.plan import Plan, check_abilities, network, on_network, plan_to_json
+from fencepost.plan import Plan, plan_to_json
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
 from fencepost.store import RunFolder
@@ -71,9 +72,8 @@ def run(
     check_abilities(plan, backend.abilities, str(backend))
     check_command(scenario.group, backend.abilities, str(backend))
     backend.permit(scenario, plan)
-    with turn(
-        f"{scenario.name}, seed {plan.seed}", tell=_to(observe) if observe else logging.getLogger(__name__).warning
-    ):
+    tell = _to(observe) if observe else logging.getLogger(__name__).warning
+    with turn(f"{scenario.name}, seed {plan.seed}", tell=tell):
         folder = _make_folder(scenario, plan, runs, backend)
         with Owner.open() as owner:
             _Run(scenario, plan, folder, owner, observe or (lambda progress: None), backend).perform()

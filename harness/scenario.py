@@ -17,9 +17,9 @@ from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec, Names, Promise, Workload, Writes
 from fencepost.model import Inventory
-from fencepost.plan import NETWORKS, Plan, check_plan
+from fencepost.plan import Plan, check_plan
 from fencepost.schedule import Entry, Quiet, make_plan
-from fencepost.settings import MIN_INSYNC, Setting
+from fencepost.settings import MIN_INSYNC, NETWORKS, Setting
 
 __all__ = ["Group", "Scenario", "Topic"]
 

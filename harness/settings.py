@@ -36,6 +36,7 @@ PROTOCOLS = tuple(ASSIGNORS)
 SESSION, HEARTBEAT, POLL_INTERVAL = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"
 DEFAULT_MS = {SESSION: 45_000, HEARTBEAT: 3_000, POLL_INTERVAL: 300_000}  # Kafka's
 MIN_INSYNC = "min.insync.replicas"
+NETWORKS = ("", "packets", "best")  # see ``Scenario.network``
 KAFKAS = ("4.3.1", "3.9.1")  # the versions that clusters of our own may have; the first when none is named
 
 PYTHON = re.compile(r"(\d+)\.(\d+)(?:\.\d+)?")

@@ -21,11 +21,11 @@ from typing import Any
 import pytest
 
 from fencepost import codec, faults
+from fencepost.abilities import Abilities, needs
 from fencepost.clock import NS, now_ns
 from fencepost.clusters import backends
 from fencepost.clusters.attachment import Attachment
 from fencepost.interfaces import Evidence, Fault, Injection, Selector, Target
-from fencepost.plan import Abilities, needs
 from fencepost.schedule import make_plan
 from fencepost.settings import SESSION
 from fencepost.single import at

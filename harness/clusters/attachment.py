@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
+from fencepost.abilities import Abilities, always
 from fencepost.clusters.cache import Progress
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.interfaces import Cluster
-from fencepost.plan import Abilities, Plan, always
+from fencepost.plan import Plan
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
 from fencepost_member.adapters.settings import ACCESS

@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from fencepost.abilities import Abilities
 from fencepost.clusters.attachment import SCHEME, Attachment
 from fencepost.clusters.cache import Progress
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Cluster, ClusterSpec
-from fencepost.plan import Abilities, Plan
+from fencepost.plan import Plan
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
 

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import fencepost_member
+from fencepost.abilities import Abilities, always
 from fencepost.clients import VERIFIABLE
 from fencepost.clusters import docker, docker_packets, nodes
 from fencepost.clusters.addresses import PROXY, Addresses
@@ -26,7 +27,6 @@ from fencepost.clusters.own import OWN, OwnCluster
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
-from fencepost.plan import Abilities, always
 from fencepost.process_interfaces import Environment, Interpreter, Spawn
 from fencepost.processes import Owner
 from fencepost.settings import KAFKAS

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+from fencepost.abilities import Abilities, always
 from fencepost.clusters import environments, nodes, provision, toxiproxy
 from fencepost.clusters.addresses import Addresses, reserve
 from fencepost.clusters.cache import Progress, quiet
@@ -18,7 +19,6 @@ from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
 from fencepost.network import packets
 from fencepost.network.packets import PacketFilter
-from fencepost.plan import Abilities, always
 from fencepost.process_interfaces import Interpreter, Spawn
 from fencepost.processes import Owner
 

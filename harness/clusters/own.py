@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
+from fencepost.abilities import Abilities, always
 from fencepost.clock import eventually
 from fencepost.clusters import nodes
 from fencepost.clusters.addresses import Addresses
@@ -21,7 +22,6 @@ from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
 from fencepost.network.proxies import Proxies, write_config
 from fencepost.network_interfaces import Packets
-from fencepost.plan import Abilities, always
 from fencepost.process_interfaces import Interpreter, Process, Spawn
 from fencepost.processes import Owner, send, wait_ended
 

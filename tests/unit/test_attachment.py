@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fencepost.abilities import check_abilities
 from fencepost.choice import backend
 from fencepost.clusters import local
 from fencepost.clusters.attachment import Attachment, loopback, read_access
@@ -28,7 +29,6 @@ from fencepost.faults import (
     RemoveMember,
     ResetOffsets,
 )
-from fencepost.plan import check_abilities
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import brokers, member

@@ -92,7 +92,7 @@ def test_it_promises_what_brokers_see() -> None:
             "the client black-box is a program of yours: give the group its command",
         ),
         ({}, OwnProgram(), "black boxes, which tell nobody what they are doing: say processed='unknown'"),
-        ({}, OwnProgram("told"), "only a program with the client json-lines can tell when it is done"),
+        ({}, OwnProgram("told"), "tell nobody what they are doing: say processed='unknown'"),
         ({}, PollLoop(), "with which goes the workload own_program"),
         ({"client": LINES}, OwnProgram("unknown"), "processed='unknown' goes with the client black-box"),
         ({"client": "black-box==1.0"}, OwnProgram("unknown"), "leaves python and the client's release out"),

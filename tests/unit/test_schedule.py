@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import pytest
 
+from fencepost.abilities import check_abilities, network, on_network
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import (
     BlackHole,
@@ -21,7 +22,7 @@ from fencepost.faults import (
 )
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory
-from fencepost.plan import Plan, check_abilities, check_plan, network, on_network, plan_from_json, plan_to_json
+from fencepost.plan import Plan, check_plan, plan_from_json, plan_to_json
 from fencepost.schedule import make_plan
 from fencepost.settings import SESSION
 from fencepost.single import At, at, every, past_session

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 from fencepost import codec
+from fencepost.abilities import check_abilities
 from fencepost.catalogue import load
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import BlackHole, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Target
 from fencepost.model import Inventory
-from fencepost.plan import check_abilities, check_plan, plan_from_json, plan_to_json
+from fencepost.plan import check_plan, plan_from_json, plan_to_json
 from fencepost.scenario import Scenario
 from fencepost.schedule import make_plan
 from fencepost.settings import SESSION

@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from stage import Shell
 
 from fencepost import codec, replay, steering
+from fencepost.abilities import check_abilities
 from fencepost.clusters import backends
 from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.local import ABILITIES
@@ -24,7 +25,7 @@ from fencepost.evidence import event_table
 from fencepost.faults import CutConnections, Kill, MoveCoordinator, Pause
 from fencepost.history import EventKind
 from fencepost.model import Validity
-from fencepost.plan import Plan, Step, check_abilities, plan_from_json, plan_to_json
+from fencepost.plan import Plan, Step, plan_from_json, plan_to_json
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.series import Where
 from fencepost.single import at, when
