@@ -209,22 +209,6 @@ def test_a_reassigned_coordinator_keeps_nothing_until_it_heals(world: World, inj
     assert set(admin.in_sync_replicas(OFFSETS)[partition]) == {1, 2, 3}
 
 
-def test_replicas_are_put_back_although_a_broker_stands_still(world: World, inject: Inject) -> None:
-    """It cannot be in sync, and goes on only later: nobody does that while this is being proven."""
-    injection = inject(ReassignCoordinator(), world, NOBODY)
-    proven = injection.proven()
-    assert proven.took_effect, proven.what
-    stopped = proven.data["to_broker"]
-    world.cluster.brokers[stopped].signal(signal.SIGSTOP)
-    try:
-        injection.undo()
-        healed = injection.healed()
-    finally:
-        world.cluster.brokers[stopped].signal(signal.SIGCONT)
-    assert healed.took_effect, healed.what
-    assert world.cluster.admin.replicas(OFFSETS)[proven.data["partition"]] == proven.data["before"]
-
-
 def test_added_partitions_are_there_and_led(world: World, inject: Inject) -> None:
     admin = world.cluster.admin
     before = len(admin.leaders(world.group))
@@ -552,3 +536,19 @@ def test_what_kafka_refuses_is_told(world: World) -> None:
         admin.delete_records(world.group, {0: 10**12})
     with pytest.raises(ClusterError, match="UnknownTopicOrPartitionError"):
         admin.recreate_topic("nobody-made-it")
+
+
+def test_replicas_are_put_back_although_a_broker_stands_still(world: World, inject: Inject) -> None:
+    """It cannot be in sync, and goes on only later: nobody does that while this is being proven."""
+    injection = inject(ReassignCoordinator(), world, NOBODY)
+    proven = injection.proven()
+    assert proven.took_effect, proven.what
+    stopped = proven.data["to_broker"]
+    world.cluster.brokers[stopped].signal(signal.SIGSTOP)
+    try:
+        injection.undo()
+        healed = injection.healed()
+    finally:
+        world.cluster.brokers[stopped].signal(signal.SIGCONT)
+    assert healed.took_effect, healed.what
+    assert world.cluster.admin.replicas(OFFSETS)[proven.data["partition"]] == proven.data["before"]

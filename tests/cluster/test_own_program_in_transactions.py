@@ -130,6 +130,11 @@ asyncio.run(main())
 PROGRAMS = {"confluent-kafka": CONFLUENT, "kafka-python": KAFKA_PYTHON, "aiokafka": AIOKAFKA}
 
 
+# The others send no generation with their offsets (KIP-447): of two members, one that has lost a partition takes the
+# group back, which is rightly a commit-regression.
+FENCED = ("confluent-kafka",)
+
+
 def judged(folder: Path, client: str, ahead: int = 0) -> tuple[Path, Verdict]:
     (folder / "program.py").write_text(f"AHEAD = {ahead}\n{PROGRAMS[client]}", encoding="utf-8")
     asked = Scenario(
@@ -138,7 +143,7 @@ def judged(folder: Path, client: str, ahead: int = 0) -> tuple[Path, Verdict]:
         Group(
             command=[sys.executable, "program.py"],
             client=client,
-            members=2,
+            members=2 if client in FENCED else 1,
             protocol="eager",
             config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000},
         ),
