@@ -18,7 +18,7 @@ class MoveCoordinator:
     """Moves the coordinator to the next in-sync replica, so that repeated moves visit all of them.
 
     It chooses what it hits by itself and has nothing to heal. Witness: the partition's leader is the chosen broker
-    *and* FindCoordinator names it.
+    and FindCoordinator names it.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"admin", "coordinator"})

@@ -12,7 +12,7 @@ from typing import ClassVar
 from fencepost import codec
 from fencepost.errors import FaultError
 from fencepost.evidence.losses import Rules
-from fencepost.evidence.processes import GONE, STOPPED, Life
+from fencepost.evidence.processes import running
 from fencepost.evidence.seats import kept
 from fencepost.evidence.topics import listed
 from fencepost.evidence.witness import Injected, Sight, witness
@@ -30,7 +30,7 @@ InSync = Mapping[TopicPartition, Collection[int]]
 class PartitionBrokers:
     """Cuts brokers off from all other brokers, in both directions. Members, producers and administrators reach them.
 
-    Witness: the kernel dropped packets of our own on each way between them, *and* in-sync replicas are on one side
+    Witness: the kernel dropped packets of our own on each way between them, and in-sync replicas are on one side
     only: of a partition at least, or, cut off from the controller, of all. Healed: they are in sync as before.
 
     Attributes:
@@ -114,8 +114,7 @@ def _spanning(in_sync: InSync, cut: Collection[int]) -> InSync:
 
 def _in_sync(world: World, before: InSync) -> Sight:
     """Whether all that was in sync is so again, as far as its brokers run."""
-    up = {b for b, node in world.cluster.brokers.items() if Life.of(node).state() not in (GONE, STOPPED)}
-    now = kept(world)
+    up, now = running(world.cluster.brokers), kept(world)
     behind = [place for place, those in before.items() if up & set(those) - set(now.get(place, ()))]
     return Sight(f"{listed(behind)} are not in sync as before" if behind else "", f"{listed([*before])} are in sync")
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from fencepost.clock import now_ns
 from fencepost.errors import FaultError
-from fencepost.evidence.processes import GONE, STOPPED, Life
+from fencepost.evidence.processes import running
 from fencepost.evidence.seats import in_sync, moved, seat
 from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
@@ -20,7 +20,7 @@ class ReassignCoordinator:
     """Takes the group's offsets partition away from the coordinator: a broker without it takes its place, if any is.
 
     It chooses what it hits by itself. Witness: the broker is no replica of the partition any more, another one leads
-    it, *and* FindCoordinator names that; healed: all replicas are as before, and in sync but for those of brokers that
+    it, and FindCoordinator names that; healed: all replicas are as before, and in sync but for those of brokers that
     are stopped or ended, wherever the coordinator is.
     """
 
@@ -64,8 +64,7 @@ class ReassignCoordinator:
         def back() -> Sight:
             kept, caught_up = admin.replicas(before.place.topic)[before.place.partition], in_sync(world, before.place)
             seen = f"{before.place} is kept by brokers {list(kept)}, of which {sorted(caught_up)} are in sync"
-            brokers = world.cluster.brokers
-            able = {b for b in replicas if Life.of(brokers[b]).state() not in (GONE, STOPPED)}
+            able = running({broker: world.cluster.brokers[broker] for broker in replicas})
             whole = kept == replicas and able <= set(caught_up)
             return Sight("" if whole else f"{seen}, not all of {list(replicas)}", seen, {"replicas": kept})
 

@@ -34,8 +34,7 @@ def network(abilities: Abilities, wanted: str = "") -> dict[str, str]:
     """
     lacks = {name: _lacking(abilities, name) for name in ("links", "packets")}
     told = {name: f"no: {why}" if why else "yes" for name, why in lacks.items()}
-    by = "links" if wanted == "best" and lacks["packets"] else "packets"
-    return {**told, "wanted": wanted, "used": by} if wanted else told
+    return {**told, "wanted": wanted, "used": _used(wanted, abilities)} if wanted else told
 
 
 def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
@@ -44,10 +43,14 @@ def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
     Where they cannot be lost, it stays as it is if the ``best`` is wanted; else it is for ``check_abilities`` to
     refuse.
     """
-    if not wanted or (wanted == "best" and _lacking(abilities, "packets")):
+    if _used(wanted, abilities) != "packets":
         return plan
     faults = (step.fault.by_packets() if isinstance(step.fault, AlsoByPackets) else step.fault for step in plan.steps)
     return replace(plan, steps=tuple(replace(s, fault=fault) for s, fault in zip(plan.steps, faults, strict=True)))
+
+
+def _used(wanted: str, abilities: Abilities) -> str:
+    return "links" if not wanted or (wanted == "best" and _lacking(abilities, "packets")) else "packets"
 
 
 def _lacking(abilities: Abilities, name: str) -> str:

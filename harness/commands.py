@@ -25,8 +25,7 @@ def check_command(group: Group, abilities: Abilities, backend: str) -> None:
         return
     if not group.image and shutil.which(group.command[0]) is None:
         raise PlanError(f"the group's command begins with {group.command[0]!r}, and no such program can be found")
-    instrumented = all(client.library.imported for client in group.clients)
-    if instrumented and (option := keeping_apart(group.command)):
+    if group.imports and (option := keeping_apart(group.command)):
         raise PlanError(
             f"the group's command runs Python with the option {option}: with -I, -E or -S it does not import what has "
             "its clients find the run's brokers, so the program would use the addresses in its own configuration"

@@ -100,6 +100,11 @@ class Group:
         return tuple(self.static if member.static is None else member.static for member in self._each)
 
     @property
+    def imports(self) -> bool:
+        """Whether all members import a client library: they run our loop, or a program that is instrumented."""
+        return all(client.library.imported for client in self.clients)
+
+    @property
     def environments(self) -> tuple[Environment, ...]:
         """What each of its members is to run on, spare ones included."""
         return tuple(Environment(client, self.python, self.image) for client in self.clients)

@@ -209,7 +209,7 @@ def make(
         "bootstrap": cluster.bootstrap(),
         "seed": seed,
         "client_config": dict(cluster.access),
-        "text": not all(client.library.imported for client in spec.clients),
+        "text": not spec.imports,
     }
     outside = Outside(cluster.admin, name) if spec.silent else None
     killed_after_ms = workload.killed_after_ms if isinstance(workload, Supervised) else 0

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, TypeVar
 from fencepost import codec
 from fencepost.errors import FaultError, FencepostError, ScenarioError
 from fencepost.evidence.probes import Probe
-from fencepost.evidence.processes import GONE, STOPPED, Life
+from fencepost.evidence.processes import running
 from fencepost.evidence.witness import Sight, witness
 from fencepost.interfaces import Evidence, Target, World
 from fencepost.model import Inventory
@@ -100,8 +100,7 @@ class OnStreams(OnLinks):
 
 def judged(world: World, links: Collection[Link]) -> list[Link]:
     """The links whose broker can answer: one that is dead or stopped proves nothing, in either direction."""
-    brokers = world.cluster.brokers
-    up = {b for b in {broker for _, broker in links} if Life.of(brokers[b]).state() not in (GONE, STOPPED)}
+    up = running({broker: world.cluster.brokers[broker] for _, broker in links})
     return [link for link in links if link[1] in up]
 
 

@@ -124,6 +124,11 @@ def lives_of(world: World, target: Target) -> tuple[Life, ...]:
     return tuple(Life.of(node) for node in nodes_of(world, target))
 
 
+def running(nodes: Mapping[int, Node]) -> set[int]:
+    """The numbers of those that neither ended nor are stopped."""
+    return {number for number, node in nodes.items() if Life.of(node).state() not in (GONE, STOPPED)}
+
+
 def pids(lives: Iterable[Life]) -> dict[str, int | None]:
     """Their pids by name, for evidence."""
     return {life.node.name: life.pid for life in lives}

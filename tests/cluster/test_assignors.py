@@ -6,8 +6,10 @@ move what they must, which is the optimum.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from dataclasses import replace
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -15,6 +17,7 @@ import pytest
 from cluster.plans import one_in
 from fencepost.faults import ScaleOut
 from fencepost.model import Validity, Verdict
+from fencepost.plugin import ChaosRun
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import idle
@@ -80,6 +83,14 @@ def starting(protocol: str, delay_ms: int) -> Scenario:
     )
 
 
+def waited_s(run: ChaosRun) -> float:
+    """How long the first request to join that the coordinator let in waited for its answer."""
+    told = (run.folder / "history" / "coordinator" / "requests.jsonl").read_text().splitlines()
+    joins = [r for r in map(json.loads, told) if r["api"] == "JOIN_GROUP" and not r["error"]]
+    first = min(joins, key=itemgetter("start_ns"))
+    return float(first["end_ns"] - first["start_ns"]) / 1e9
+
+
 def until_rest(verdict: Verdict) -> int:
     """The generation with which all six were in the group and nothing moved any more; some are over before anybody is
     given anything, and so are not in the log."""
@@ -91,10 +102,11 @@ def until_rest(verdict: Verdict) -> int:
 def test_who_starts_from_nothing_is_waited_for_where_the_first_rebalance_is_delayed(chaos: Any, protocol: str) -> None:
     """Of the classic protocol: a join storm is one rebalance then. Without the delay it is several, unless all of them
     have asked to join before the coordinator comes to the first one (seen once, on a machine with a load of 24)."""
-    verdicts = {delay_ms: chaos.run(starting(protocol, delay_ms)).verdict for delay_ms in (0, 3000)}
-    assert {verdict.validity for verdict in verdicts.values()} == {Validity.VALID}
-    generations = {delay_ms: until_rest(verdict) for delay_ms, verdict in verdicts.items()}
+    runs = {delay_ms: chaos.run(starting(protocol, delay_ms)) for delay_ms in (0, 3000)}
+    assert {run.verdict.validity for run in runs.values()} == {Validity.VALID}
+    generations = {delay_ms: until_rest(run.verdict) for delay_ms, run in runs.items()}
     assert generations[0] >= generations[3000] == 1
+    assert waited_s(runs[0]) < 2 < waited_s(runs[3000])
 
 
 @pytest.mark.timeout(240)

@@ -9,14 +9,13 @@ from pathlib import Path
 import pytest
 
 from cluster.plans import one_a_day, one_in
-from fencepost import Group, Scenario, Topic, at, past_session, runner
+from cluster.programs import broken, performed
+from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.checkers import Delivery, Outside, Rebalances
-from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
 from fencepost.clusters import provision
 from fencepost.clusters.jvm import Jvm
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
-from fencepost.model import Severity, Validity, Verdict
+from fencepost.model import Validity, Verdict
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram
 from fencepost_member.events import read
@@ -111,15 +110,6 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def of(scenario: Scenario, bug: str = "none", protocol: str = "cooperative") -> Scenario:
     command = [*COMMAND, protocol, bug, "{instance_id}"]
     return replace(scenario, group=replace(scenario.group, command=command, protocol=protocol))
-
-
-def performed(scenario: Scenario, folder: Path) -> tuple[Path, Verdict]:
-    run = runner.run(scenario, plan=scenario.plan(1), runs=folder)
-    return run, judge(run, find_here)
-
-
-def broken(verdict: Verdict) -> set[str]:
-    return {f.kind for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION}
 
 
 def reasons(verdict: Verdict) -> str:

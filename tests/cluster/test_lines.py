@@ -10,12 +10,11 @@ from pathlib import Path
 import pytest
 
 from cluster.plans import one_a_day
-from fencepost import Group, Scenario, Topic, at, past_session, runner
-from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
+from cluster.programs import broken, performed
+from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.clients import Members
 from fencepost.faults import Bounce, MoveCoordinator, Pause
-from fencepost.model import Severity, Validity, Verdict
+from fencepost.model import Validity, Verdict
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member.events import read
@@ -104,15 +103,6 @@ COMMAND = [sys.executable, "program.py", "{bootstrap}", "{group}", "{topics}", "
 def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "program.py").write_text(PROGRAM, encoding="utf-8")
     monkeypatch.chdir(tmp_path)
-
-
-def performed(scenario: Scenario, folder: Path) -> tuple[Path, Verdict]:
-    run = runner.run(scenario, plan=scenario.plan(1), runs=folder)
-    return run, judge(run, find_here)
-
-
-def broken(verdict: Verdict) -> set[str]:
-    return {f.kind for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION}
 
 
 def reasons(verdict: Verdict) -> str:

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from cluster.plans import one_in
-from fencepost import Group, Scenario, Topic, at, past_session, runner
-from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
-from fencepost.clusters import backends
+from cluster.programs import broken, group, performed
+from fencepost import Scenario, Topic, at, past_session
 from fencepost.faults import Bounce, Pause
 from fencepost.model import Validity, Verdict
 from fencepost.targets import one_member
@@ -107,13 +104,7 @@ def judged(folder: Path, client: str, ahead: int) -> Verdict:
     asked = Scenario(
         f"a program on {client}",
         [Topic("orders", partitions=4)],
-        Group(
-            command=[sys.executable, "program.py"],
-            client=client,
-            members=2,
-            protocol="eager",
-            config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000},
-        ),
+        group(client),
         OwnProgram(payload="fakes:order", rate_hz=300),
         schedule=[
             at(2, Pause(), one_member(), heal_after=past_session(1.5)),
@@ -121,21 +112,14 @@ def judged(folder: Path, client: str, ahead: int) -> Verdict:
         ],
         min_records=1000,
     )
-    run = runner.run(asked, plan=asked.plan(1), runs=folder, backend=backends.local())
-    for log in (run / "logs").glob("member-*"):
-        print(log.name, log.read_text()[-2000:])
-    return judge(run, find_here)
-
-
-def violations(verdict: Verdict) -> set[str]:
-    return {f.kind for check in verdict.checks for f in check.findings if f.severity == "violation"}
+    return performed(asked, folder)[1]
 
 
 @pytest.mark.parametrize("client", one_in(2, PROGRAMS))
 def test_a_program_keeps_its_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str) -> None:
     monkeypatch.chdir(tmp_path)
     verdict = judged(tmp_path, client, ahead=0)
-    assert not violations(verdict)
+    assert not broken(verdict)
     assert verdict.validity is Validity.VALID, [(c.check, c.validity, c.reason) for c in verdict.checks]
     assert min(c.facts_judged for c in verdict.checks) > 0
 
@@ -145,4 +129,4 @@ def test_a_program_that_commits_what_it_has_not_got_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert violations(judged(tmp_path, client, ahead=AHEAD)) & {"commit-ahead", "unseen"}
+    assert broken(judged(tmp_path, client, ahead=AHEAD)) & {"commit-ahead", "unseen"}

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
 
 from cluster.plans import one_in
-from fencepost import Group, Scenario, Topic, at, runner
-from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
-from fencepost.clusters import backends
+from cluster.programs import broken, group, performed
+from fencepost import Scenario, Topic, at
 from fencepost.faults import Bounce
 from fencepost.model import Validity, Verdict
 from fencepost.targets import one_member
@@ -140,27 +137,14 @@ def judged(folder: Path, client: str, ahead: int = 0) -> tuple[Path, Verdict]:
     asked = Scenario(
         f"transactions of a program on {client}",
         [Topic("orders", partitions=4)],
-        Group(
-            command=[sys.executable, "program.py"],
-            client=client,
-            members=2 if client in FENCED else 1,
-            protocol="eager",
-            config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 1000},
-        ),
+        group(client, members=2 if client in FENCED else 1),
         OwnProgram("commit", rate_hz=200),
         schedule=[] if ahead else [at(4, Bounce(), one_member(), heal_after=1)],
         chaos_s=10,
         drain_s=10 if ahead else 60,
         min_records=500,
     )
-    run = runner.run(asked, plan=asked.plan(1), runs=folder, backend=backends.local())
-    for log in (run / "logs").glob("member-*"):
-        print(log.name, log.read_text()[-2000:])
-    return run, judge(run, find_here)
-
-
-def violations(verdict: Verdict) -> set[str]:
-    return {f.kind for check in verdict.checks for f in check.findings if f.severity == "violation"}
+    return performed(asked, folder)
 
 
 @pytest.mark.parametrize("client", one_in(3, PROGRAMS))
@@ -169,7 +153,7 @@ def test_a_program_that_commits_in_transactions_is_valid(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     run, verdict = judged(tmp_path, client)
-    assert not violations(verdict)
+    assert not broken(verdict)
     assert verdict.validity is Validity.VALID, [(c.check, c.validity, c.reason) for c in verdict.checks]
     events = [e for path in (run / "history" / "events").glob("member-*.jsonl") for e in read(path).events]
     ends = {e.get("outcome") for e in events if e["kind"] == "commit" and e["detail"]["mode"] == "transaction"}
@@ -181,4 +165,4 @@ def test_one_that_sends_offsets_of_what_it_has_not_got_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    assert violations(judged(tmp_path, client, ahead=5)[1]) & {"commit-ahead", "unseen"}
+    assert broken(judged(tmp_path, client, ahead=5)[1]) & {"commit-ahead", "unseen"}

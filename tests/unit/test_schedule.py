@@ -28,6 +28,8 @@ from fencepost.settings import SESSION
 from fencepost.single import At, at, every, past_session
 from fencepost.targets import coordinator, idle, member, one_member
 
+TIMES = {SESSION: 6.0}
+
 
 @dataclass(frozen=True)
 class Healing:
@@ -66,18 +68,18 @@ SCHEDULE = [at(5, Moving()), every(8, Healing(), one_member(), heal_after=past_s
 
 
 def test_who_is_removed_is_fenced_at_once():
-    checked(make_plan([at(1, RemoveMember(), one_member(), expect="fenced")], 1, {SESSION: 6.0}))
+    checked(make_plan([at(1, RemoveMember(), one_member(), expect="fenced")], 1, TIMES))
     with pytest.raises(PlanError, match="lasts only 0 s"):
-        checked(make_plan([at(1, Moving(), expect="fenced")], 1, {SESSION: 6.0}))
+        checked(make_plan([at(1, Moving(), expect="fenced")], 1, TIMES))
 
 
 def test_the_same_seed_gives_the_same_plan_and_another_seed_another():
-    assert make_plan(SCHEDULE, 1, {SESSION: 6.0}) == make_plan(SCHEDULE, 1, {SESSION: 6.0})
-    assert make_plan(SCHEDULE, 1, {SESSION: 6.0}) != make_plan(SCHEDULE, 2, {SESSION: 6.0})
+    assert make_plan(SCHEDULE, 1, TIMES) == make_plan(SCHEDULE, 1, TIMES)
+    assert make_plan(SCHEDULE, 1, TIMES) != make_plan(SCHEDULE, 2, TIMES)
 
 
 def test_steps_are_numbered_in_the_order_of_time_and_stay_within_their_bounds():
-    steps = make_plan(SCHEDULE, 7, {SESSION: 6.0}).steps
+    steps = make_plan(SCHEDULE, 7, TIMES).steps
     assert [s.step for s in steps] == list(range(6))
     assert [s.at_s for s in steps] == sorted(s.at_s for s in steps)
     repeated = [s.at_s for s in steps if isinstance(s.fault, Healing)]
@@ -86,11 +88,11 @@ def test_steps_are_numbered_in_the_order_of_time_and_stay_within_their_bounds():
 
 
 def test_past_session_is_measured_in_session_time_outs():
-    assert {s.heal_after_s for s in make_plan(SCHEDULE, 1, {SESSION: 6.0}).steps} == {None, 9.0}
+    assert {s.heal_after_s for s in make_plan(SCHEDULE, 1, TIMES).steps} == {None, 9.0}
 
 
 def test_taking_an_entry_away_leaves_the_draws_of_the_entries_before_it():
-    whole, shorter = make_plan(SCHEDULE, 3, {SESSION: 6.0}).steps, make_plan(SCHEDULE[:1], 3, {SESSION: 6.0}).steps
+    whole, shorter = make_plan(SCHEDULE, 3, TIMES).steps, make_plan(SCHEDULE[:1], 3, TIMES).steps
     assert [(s.at_s, s.pick) for s in shorter] == [(s.at_s, s.pick) for s in whole if isinstance(s.fault, Moving)]
 
 
@@ -137,7 +139,7 @@ def test_a_pause_past_the_session_time_out_may_expect_fencing():
 
 
 def test_a_plan_that_needs_what_the_back_end_lacks_is_refused():
-    plan = make_plan(SCHEDULE, 1, {SESSION: 6.0})
+    plan = make_plan(SCHEDULE, 1, TIMES)
     check_abilities(plan, {"signal": str, "admin": str}, "local")
     with pytest.raises(PlanError, match="needs signal, but the back-end 'far' offers only admin"):
         check_abilities(plan, {"admin": str}, "far")
@@ -172,7 +174,7 @@ def test_what_proxies_and_packets_both_can_do_is_done_as_the_scenario_wants(want
         at(1, BlackHole(direction="to", brokers=(2,)), member(1), heal_after=3),
         at(2, Pause(), member(1), heal_after=1),
     ]
-    plan, abilities = make_plan(schedule, 5, {SESSION: 6.0}), lost(lacking)
+    plan, abilities = make_plan(schedule, 5, TIMES), lost(lacking)
     done = on_network(plan, wanted, abilities)
     assert done.steps == (replace(plan.steps[0], fault=fault), plan.steps[1])
     told = network(abilities, wanted)
@@ -186,11 +188,11 @@ def test_what_proxies_and_packets_both_can_do_is_done_as_the_scenario_wants(want
 
 def test_a_plan_is_the_same_after_its_json():
     schedule = [at(1, BlackHole(direction="to", brokers=(2,)), member(1)), at(0, MoveCoordinator()), *SCHEDULE[2:]]
-    plan = make_plan(schedule, 5, {SESSION: 6.0})
+    plan = make_plan(schedule, 5, TIMES)
     assert plan_from_json(json.loads(json.dumps(plan_to_json(plan)))) == plan
 
 
-PLAN = plan_to_json(make_plan([at(1, Pause(), member(1)), at(2, MoveCoordinator())], 5, {SESSION: 6.0}))
+PLAN = plan_to_json(make_plan([at(1, Pause(), member(1)), at(2, MoveCoordinator())], 5, TIMES))
 
 
 @pytest.mark.parametrize(

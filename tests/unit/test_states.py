@@ -33,6 +33,8 @@ from fencepost.states import (
 )
 from fencepost.targets import brokers, member, one_member
 
+TIMES = {SESSION: 6.0}
+
 BUSY = MemberSigns(0, "member-0.1", True, open={"revoked": 5, "commit": 7})
 FRESH = MemberSigns(1, "member-1.2", True, open={"assigned": 6, "commit": 9}, ids=frozenset({"id-1"}))
 HELD = MemberSigns(2, "member-2.1", True, disturbed=True, open={"revoked": 8}, lost_ns=30)
@@ -132,7 +134,7 @@ SCHEDULE = (
 
 
 def test_triggers_are_in_the_plan_and_come_back_from_it():
-    plan = make_plan(SCHEDULE, 7, {SESSION: 6.0})
+    plan = make_plan(SCHEDULE, 7, TIMES)
     those = [(s.at_s, s.when, s.within_s, s.heal_after_s, s.until, s.end_s) for s in plan.steps]
     assert those == [
         (0, revoking(), 20, 12, fenced(), 32),
@@ -141,7 +143,7 @@ def test_triggers_are_in_the_plan_and_come_back_from_it():
         (3, None, 0, 1, None, 4),
     ]
     assert plan_from_json(plan_to_json(plan)) == plan
-    again = make_plan(as_schedule(plan), 7, {SESSION: 6.0})
+    again = make_plan(as_schedule(plan), 7, TIMES)
     assert [(s.when, s.within_s, s.until, s.heal_after_s) for s in again.steps] == [
         (s.when, s.within_s, s.until, s.heal_after_s) for s in plan.steps
     ]
@@ -208,28 +210,28 @@ def test_what_is_misspelt_is_refused(data, told):
 )
 def test_a_step_that_makes_no_sense_is_refused(entry, told):
     with pytest.raises(PlanError, match=told):
-        check_plan(make_plan([entry], 1, {SESSION: 6.0}), Inventory(3, 3, {}), {SESSION: 6.0}, chaos_s=100)
+        check_plan(make_plan([entry], 1, TIMES), Inventory(3, 3, {}), TIMES, chaos_s=100)
 
 
 def test_nobody_waits_for_others_to_join_in_the_consumer_protocol():
-    plan = make_plan([when(joining(), MoveCoordinator())], 1, {SESSION: 6.0})
-    check_plan(plan, Inventory(3, 3, {}, protocol="eager"), {SESSION: 6.0}, chaos_s=100)
+    plan = make_plan([when(joining(), MoveCoordinator())], 1, TIMES)
+    check_plan(plan, Inventory(3, 3, {}, protocol="eager"), TIMES, chaos_s=100)
     with pytest.raises(
         PlanError, match=r"joining.. is a state of the classic protocols, but the group's is 'consumer'"
     ):
-        check_plan(plan, Inventory(3, 3, {}, protocol="consumer"), {SESSION: 6.0}, chaos_s=100)
+        check_plan(plan, Inventory(3, 3, {}, protocol="consumer"), TIMES, chaos_s=100)
 
 
 def test_states_of_the_coordinator_need_the_logs_of_brokers():
     abilities = {"signal": str, "admin": str}
-    check_abilities(make_plan([when(revoking(), Pause(), heal_after=1)], 1, {SESSION: 6.0}), abilities, "attach")
+    check_abilities(make_plan([when(revoking(), Pause(), heal_after=1)], 1, TIMES), abilities, "attach")
     for entry in (when(joining(), MoveCoordinator()), at(1, Pause(), member(0), heal_after=until(fenced()))):
         with pytest.raises(PlanError, match="needs broker-log"):
-            check_abilities(make_plan([entry], 1, {SESSION: 6.0}), abilities, "attach")
+            check_abilities(make_plan([entry], 1, TIMES), abilities, "attach")
 
 
 def test_a_broker_in_a_state_can_be_hit_with_a_signal_only_where_brokers_can():
-    plan = make_plan([when(joining(), Pause(), heal_after=1)], 1, {SESSION: 6.0})
+    plan = make_plan([when(joining(), Pause(), heal_after=1)], 1, TIMES)
     with pytest.raises(PlanError, match="needs broker-signal"):
         check_abilities(plan, {"signal": str, "broker-log": str}, "x")
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Iterable, Iterator, Mapping, Set
 
@@ -24,6 +25,7 @@ from fencepost_member.payload import HEADER
 NAME = "aiokafka"
 PROGRAM = Program.of_environment()
 OWN, OWN_PRODUCER = SimpleNamespace(), SimpleNamespace()  # what the library has itself
+_transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
 LOOK_S = 0.5
 
 
@@ -87,11 +89,6 @@ class Producer:
         """As the library has it."""
         with _transactions(self).ending(committed=False):
             await OWN_PRODUCER.abort_transaction(self)
-
-
-def _transactions(producer: Any) -> Transactions:
-    found: Transactions = vars(producer).setdefault("_fencepost", Transactions(PROGRAM, error_name))
-    return found
 
 
 class Consumer:

@@ -7,6 +7,7 @@ does so in turns (``_poll_once``), which show that the member is alive.
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, Dict, Mapping, Set
 
@@ -22,6 +23,7 @@ from fencepost_member.instrument.transactions import Transactions
 NAME = "kafka-python"
 PROGRAM = Program.of_environment()
 OWN, OWN_PRODUCER = SimpleNamespace(), SimpleNamespace()  # what the library has itself
+_transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
 
 
 def instrument(library: Any) -> None:
@@ -64,11 +66,6 @@ class Producer:
         """As the library has it."""
         with _transactions(self).ending(committed=False):
             OWN_PRODUCER.abort_transaction(self)
-
-
-def _transactions(producer: Any) -> Transactions:
-    found: Transactions = vars(producer).setdefault("_fencepost", Transactions(PROGRAM, error_name))
-    return found
 
 
 class Consumer:

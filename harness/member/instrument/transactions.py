@@ -7,7 +7,7 @@ done with what is below them when it sends them, whatever becomes of the transac
 from __future__ import annotations
 
 from contextlib import contextmanager
-from typing import Callable, Dict, Iterator, List, Mapping, Tuple
+from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
 from fencepost_member.config import TRANSACTION
 from fencepost_member.instrument.program import Program
@@ -25,6 +25,12 @@ class Transactions:
         self._program, self._error_name = program, error_name
         self._sent: List[Tuple[Dict[Tp, int], Answer]] = []  # of the one that is open
         self._error = ""
+
+    @classmethod
+    def of(cls, producer: Any, program: Program, error_name: Callable[[Exception], str]) -> Transactions:
+        """Those of a producer whose functions are replaced one by one, and which has no constructor of ours."""
+        found: Transactions = vars(producer).setdefault("_fencepost", cls(program, error_name))
+        return found
 
     def begun(self) -> None:
         """One begins; how the one before ended nobody knows, if it did not."""
