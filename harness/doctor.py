@@ -190,11 +190,11 @@ def _packets() -> tuple[State, str]:
     if not (lacking := packets.lacking()):
         return State.OK, "rules of iptables lose packets"
     may_alone = "; all is fetched before? Then put this before the command: " + shlex.join(ALONE)
-    return State.OPTIONAL, f"faults that lose packets are not possible: {lacking}{may_alone if _alone() else ''}"
+    return State.OPTIONAL, f"faults that lose packets are not possible: {lacking}{may_alone if alone() else ''}"
 
 
-def _alone() -> bool:
-    """Whether packets can be lost in a network of one's own, into which a whole local run fits."""
+def alone() -> bool:
+    """Whether packets can be lost in a network of one's own (``ALONE``), into which a whole local run fits."""
     trial = "import sys; from fencepost.network import packets; sys.exit(bool(packets.lacking()))"
     if shutil.which("unshare") is None:
         return False

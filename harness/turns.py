@@ -62,7 +62,7 @@ def turn(
     if HELD in os.environ:
         yield
         return
-    home = folder or Path(tempfile.gettempdir()) / f"fencepost-turns-{os.getuid()}"
+    home = folder or Path(tempfile.gettempdir()) / f"fencepost-turns-{_user()}"
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
     told = ""
     with ExitStack() as stack:
@@ -92,6 +92,13 @@ def turn(
             yield
         finally:
             del os.environ[HELD]
+
+
+def _user() -> int:
+    """Whose run this is, outside of a user namespace: inside, ``unshare --map-root-user`` makes everybody user 0."""
+    user = os.getuid()
+    maps = [[int(number) for number in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    return next((outside + user - inside for inside, outside, count in maps if 0 <= user - inside < count), user)
 
 
 def _try(lock: TextIO) -> bool:

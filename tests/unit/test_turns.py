@@ -12,6 +12,7 @@ import pytest
 from fencepost import turns
 from fencepost.errors import ClusterError, WaitTimeout
 
+ELSEWHERE = ("unshare", "--user", "--map-user=1234")
 HOLDER = """
 import sys
 from pathlib import Path
@@ -102,3 +103,12 @@ def test_who_holds_a_place_shares_it_with_what_it_starts(tmp_path: Path, monkeyp
         with holder(tmp_path, "a child") as child:
             child.communicate()
         another.communicate()
+
+
+def test_users_who_are_somebody_else_in_a_user_namespace_keep_their_place() -> None:
+    """``unshare --map-root-user`` makes everybody user 0: two of them would share a folder that is one's alone."""
+    if subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode:
+        pytest.skip("this system makes no user namespace")
+    code = "import os; from fencepost import turns; print(os.getuid(), turns._user())"
+    told = subprocess.run([*ELSEWHERE, sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
+    assert told.split() == ["1234", str(os.getuid())]
