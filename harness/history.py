@@ -89,6 +89,7 @@ class EventKind(StrEnum):
     STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
     SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: what it had left before
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
+    PAUSED = "paused"  # it had the client fetch nothing of the partition, from begin to end; the client is in the group
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned
     UNRECORDED = "unrecorded"  # of a user's program, or of effects: what is not in the history; detail: text

@@ -14,6 +14,7 @@ from fencepost.checkers.sightings import member_of
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, Step, Window
 
+PAUSED = "paused by its owner"
 CHANGES = ("metadata", "subscription")  # words of a reason to join that no fault of a member gives
 
 

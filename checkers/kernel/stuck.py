@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.coordination.aftermath import another_cause
+from fencepost.checkers.coordination.aftermath import PAUSED, another_cause
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.ranges import joined
 from fencepost.checkers.kernel.tallies import Label, Numbers
@@ -148,14 +148,14 @@ def _sooner(one: _Stop | None, other: _Stop | None) -> _Stop | None:
 
 def _tell(part: Part, gap: _Gap, stop: _Stop) -> None:
     watch, time = gap.watch, Window(stop.since_ns, gap.end_ns)
-    owner = watch.owner
+    owner, over_ns = watch.owner, stop.since_ns + watch.bound_ns
     if owner is None:
-        over_ns = stop.since_ns + watch.bound_ns
         owner = part.tables.keeper(part.tp, over_ns) if part.tables.black_box else _owner(part, over_ns)
-    cause = watch.step.name if watch.step else ("" if owner else "unowned")
+    paused = part.tables.paused_by(owner, part.tp, over_ns)
+    cause = watch.step.name if watch.step else ("paused" if paused else "" if owner else "unowned")
     excuse = "no leader" if part.tables.leaderless(part.tp, *time) else ""
     if watch.owner is not None and watch.step and not excuse:
-        excuse = another_cause(part.tables, watch.step, time)
+        excuse = PAUSED if paused else another_cause(part.tables, watch.step, time)
     numbers = Numbers(1, stop.offset, stop.offset, *time)
     part.tallies.put(watch.kind, part.tp, Label(people(owner), cause, excuse), numbers)
 

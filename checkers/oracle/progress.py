@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
-from fencepost.checkers.coordination.aftermath import another_cause, bystanders, recoveries
+from fencepost.checkers.coordination.aftermath import PAUSED, another_cause, bystanders, recoveries
 from fencepost.checkers.coordination.members import Hand, Work, stuck_members, unpolled
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.rows import FOREVER, Window
@@ -25,7 +25,8 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     earliest begin of such a wait to the end of the gap.
 
     members: who certainly owned it when the bound was over (the earliest assigned, then incarnation); cause ``unowned``
-    when nobody did; excuse ``no leader``: the partition had none at some time between.
+    when nobody did, ``paused`` when the owner itself had paused it then (that excuses nothing); excuse ``no leader``:
+    the partition had none at some time between.
 
     Of black boxes the commits that took the partition on stand for deliveries of all below them, and the owner is the
     coordinator's. A gap goes from when the last one was certainly written to when the next one may have been.
@@ -33,8 +34,10 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     quiet, bound_ns = history.tables.quiet, history.bounds.stuck_ns
     for tp in history.log:
         for stop in _stops(history, tp, quiet, bound_ns):
-            owner = _owner(history, tp, stop.since_ns + bound_ns)
-            yield _told(history, "stuck-partition", tp, owner, "" if owner else "unowned", stop)
+            over_ns = stop.since_ns + bound_ns
+            owner = _owner(history, tp, over_ns)
+            paused = "paused" if history.tables.paused_by(owner, tp, over_ns) else ""
+            yield _told(history, "stuck-partition", tp, owner, paused if owner else "unowned", stop)
 
 
 class _Stop(NamedTuple):
@@ -120,7 +123,8 @@ def collateral_stop(history: History) -> Iterator[Sighting]:
 
     A black box certainly owns what the coordinator's log says, until its process ended or was asked to.
 
-    members: the owner; cause: the step's name; times as in ``stuck-partition``. excuse ``no leader``, as there; else,
+    members: the owner; cause: the step's name; times as in ``stuck-partition``. excuse ``no leader``, as there; else
+    ``paused by its owner`` when the bound was over; else,
     where a rebalance met the time, ``rebalance: <reason>`` when a member joined because of metadata or subscriptions,
     ``rebalance: other members came or went`` when a process of a member that the step does not hit started or ended
     since the step's begin.
@@ -129,7 +133,8 @@ def collateral_stop(history: History) -> Iterator[Sighting]:
     for tp, those in bystanders(history.tables, bound_ns).items():
         for step, owner, window in those:
             for stop in _stops(history, tp, window, bound_ns):
-                excuse = another_cause(history.tables, step, Window(stop.since_ns, stop.end_ns))
+                paused = history.tables.paused_by(owner, tp, stop.since_ns + bound_ns)
+                excuse = PAUSED if paused else another_cause(history.tables, step, Window(stop.since_ns, stop.end_ns))
                 yield _told(history, "collateral-stop", tp, owner, step.name, stop, excuse)
 
 

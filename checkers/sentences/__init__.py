@@ -142,7 +142,8 @@ def _after_revocation(t: Telling) -> str:
 
 
 def _stuck(t: Telling) -> str:
-    owner = f"while {t.who} owned it" if t.a.members else "while nobody owned it"
+    itself = " and had itself paused it" if t.a.cause == "paused" else ""
+    owner = f"while {t.who} owned it{itself}" if t.a.members else "while nobody owned it"
     leader = "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
     done = "committed" if t.tables.black_box else "delivered"
@@ -155,7 +156,7 @@ def _slow(t: Telling) -> str:
 
 
 def _collateral(t: Telling) -> str:
-    why = f"; {t.a.excuse}" if t.a.excuse.startswith("rebalance") else ""
+    why = f"; {t.a.excuse}" if t.a.excuse not in ("", "no leader") else ""
     return f"while {t.a.cause} hit others, {_stuck(t)}{why}"
 
 

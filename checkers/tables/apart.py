@@ -10,7 +10,9 @@ from typing import Any
 from fencepost.checkers.tables.tables import Tables
 
 Rows = dict[str, Any]
-BY_PARTITION = ("intervals", "commits", "accepted", "given", "seeks", "leaders", "asked_commits", "fetched", "effects")
+BY_PARTITION = (
+    *("intervals", "commits", "accepted", "given", "seeks", "paused", "leaders", "asked_commits", "fetched", "effects"),
+)
 OF_THE_DRIVER = ("doubled", "strays", "heartbeats", "joins", "damage")  # rules over records do not look at these
 
 

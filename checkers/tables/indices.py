@@ -8,6 +8,7 @@ from functools import cached_property
 
 from fencepost.checkers.tables.committed import Committed
 from fencepost.checkers.tables.effects import Effect, by_key, by_tp, offsets_of
+from fencepost.checkers.tables.paused import Paused
 from fencepost.checkers.tables.recorded import Recorded
 from fencepost.checkers.tables.requests import Heartbeat, Request, writers
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Life, Round, Window
@@ -90,6 +91,11 @@ class Indexed(Recorded):
     def seeks_of(self) -> Spans[tuple[str, int], Seek]:
         """When programs moved their positions, by (incarnation, tp)."""
         return Spans(self.seeks, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
+
+    @cached_property
+    def paused_of(self) -> Spans[tuple[str, int], Paused]:
+        """When programs had paused partitions, likewise."""
+        return Spans(self.paused, lambda p: (p.incarnation, p.tp), lambda p: p.window)
 
     @cached_property
     def returns_of(self) -> Spans[tuple[str, int], Seek]:

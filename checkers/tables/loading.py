@@ -10,6 +10,7 @@ from typing import Any
 from fencepost.checkers.tables import coordinator, lives, renewed, requests, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
+from fencepost.checkers.tables.paused import paused
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Act, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
@@ -66,6 +67,7 @@ def load(run: Path) -> Tables:
         rounds=coordinator.rounds(offsets, asked, who),
         steps=steps,
         seeks=tuple(seeks(events, commits, numbers)),
+        paused=paused(events, known, numbers),
         acts=tuple(
             Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
             for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)

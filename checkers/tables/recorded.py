@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from fencepost.checkers.tables.effects import Effect
+from fencepost.checkers.tables.paused import Paused
 from fencepost.checkers.tables.requests import Heartbeat, Join, Request
 from fencepost.checkers.tables.rows import (
     Accepted,
@@ -64,6 +65,7 @@ class Recorded:
     rounds: tuple[Round, ...] = ()
     steps: tuple[Step, ...] = ()
     seeks: tuple[Seek, ...] = ()
+    paused: tuple[Paused, ...] = ()
     acts: tuple[Act, ...] = ()
     stalls: tuple[Window, ...] = ()
     phases: Mapping[str, Window] = field(default_factory=dict)

@@ -90,6 +90,7 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
         asked_commits=_parted(tables.asked_commits, r, lambda q: of_before(q.offset, q.begin_ns, q.served)),
         fetched=_parted(tables.fetched, r, lambda q: q.end_ns < begin_ns),
         seeks=_parted(tables.seeks, r, lambda s: s.begin_ns <= end_ns),
+        paused=_with_copies(tables.paused, r, lambda p: p.window.begin_ns <= end_ns),
         effects=_effects(tables.effects, r),
         dead_letters=_effects(tables.dead_letters, r),
         copies=_effects(tables.copies, r),

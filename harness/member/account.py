@@ -47,6 +47,7 @@ class Account:
         self.introduced = False
         self._config, self._lane, self._identity = config, lane, identity
         self._numbers, self._numbered, self._polled_ns = Numbers(config.topics), itertools.count(), 0
+        self._paused: Dict[Tp, int] = {}  # the events
 
     def introduce(self, client_version: str, settings: Any, **more: Any) -> None:
         """The loop runs, with these settings of the client; ``more`` is beside or instead of the configuration."""
@@ -91,6 +92,7 @@ class Account:
     @contextmanager
     def taking(self, partitions: List[Tp]) -> Iterator[None]:
         """The assigned callback."""
+        self.resumed(partitions)
         event = self._begin("assigned", partitions, self.ownership.take(partitions))
         try:
             yield
@@ -105,7 +107,18 @@ class Account:
             yield
         finally:
             self.ownership.give_up(partitions)
+            self.resumed(partitions)
             self.events.end(event)
+
+    def paused(self, partitions: Iterable[Tp]) -> None:
+        """The client is to fetch nothing of these. That ends when they are resumed, or given up."""
+        for tp in set(partitions).difference(self._paused).intersection(self.ownership.intervals):
+            self._paused[tp] = self.events.begin("paused", partitions=places([tp]))
+
+    def resumed(self, partitions: Iterable[Tp]) -> None:
+        """It is to fetch these again, paused or not."""
+        for tp in set(partitions).intersection(self._paused):
+            self.events.end(self._paused.pop(tp))
 
     def answered(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         """The client finished a commit that it began by itself. When that was is not known: the moment of the answer

@@ -10,43 +10,46 @@
 from __future__ import annotations
 
 import time
-from typing import Any, Iterable, Set
+from typing import Any, Collection, Iterable, Set
 
+from fencepost_member.account import Account
 from fencepost_member.commits import Work
 from fencepost_member.ownership import Ownership, Tp
 
 
 class Paused:
-    """What a member has paused at the client.
+    """What a member has paused at the client, and tells of it.
 
     Attributes:
         partitions: these.
     """
 
-    def __init__(self, adapter: Any) -> None:
+    def __init__(self, adapter: Any, account: Account) -> None:
         """``adapter`` satisfies ``Pauses``."""
-        self._adapter = adapter
+        self._adapter, self._account = adapter, account
         self.partitions: Set[Tp] = set()
 
-    def pause(self, partitions: Iterable[Tp]) -> None:
+    def pause(self, partitions: Collection[Tp]) -> None:
         """Pause these at the client."""
         self.partitions.update(partitions)
         for tp in partitions:
             self._adapter.pause(tp)
+        self._account.paused(partitions)
 
-    def resume(self, partitions: Iterable[Tp]) -> None:
+    def resume(self, partitions: Collection[Tp]) -> None:
         """Resume these, paused or not."""
         for tp in partitions:
             self._adapter.resume(tp)
+        self._account.resumed(partitions)
         self.partitions.difference_update(partitions)
 
 
 class Backpressure:
     """What one member has paused."""
 
-    def __init__(self, kind: str, pause_ms: float, adapter: Any, ownership: Ownership) -> None:
-        """``adapter`` satisfies ``Pauses``."""
-        self._kind, self._pause_s, self._paused = kind, pause_ms / 1000, Paused(adapter)
+    def __init__(self, kind: str, pause_ms: float, paused: Paused, ownership: Ownership) -> None:
+        """Nothing is ``paused`` yet."""
+        self._kind, self._pause_s, self._paused = kind, pause_ms / 1000, paused
         self._owned = ownership.intervals
         self._until_s = 0.0
 

@@ -20,7 +20,7 @@ from typing import Any, Callable, Dict, List, Optional
 
 from fencepost_member import adapters
 from fencepost_member.account import Account, redacted
-from fencepost_member.backpressure import Backpressure
+from fencepost_member.backpressure import Backpressure, Paused
 from fencepost_member.commits import Commits
 from fencepost_member.config import ConfigError, MemberConfig
 from fencepost_member.correct import Correct
@@ -69,10 +69,9 @@ class Member:
         self._bug = BUGS.get(bug, Correct)(self._adapter, events, self._account.ownership)
         commits = Commits(self._output or self._adapter, events, self._bug.offsets)
         self._policy = POLICIES[config.loop.commit](config.loop, self._adapter, commits, self._account.ownership)
-        pressed = config.loop.backpressure
-        self._pressure = (
-            Backpressure(pressed, config.loop.pause_ms, self._adapter, self._account.ownership) if pressed else None
-        )
+        self._paused = Paused(self._adapter, self._account)
+        pressed, pause_ms = config.loop.backpressure, config.loop.pause_ms
+        self._pressure = Backpressure(pressed, pause_ms, self._paused, self._account.ownership) if pressed else None
         self._way, self._records = self._way_of(), 0
         self._fatal, self._topics = "", config.subscription
 
@@ -93,7 +92,7 @@ class Member:
         handler = partial(self._bug.handler, loop.handler_ms / 1000)
         if loop.workers:
             pool = POOLS.get(loop.planted_bug, Pool)
-            return pool(loop, self._lane, handling, self._policy, self._adapter, handler())
+            return pool(loop, self._lane, handling, self._policy, self._paused, handler())
         if loop.fence:
             store = Store(Path(self._config.run), self._config.actor, loop.fence, loop.lease_ms / 1000, self._stop)
             return Critical(store, handling, self._lane, self._policy, handler, self._stop)

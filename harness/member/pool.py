@@ -16,7 +16,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from typing import Any, Deque, Dict, Hashable, Iterable, List, NamedTuple, Optional
+from typing import Deque, Dict, Hashable, Iterable, List, NamedTuple, Optional
 
 from fencepost_member.adapters import Record
 from fencepost_member.backpressure import Paused
@@ -45,11 +45,11 @@ class Pool:
     ledger = Ledger  # what keeps the books of a partition
 
     def __init__(
-        self, loop: LoopConfig, lane: MemberLane, handling: Handling, policy: Policy, adapter: Any, handle: Handler
+        self, loop: LoopConfig, lane: MemberLane, handling: Handling, policy: Policy, paused: Paused, handle: Handler
     ) -> None:
-        """Starts the threads. ``adapter`` satisfies ``Pauses``; ``handle`` handles each record."""
+        """Starts the threads. Nothing is ``paused`` yet; ``handle`` handles each record."""
         self._loop, self._done, self._handling, self._handle = loop, lane.done, handling, handle
-        self._policy, self._paused = policy, Paused(adapter)
+        self._policy, self._paused = policy, paused
         self._ledgers: Dict[Tp, Ledger] = {}
         lock = threading.Lock()
         self._ready, self._finished = threading.Condition(lock), threading.Condition(lock)

@@ -221,6 +221,10 @@ class MemberTeller:
         """The program moves its position."""
         self._event("seek", at, at + STEP_S, tp=tp, offset=offset)
 
+    def pauses(self, at: float, until: float | None, tp: int = 0) -> None:
+        """The program has its client fetch nothing of the partition, for ever without an end."""
+        self._event("paused", at, until, tp=tp)
+
     def effect(
         self,
         offset: int,

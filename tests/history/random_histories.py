@@ -592,6 +592,14 @@ def _try_again(g: _Group) -> None:
         g.position[tp] = g.reached[tp] = offsets[-1] + 1
 
 
+def _pause(g: _Group) -> None:
+    """The program has its client fetch nothing of a partition for a while, or for ever."""
+    tp = g.some()
+    if tp is not None:
+        until = g.rng.choice((0.5, 25, 60, None))
+        g.owner[tp].pauses(g.t, None if until is None else g.t + until, tp)
+
+
 def _rounds(g: _Group) -> None:
     """Rebalances, whose number goes up or back."""
     for _ in range(g.rng.randint(1, 3)):
@@ -624,5 +632,5 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
     *(_loop, _act, _forget, _unassigned, _half_done, _leaderless),
     *(_commit_back, _commit_beyond, _write_late, _foreign, _untrue, _carry_on, _try_again),
     *(_twice, _crossed, _unguarded),
-    *(_rounds, _beats),
+    *(_rounds, _beats, _pause),
 )

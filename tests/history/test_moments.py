@@ -117,6 +117,28 @@ def test_who_is_assigned_a_partition_in_the_moment_that_it_is_stuck_owns_it(tmp_
     assert (stuck.cause, stuck.members) == (("unowned", ()) if later else ("", (B,)))
 
 
+@pytest.mark.parametrize(
+    ("paused", "cause"),
+    [
+        ((30, None), "paused"),
+        ((2, 32), "paused"),
+        ((2, 31.99), ""),
+        ((32.01, 33), ""),
+        ((32, 33), "paused"),
+    ],
+)
+def test_who_has_paused_a_partition_in_the_moment_that_it_is_stuck_is_told_so(
+    tmp_path: Path, paused: tuple[float, float | None], cause: str
+) -> None:
+    h = HistoryBuilder(tmp_path)
+    a, b = two(h)  # the last delivery is at 2 s: it is stuck from 32 s on
+    a.pauses(*paused)
+    b.pauses(1, None)  # which is not its owner
+    rest(a, 6, at=33)
+    (stuck,) = found(h, "stuck-partition")
+    assert (stuck.cause, stuck.excuse, stuck.members) == (cause, "", (A,))
+
+
 @LATER
 def test_a_commit_that_begins_with_the_interval_is_of_that_interval(tmp_path: Path, later: float) -> None:
     h = HistoryBuilder(tmp_path)

@@ -275,6 +275,16 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "had returned.",
         ),
         (
+            of("stuck-partition", A, cause="paused"),
+            "For 0.500 s (from 3.000 s to 3.500 s) records of orders-0 waited, from offset 4 on, and none was "
+            "delivered while member-0.1 owned it and had itself paused it.",
+        ),
+        (
+            of("collateral-stop", A, cause="step 3 (pause)", excuse="paused by its owner"),
+            "While step 3 (pause) hit others, for 0.500 s (from 3.000 s to 3.500 s) records of orders-0 waited, from "
+            "offset 4 on, and none was delivered while member-0.1 owned it; paused by its owner.",
+        ),
+        (
             of("stuck-partition", count=1234),
             "1,234 times (from 3.000 s to 3.500 s) records of orders-0 waited, from offset 4 on, and none was "
             "delivered while nobody owned it.",

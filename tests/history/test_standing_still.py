@@ -251,6 +251,9 @@ STOPS: Mapping[str, Sequence[Told]] = {
     "not healed": [],
     "no drain": [],
     "no leader": [("step 0 (pause)", "no leader", (A,), 0, 6, 4.0, 15.0)],
+    "paused by its owner": [("step 0 (pause)", "paused by its owner", (A,), 0, 6, 4.0, 15.0)],
+    "paused and resumed": [BESIDE],
+    "paused by another": [BESIDE],
     "a rebalance for another reason": [("step 0 (pause)", REASON, (A,), 0, 6, 4.0, 15.0)],
     "a rebalance": [BESIDE],
     "a rebalance when another came": [
@@ -294,6 +297,9 @@ def beside(h: HistoryBuilder, way: str) -> None:
         h.fault("bounce", 8, 9, step=1, members=others[way], brokers=() if others[way] else (2,))
     if way == "no leader":
         h.leader(-1, 8)
+    if way.startswith("paused"):  # the bound is over at 14 s
+        by = h.members[1] if way == "paused by another" else h.members[0]
+        by.pauses(3, 13.9 if way == "paused and resumed" else 14.1)
     if way.startswith("a rebalance"):
         a, b = h.members
         h.join(a, 8)

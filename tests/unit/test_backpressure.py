@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from typing import Any, cast
+
 import pytest
 
 from fencepost_member import backpressure
-from fencepost_member.backpressure import Backpressure
-from fencepost_member.ownership import Ownership
+from fencepost_member.account import Account
+from fencepost_member.backpressure import Backpressure, Paused
+from fencepost_member.config import MemberConfig
+from fencepost_member.events import EventLog, read
 
 A, B = ("orders", 0), ("orders", 1)
 WORK = [(0, A, 1)]
@@ -37,15 +42,35 @@ def now(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     return moment
 
 
-def owner() -> Ownership:
-    ownership = Ownership()
-    ownership.take([A, B])
-    return ownership
+class Owner(Account):
+    """The account of who owns both."""
+
+    def __init__(self, folder: Path) -> None:
+        self._file = folder / "events.jsonl"
+        config = MemberConfig("member-0.1", 0, 0, str(folder), "g", {"orders": {"0": 0, "1": 1}}, "127.0.0.1:1")
+        super().__init__(config, EventLog(self._file, "member-0.1"), lambda: cast("Any", None), lambda: ("a", 1))
+        with self.taking([A, B]):
+            pass
+
+    def told(self) -> list[tuple[int, bool]]:
+        """The partitions that were paused, and whether that is over."""
+        last = {event["id"]: event for event in read(self._file).events}
+        paused = [event for event in last.values() if event["kind"] == "paused"]
+        return [(partition, event["end_ns"] > 0) for event in paused for _, partition, _ in event["partitions"]]
 
 
-def test_it_pauses_what_it_owns_after_records_and_resumes_when_the_time_is_up(now: list[float]) -> None:
+@pytest.fixture
+def owner(tmp_path: Path) -> Owner:
+    return Owner(tmp_path)
+
+
+def pressed(kind: str, client: Client, owner: Owner) -> Backpressure:
+    return Backpressure(kind, 50, Paused(client, owner), owner.ownership)
+
+
+def test_it_pauses_what_it_owns_after_records_and_resumes_when_the_time_is_up(now: list[float], owner: Owner) -> None:
     client = Client()
-    pressure = Backpressure("pause", 50, client, owner())
+    pressure = pressed("pause", client, owner)
     pressure.after([])
     assert client.told() == set()
     pressure.after(WORK)
@@ -61,14 +86,14 @@ def test_it_pauses_what_it_owns_after_records_and_resumes_when_the_time_is_up(no
     assert client.told() == set()
 
 
-def test_what_it_gives_up_is_resumed_first_and_never_again(now: list[float]) -> None:
-    client, ownership = Client(), owner()
-    pressure = Backpressure("pause", 50, client, ownership)
+def test_what_it_gives_up_is_resumed_first_and_never_again(now: list[float], owner: Owner) -> None:
+    client = Client()
+    pressure = pressed("pause", client, owner)
     pressure.after(WORK)
     client.told()
     pressure.giving_up([B])
     assert client.told() == {("resume", B)}
-    ownership.give_up([B])
+    owner.ownership.give_up([B])
     now[0] += 1
     pressure.after([])
     assert client.told() == {("resume", A)}
@@ -76,10 +101,24 @@ def test_what_it_gives_up_is_resumed_first_and_never_again(now: list[float]) -> 
     assert client.told() == set()
 
 
-def test_it_resumes_what_was_never_paused(now: list[float]) -> None:
+def test_it_resumes_what_was_never_paused(now: list[float], owner: Owner) -> None:
     client = Client()
-    pressure = Backpressure("resume", 50, client, owner())
+    pressure = pressed("resume", client, owner)
     pressure.after([])
     assert client.told() == set()
     pressure.after(WORK)
     assert client.told() == {("resume", A), ("resume", B)}
+    assert not owner.told()
+
+
+def test_what_is_paused_is_told_until_it_is_resumed_given_up_or_the_member_dies(owner: Owner) -> None:
+    owner.paused([A])
+    owner.paused([A, B, ("refunds", 0)])  # what is paused already, and what it does not own
+    assert sorted(owner.told()) == [(0, False), (1, False)]
+    owner.resumed([A, B, ("refunds", 0)])
+    owner.resumed([A])
+    assert sorted(owner.told()) == [(0, True), (1, True)]
+    owner.paused([A])
+    with owner.giving_up("revoked", [A]):
+        assert owner.told()[-1] == (0, False)
+    assert owner.told()[-1] == (0, True)

@@ -30,6 +30,9 @@ BOUND = 10
 BOUNDS = SimpleNamespace(stuck_ns=BOUND, recovers_ns=2 * BOUND)
 
 
+NOTHING_ELSE: dict[str, Any] = {"black_box": False, "paused_by": lambda *_: False}
+
+
 def part(**more: Any) -> Any:
     return SimpleNamespace(tp=3, tallies=Tallies(), **more)
 
@@ -216,7 +219,7 @@ def test_a_partition_that_stands_still_is_told_with_its_owner_and_why(
         return "rebalance"
 
     monkeypatch.setattr(stuck, "another_cause", another_cause)
-    of = part(intervals=[owned("a", 0, 129, 132)], tables=SimpleNamespace(leaderless=leaderless_at, black_box=False))
+    of = part(intervals=[owned("a", 0, 129, 132)], tables=SimpleNamespace(leaderless=leaderless_at, **NOTHING_ELSE))
     by = cast("Any", SimpleNamespace(name=step) if step else None)
     gap = stuck._Gap(stuck._Watch("the-kind", Window(100, 200), BOUND, owner=owner, step=by), 100, 200)
     stuck._tell(of, gap, stuck._Stop(7, 120))
@@ -229,7 +232,7 @@ def test_a_partition_that_stands_still_is_told_with_its_owner_and_why(
 def test_a_partition_that_nobody_owns_when_the_bound_is_over_is_unowned() -> None:
     of = part(
         intervals=[owned("a", 0, 100, 130)],
-        tables=SimpleNamespace(leaderless=lambda *_: False, black_box=False),
+        tables=SimpleNamespace(leaderless=lambda *_: False, **NOTHING_ELSE),
     )
     stuck._tell(of, stuck._Gap(watch(), 100, 200), stuck._Stop(7, 120))
     assert of.tallies == {("stuck-partition", 3, (), "unowned", ""): Numbers(1, 7, 7, 120, 200)}

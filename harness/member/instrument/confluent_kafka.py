@@ -156,6 +156,16 @@ class Consumer(cimpl.Consumer):
         super().seek(partition)
         went()
 
+    def pause(self, partitions: Any) -> None:
+        """As the library has it."""
+        super().pause(partitions)
+        self._fencepost.pauses(self._fencepost.places(partitions))
+
+    def resume(self, partitions: Any) -> None:
+        """As the library has it."""
+        super().resume(partitions)
+        self._fencepost.resumes(self._fencepost.places(partitions))
+
     def assign(self, partitions: Any) -> None:
         """As the library has it."""
         went = self._fencepost.moves(partitions)

@@ -153,6 +153,16 @@ class Consumer:
         self._fencepost.goes_to("the end")
         OWN.seek_to_end(self, *partitions)
 
+    def pause(self, *partitions: Any) -> None:
+        """As the library has it."""
+        OWN.pause(self, *partitions)
+        self._fencepost.pauses((p.topic, p.partition) for p in partitions)
+
+    def resume(self, *partitions: Any) -> None:
+        """As the library has it."""
+        OWN.resume(self, *partitions)
+        self._fencepost.resumes((p.topic, p.partition) for p in partitions)
+
     def assign(self, partitions: Any) -> None:
         """As the library has it."""
         OWN.assign(self, partitions)

@@ -81,8 +81,8 @@ class Recording:
 
     def off(self) -> bool:
         """Whether it is not recorded; a process that was forked from the one that made it says so."""
-        if self._forked:
-            self._forked = False
+        forked, self._forked = self._forked, False
+        if forked:
             self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
         return not self.on
 
@@ -204,6 +204,16 @@ class Recording:
             self._stored.pop(tp, None)
         event = self._events.begin("seek", partitions=rows(offsets))
         return lambda: self._events.end(event)
+
+    def pauses(self, partitions: Iterable[Tp]) -> None:
+        """The program has the client fetch nothing of these."""
+        if self.on:
+            self._account.paused(partitions)
+
+    def resumes(self, partitions: Iterable[Tp]) -> None:
+        """It has the client fetch them again, paused or not."""
+        if self.on:
+            self._account.resumed(partitions)
 
     def error(self, name: str, text: str, fatal: bool) -> None:
         """The client reports an error by Kafka's name."""

@@ -1,0 +1,32 @@
+"""When programs had their clients fetch nothing of a partition, from their events. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+from fencepost.checkers.tables.lives import Event, placed
+from fencepost.checkers.tables.rows import FOREVER, Life, Window
+from fencepost.history import EventKind
+
+
+class Paused(NamedTuple):
+    """A partition was paused by its owner."""
+
+    tp: int
+    incarnation: str
+    window: Window
+
+
+def paused(
+    events: Iterable[Event], lives: Mapping[str, Life], numbers: Mapping[tuple[str, int], int]
+) -> tuple[Paused, ...]:
+    """One row per pause, as they were told; one that was never over lasts as long as the incarnation."""
+    return tuple(
+        Paused(tp, event["actor"], Window(event["begin_ns"], event["end_ns"] or _death(lives.get(event["actor"]))))
+        for event, tp in placed(events, numbers, EventKind.PAUSED)
+    )
+
+
+def _death(life: Life | None) -> int:
+    return life.ended_ns if life is not None and life.ended_ns else FOREVER
