@@ -23,7 +23,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.series import Where, perform
 from fencepost.single import at
 from fencepost.targets import idle, member
-from fencepost.workloads import PollLoop
+from fencepost.workloads import PollLoop, WorkerPool
 
 SESSION = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
 BACKLOG = at(4, Pause(), member(0), heal_after=3)
@@ -98,6 +98,16 @@ CASES = {
             BACKLOG,
             workload=PollLoop(rate_hz=80, batch=20, backpressure="pause", pause_ms=50),
             group=ALONE,
+        ),
+    ),
+    "what is resumed stays away": Case(
+        "kafka-python==3.0.12",
+        "kafka-python==2.3.3",
+        "found here, in what dpkp/kafka-python#2981 added",
+        frozenset({"stuck-partition"}),
+        scenario(
+            "a member pauses what its threads have enough of",
+            workload=WorkerPool(rate_hz=300, batch=40, workers=2, handler_ms=4, in_hand=5),
         ),
     ),
     "resumed without a pause": Case(
