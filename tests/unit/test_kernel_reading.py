@@ -47,6 +47,27 @@ def test_a_column_with_one_value_in_a_row_group_is_not_read_and_takes_no_room(tm
         assert two["outcome"].tolist() == list(range(10, 20))
 
 
+@pytest.mark.parametrize(
+    ("spans", "begins"),
+    [
+        ([], []),
+        ([(-5, -1)], []),
+        ([(-5, 0)], [0]),
+        ([(9, 10)], [0, 10]),
+        ([(-3, -2), (12, 12), (29, 40)], [10, 20]),
+        ([(-3, -2), (25, 25), (30, 40)], [20]),
+        ([(30, 40)], []),
+    ],
+)
+def test_a_row_group_is_read_where_it_has_numbers_of_a_span(
+    spans: list[tuple[int, int]], begins: list[int], tmp_path: Path
+) -> None:
+    task = write(tmp_path, {}, {}, {})
+    with reading.Files(tmp_path) as files:
+        found = files.read(task, "produced", ["seq"], reading.Near("seq", "seq", spans))
+        assert [int(piece["seq"][0]) for piece in found] == begins
+
+
 def pieces(*columns: list[int] | np.ndarray) -> list[reading.Piece]:
     def piece(column: np.ndarray) -> reading.Piece:
         return reading.Piece("a", lambda names: dict.fromkeys(names, column), ["seq"], len(column))
