@@ -68,6 +68,22 @@ def test_a_row_group_is_read_where_it_has_numbers_of_a_span(
         assert [int(piece["seq"][0]) for piece in found] == begins
 
 
+@pytest.mark.parametrize(
+    ("column", "asked"),
+    [
+        (np.array([4, 5, 5]), [3]),
+        (np.broadcast_to(np.int8(5), 3), [1]),
+        (np.broadcast_to(np.int8(5), 0), [0]),
+        (np.empty(0, np.int8), [0]),
+    ],
+)
+def test_what_a_column_says_is_asked_once_where_it_is_the_same_everywhere(column: np.ndarray, asked: list[int]) -> None:
+    lengths = []
+    found = arrays.each(column, lambda some: lengths.append(len(some)) or some == 5)
+    assert (found.tolist(), found.dtype, lengths) == ([value == 5 for value in column.tolist()], bool, asked)
+    assert found.flags.writeable
+
+
 def pieces(*columns: list[int] | np.ndarray) -> list[reading.Piece]:
     def piece(column: np.ndarray) -> reading.Piece:
         return reading.Piece("a", lambda names: dict.fromkeys(names, column), ["seq"], len(column))
