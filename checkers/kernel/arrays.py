@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,13 @@ STEP = 1 << 15  # rows of which a few columns stay in the nearer caches
 def constant(column: Array) -> bool:
     """Whether a column is kept as one value for all of its rows, and takes no room."""
     return not any(column.strides)
+
+
+def each(column: Array, says: Callable[[Array], Array]) -> Array:
+    """What ``says`` tells of each value of a column, on its own; of one that is constant it is asked once."""
+    if not len(column) or not constant(column):
+        return says(column)
+    return np.full(len(column), says(column[:1])[0])
 
 
 def stepwise(rows: int) -> Iterator[slice]:

@@ -6,7 +6,9 @@ read at all; its array takes no room.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from operator import itemgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -36,7 +38,8 @@ NEEDED = {  # columns of delivered records by what a task's rules look at; all b
 class Near(NamedTuple):
     """Row groups are left out of which no row can be between a least and a greatest value of one of some ``spans``.
 
-    ``first`` and ``last`` name the columns in which a row begins and ends; mostly they are the same.
+    ``first`` and ``last`` name the columns in which a row begins and ends; mostly they are the same. Spans ascend, and
+    do not overlap.
     """
 
     first: str
@@ -156,7 +159,10 @@ class _Group:
     def apart(self, near: Near) -> bool:
         """Whether no row can be near."""
         first, last = self.told(near.first), self.told(near.last)
-        return bool(first and last and not any(low <= last.max and first.min <= high for low, high in near.spans))
+        if not (first and last):
+            return False
+        later = bisect_left(near.spans, first.min, key=itemgetter(1))  # the first one that does not end before
+        return later == len(near.spans) or near.spans[later][0] > last.max
 
     def read(self, names: Sequence[str]) -> Columns:
         """Some columns.

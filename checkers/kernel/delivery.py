@@ -49,7 +49,7 @@ def beside_the_log(part: Part) -> None:
 
 def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Array]) -> Array:
     """The rows for which the log has nothing, or another content, where it begins or above."""
-    there = np.array(where.of(part.visible))
+    there = np.ones(len(columns["offset"]), bool)
     for name, column in logged.items():
         there &= where.same(column, columns[name])
     strange = np.flatnonzero(~there)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from fencepost.checkers.kernel.arrays import each
 from fencepost.checkers.kernel.before import Before
 from fencepost.checkers.kernel.columns import DELIVERED, LOG, NEEDED, SENT, Columns, Files, Near, Piece, joined
 from fencepost.checkers.kernel.judged import Judged
@@ -90,7 +91,7 @@ class Part:
         found = []
         for folder in PRODUCED:
             for piece in self.files.read(self.task, folder, SENT):
-                wanted = piece["outcome"] == Sent.OK
+                wanted = each(piece["outcome"], lambda outcome: outcome == Sent.OK)
                 if folder == "unacked":
                     wanted &= (piece["offset"] >= self.task.low) & (piece["offset"] < self.task.high)
                 found.append(piece.where(wanted))
@@ -191,8 +192,7 @@ class Part:
 
     def _earliest(self, times: Array, which: Array) -> Array:
         """For each place the least of a time of those of its rows; NEVER where it has none."""
-        found = np.empty(len(self.places), np.int64)
-        found[self.deliveries == 0] = NEVER
+        found = np.full(len(self.places), NEVER)
         times = times if which.all() else np.where(which, times, NEVER)
         self.where.put(found, times)
         again = self.where.places(self.again)
@@ -201,11 +201,11 @@ class Part:
         return found
 
     def logged(self, name: str) -> Array:
-        """A column of the log by place; anything where there is no record."""
+        """A column of the log by place; where there is no record its least number, which no record has."""
         column = self.log[name]
         if self._log_where.whole:
             return column
-        found = np.empty(len(self.places), column.dtype)
+        found = np.full(len(self.places), np.iinfo(column.dtype).min, column.dtype)
         self._log_where.put(found, column)
         return found
 

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.arrays import breaks
+from fencepost.checkers.kernel.arrays import breaks, each
 from fencepost.checkers.kernel.columns import Piece, joined
 from fencepost.checkers.tables.rows import Window
 from fencepost.history import State
@@ -60,7 +60,7 @@ class Rows:
     @cached_property
     def finished(self) -> Array:
         """Which are done or parked."""
-        return np.asarray((self.state == State.DONE) | (self.state == State.PARKED))
+        return each(self.state, lambda state: (state == State.DONE) | (state == State.PARKED))
 
     @cached_property
     def begun(self) -> Array:
@@ -131,5 +131,6 @@ def inside(begin_ns: Array, end_ns: Array, windows: Sequence[Window]) -> Array:
 
 def of_streams(who: Array, interval: Array, ask: Callable[[int, int], int]) -> Array:
     """For each row what ``ask`` says of its incarnation and interval number; asked once for each two."""
-    streams, of = np.unique(np.stack([who, interval]), axis=1, return_inverse=True)
-    return np.array([ask(*stream) for stream in streams.T.tolist()], np.int64)[of.ravel()]
+    both = (who.astype(np.int64) << 32) + interval  # one number: numpy is slow to find different rows of two
+    _, first, of = np.unique(both, return_index=True, return_inverse=True)
+    return np.array([ask(int(who[row]), int(interval[row])) for row in first], np.int64)[of]

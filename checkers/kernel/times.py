@@ -185,6 +185,8 @@ def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
         ("processing-after-revocation", late, lambda owner: Label((name,), interval.how)),
         ("stale-backlog", stale, lambda owner: Label((name, owners[owner]))),
     ):
+        if not which.any():
+            continue
         which = np.flatnonzero(which)
         part.tallies.put_many(
             kind,

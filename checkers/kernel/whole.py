@@ -103,7 +103,7 @@ class Whole:
 
     def sends(self, seq: Array) -> Iterator[tuple[Piece, Array]]:
         """The sends, of whatever outcome and offset, of some numbers (not none): a piece, and which rows of it."""
-        near = Near("seq", "seq", [(int(seq.min()), int(seq.max()))])
+        near = Near("seq", "seq", [(number, number) for number in np.unique(seq).tolist()])
         for folder in PRODUCED:
             for piece in self._files.read(self._task, folder, ["seq"], near):
                 those = among(piece["seq"], seq)

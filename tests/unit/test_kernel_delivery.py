@@ -91,6 +91,7 @@ def strange(*given: tuple[int, int, int, int], **more: Any) -> dict[Any, Numbers
         ((15, 1, 0, 5), "aborted-read"),
         ((16, 1, 0, 6), "aborted-read"),
         ((17, 1, 0, 7), "phantom"),
+        ((17, 0, 0, 0), "phantom"),
         ((9, 1, 0, 0), "delivered-then-lost"),
     ],
 )

@@ -166,7 +166,7 @@ def test_sends_are_looked_up_by_their_numbers_where_such_numbers_may_be() -> Non
     read = Sends(a=[[(5, 0, 0, 1), (7, 0, 0, 2), (9, 0, 0, 3)], [(6, 0, 0, 4)]])
     found = whole(read, *PRODUCED).sends(np.array([9, 5, 8]))
     assert [(piece["seq"][those].tolist(), those.tolist()) for piece, those in found] == [([5, 9], [0, 2])] * 2
-    assert read.asked == [(folder, Near("seq", "seq", [(5, 9)])) for folder in PRODUCED]
+    assert read.asked == [(folder, Near("seq", "seq", [(5, 5), (8, 8), (9, 9)])) for folder in PRODUCED]
 
 
 def test_a_row_group_of_another_length_than_it_says_is_damage(tmp_path: Path) -> None:

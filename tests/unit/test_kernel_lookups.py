@@ -90,8 +90,8 @@ def test_streams_are_asked_once_each_and_every_row_gets_the_answer() -> None:
         asked.append((who, interval))
         return 100 * who + interval
 
-    assert of_streams(np.array([1, 0, 1, 0]), np.array([7, -1, 7, 2]), ask).tolist() == [107, -1, 107, 2]
-    assert asked == [(0, -1), (0, 2), (1, 7)]
+    assert of_streams(np.array([1, 0, 1, 0, 2]), np.array([7, -1, 7, 2, 6]), ask).tolist() == [107, -1, 107, 2, 206]
+    assert asked == [(0, -1), (0, 2), (1, 7), (2, 6)]
 
 
 @pytest.mark.parametrize(

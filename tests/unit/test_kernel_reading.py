@@ -47,6 +47,43 @@ def test_a_column_with_one_value_in_a_row_group_is_not_read_and_takes_no_room(tm
         assert two["outcome"].tolist() == list(range(10, 20))
 
 
+@pytest.mark.parametrize(
+    ("spans", "begins"),
+    [
+        ([], []),
+        ([(-5, -1)], []),
+        ([(-5, 0)], [0]),
+        ([(9, 10)], [0, 10]),
+        ([(-3, -2), (12, 12), (29, 40)], [10, 20]),
+        ([(-3, -2), (25, 25), (30, 40)], [20]),
+        ([(30, 40)], []),
+    ],
+)
+def test_a_row_group_is_read_where_it_has_numbers_of_a_span(
+    spans: list[tuple[int, int]], begins: list[int], tmp_path: Path
+) -> None:
+    task = write(tmp_path, {}, {}, {})
+    with reading.Files(tmp_path) as files:
+        found = files.read(task, "produced", ["seq"], reading.Near("seq", "seq", spans))
+        assert [int(piece["seq"][0]) for piece in found] == begins
+
+
+@pytest.mark.parametrize(
+    ("column", "asked"),
+    [
+        (np.array([4, 5, 5]), [3]),
+        (np.broadcast_to(np.int8(5), 3), [1]),
+        (np.broadcast_to(np.int8(5), 0), [0]),
+        (np.empty(0, np.int8), [0]),
+    ],
+)
+def test_what_a_column_says_is_asked_once_where_it_is_the_same_everywhere(column: np.ndarray, asked: list[int]) -> None:
+    lengths = []
+    found = arrays.each(column, lambda some: lengths.append(len(some)) or some == 5)
+    assert (found.tolist(), found.dtype, lengths) == ([value == 5 for value in column.tolist()], bool, asked)
+    assert found.flags.writeable
+
+
 def pieces(*columns: list[int] | np.ndarray) -> list[reading.Piece]:
     def piece(column: np.ndarray) -> reading.Piece:
         return reading.Piece("a", lambda names: dict.fromkeys(names, column), ["seq"], len(column))
