@@ -67,6 +67,13 @@ AUTOMATIC = replace(
     workload=replace(DEATH.workload, commit="auto", commit_every_ms=50),
 )
 
+# Nobody waits for commits, and there is one on its way nearly always.
+ASYNCHRONOUS = replace(
+    DEATH,
+    name="a member dies that does not wait for commits",
+    workload=replace(DEATH.workload, commit="asynchronous", commit_every_ms=20),
+)
+
 # Members hand records to threads, which have some in hand nearly always.
 HANDED_OVER = replace(
     MOVES,

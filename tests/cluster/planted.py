@@ -13,6 +13,7 @@ from cluster.doctored import DOCTORED
 from cluster.plans import (
     ABORTS,
     ALL,
+    ASYNCHRONOUS,
     AT_MOST_ONCE,
     AUTOMATIC,
     BOUNDED,
@@ -122,6 +123,7 @@ BUGS: Mapping[str, Bug] = {
         promises=(*PROMISES[:-1], Commits(order="before-processing")),
         blamed=EVERYBODY,
     ),
+    "late-retry": Bug(ASYNCHRONOUS, {"commit-regression"}, of_member("late-retry")),
     "off-by-one": Bug(MOVES, {"off-by-one"}, of_member("off-by-one"), drain_s=GIVES_UP_S, planted_in=ALL),
     "commit-ahead": Bug(MOVES, {"commit-ahead"}, of_member("commit-ahead")),
     # Offsets that are old as well as another's: the group goes back, until the owner commits again. Who joins first may
