@@ -29,6 +29,7 @@ class Extra(StrEnum):
     PAUSES = "Pauses"
     LEAVES = "Leaves"
     ANNOTATES = "Annotates"
+    DEFERS = "Defers"
     STARTS = "Starts"
     STORES = "Stores"
     OUTPUTS = "Outputs"

@@ -28,6 +28,7 @@ BESIDES = {
     Extra.PAUSES: "pause partitions and resume them",
     Extra.LEAVES: "leave the group and subscribe again",
     Extra.ANNOTATES: "commit a remark beside an offset",
+    Extra.DEFERS: "commit without waiting for the answer",
     Extra.STARTS: "begin an assignment elsewhere than at the committed offset",
     Extra.STORES: "have the client commit by itself what the member stored",
     Extra.OUTPUTS: "write, and commit offsets in transactions",

@@ -21,7 +21,7 @@ from fencepost.workloads._common import (
     overload,
     unable,
 )
-from fencepost_member.config import AUTOMATIC, BACKPRESSURE, COMMIT_POLICIES
+from fencepost_member.config import ASYNCHRONOUS, AUTOMATIC, BACKPRESSURE, COMMIT_POLICIES
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
 
@@ -37,11 +37,12 @@ class PollLoop(Load):
 
     Attributes:
         commit: ``after-processing`` (at-least-once), ``after-batch`` (likewise, a poll's records at once),
+            ``asynchronous`` (likewise, but nobody waits for the answer, and the next commit follows when it is there),
             ``before-processing`` (at-most-once), ``auto`` (the client commits by itself what was processed;
             at-least-once) or ``auto-delivered`` (it commits by itself what polls returned, its default; a member that
             dies may lose records and repeat others, so it promises neither).
-        commit_every_ms: how often ``after-processing`` and the automatic ones commit; 0: after each record, which the
-            automatic ones cannot.
+        commit_every_ms: how often ``after-processing``, ``asynchronous`` and the automatic ones commit; 0: after each
+            record, which the automatic ones cannot.
         handler_ms: how long a record's handler takes.
         handler: what handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and what it raises
@@ -82,6 +83,8 @@ class PollLoop(Load):
         check_known("backpressure", self.backpressure, ("", *BACKPRESSURE))
         if self.planted_bug == "out-of-order" and self.batch < 2:
             raise ScenarioError("planted bug 'out-of-order' needs batch > 1: a single record has no order")
+        if self.planted_bug == "late-retry" and self.commit != ASYNCHRONOUS:
+            raise ScenarioError(f"planted bug 'late-retry' needs commit {ASYNCHRONOUS!r}: it tries such a commit again")
         check_options(self)
         if self.commit in AUTOMATIC and not self.commit_every_ms:
             raise ScenarioError(
@@ -108,11 +111,12 @@ class PollLoop(Load):
     def _unable(self, inventory: Inventory) -> str:
         everybody = range(len(inventory.clients))
         bug, pausing = PLANTED_NEEDS.get(self.planted_bug, ()), ("Pauses",) if self.backpressure else ()
-        leaving = ("Leaves",) if self.deadline_ms else ()
+        leaving, deferring = ("Leaves",) if self.deadline_ms else (), ("Defers",) if self.commit == ASYNCHRONOUS else ()
         for what, needs, members in (
             (f"planted bug {self.planted_bug!r}", bug, self.planted_in or everybody),
             (f"backpressure {self.backpressure!r}", pausing, everybody),
             ("deadline_ms", leaving, everybody),
+            (f"commit policy {self.commit!r}", deferring, everybody),
         ):
             if sentence := unable(inventory, members, needs, what):
                 return sentence

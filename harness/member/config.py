@@ -10,9 +10,10 @@ from typing import Any, Dict, List, Mapping, Optional, Sequence, Tuple, Type, Ty
 T = TypeVar("T")
 Tp = Tuple[str, int]
 
-COMMIT_POLICIES = ("after-processing", "after-batch", "before-processing", "auto", "auto-delivered")
+ASYNCHRONOUS = "asynchronous"
+COMMIT_POLICIES = ("after-processing", "after-batch", ASYNCHRONOUS, "before-processing", "auto", "auto-delivered")
 TRANSACTION = "transaction"  # where a member has an output
-AUTOMATIC = COMMIT_POLICIES[3:]  # the client commits by itself
+AUTOMATIC = COMMIT_POLICIES[-2:]  # the client commits by itself
 PROTOCOLS = ("eager", "cooperative", "consumer")
 TOLD = "told"
 PROCESSED = ("next-poll", "commit", TOLD)

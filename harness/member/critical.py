@@ -13,9 +13,10 @@ from __future__ import annotations
 from typing import Any, Callable, List, Set
 
 from fencepost_member.adapters import Record
-from fencepost_member.commits import Policy, Work
+from fencepost_member.commits import Work
 from fencepost_member.handling import NOTHING, Handler, Handling, InTurn
 from fencepost_member.ownership import Tp
+from fencepost_member.policies import Policy
 from fencepost_member.recorder import MemberLane
 from fencepost_member.store import Store
 

@@ -7,10 +7,11 @@ import threading
 from typing import Any, Callable, Iterable, List, Optional, Protocol
 
 from fencepost_member.adapters import Record
-from fencepost_member.commits import Policy, Work
+from fencepost_member.commits import Work
 from fencepost_member.config import LoopConfig
 from fencepost_member.events import EventLog
 from fencepost_member.ownership import Tp, rows
+from fencepost_member.policies import Policy
 from fencepost_member.process import Stall
 from fencepost_member.recorder import MemberLane
 from fencepost_member.treatment import Content, OverdueError, Treatment

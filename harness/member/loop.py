@@ -29,11 +29,11 @@ from fencepost_member.events import EventLog
 from fencepost_member.handling import Handling, InTurn, Way
 from fencepost_member.ownership import Tp
 from fencepost_member.planted import BUGS, CLIENTS, LETTERS, OUTPUTS, PARKINGS, POOLS, REQUEUES, known
+from fencepost_member.policies import POLICIES
 from fencepost_member.pool import Pool
 from fencepost_member.process import Reload, Stall
 from fencepost_member.recorder import MemberLane
 from fencepost_member.store import Store
-from fencepost_member.transactional import POLICIES
 from fencepost_member.treatment import InOrder, Parking, treatment
 
 POLL_S = 0.1

@@ -20,11 +20,12 @@ from typing import Deque, Dict, Hashable, Iterable, List, NamedTuple, Optional
 
 from fencepost_member.adapters import Record
 from fencepost_member.backpressure import Paused
-from fencepost_member.commits import Policy, Work
+from fencepost_member.commits import Work
 from fencepost_member.config import LoopConfig
 from fencepost_member.handling import Handler, Handling
 from fencepost_member.ledger import Ledger
 from fencepost_member.ownership import Tp
+from fencepost_member.policies import Policy
 from fencepost_member.recorder import MemberLane
 from fencepost_member.treatment import Content
 

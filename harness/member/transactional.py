@@ -7,10 +7,9 @@ again with the first of its records, in the partitions that it still owns.
 
 from __future__ import annotations
 
-from typing import Any, Callable, Dict, Iterable
+from typing import Any, Dict, Iterable
 
-from fencepost_member import commits
-from fencepost_member.commits import Commits, Policy, Work
+from fencepost_member.commits import Commits, Work
 from fencepost_member.config import TRANSACTION, LoopConfig
 from fencepost_member.ownership import Ownership, Tp
 from fencepost_member.seeking import seek
@@ -52,9 +51,3 @@ class InTransaction:
 
     def leave(self) -> None:
         """Nothing is in hand."""
-
-
-POLICIES: Dict[str, Callable[[LoopConfig, Any, Commits, Ownership], Policy]] = {
-    **commits.POLICIES,
-    TRANSACTION: InTransaction,
-}

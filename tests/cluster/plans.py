@@ -52,6 +52,28 @@ DEATH = replace(
     min_records=3_000,
 )
 
+# Who commits first does nothing twice, and loses what it has in hand.
+AT_MOST_ONCE = replace(
+    DEATH,
+    name="a member dies that commits first",
+    workload=replace(DEATH.workload, commit="before-processing"),
+    promises=tuple(PollLoop(commit="before-processing").promises()),
+)
+
+# The client commits by itself, soon after a record is done.
+AUTOMATIC = replace(
+    DEATH,
+    name="a member dies whose client commits by itself",
+    workload=replace(DEATH.workload, commit="auto", commit_every_ms=50),
+)
+
+# Nobody waits for commits, and there is one on its way nearly always.
+ASYNCHRONOUS = replace(
+    DEATH,
+    name="a member dies that does not wait for commits",
+    workload=replace(DEATH.workload, commit="asynchronous", commit_every_ms=20),
+)
+
 # Members hand records to threads, which have some in hand nearly always.
 HANDED_OVER = replace(
     MOVES,
@@ -150,6 +172,16 @@ BOUNDED = replace(
     group=Group(members=3, config={**SESSION, "session.timeout.ms": 3000, "max.poll.interval.ms": 3000}),
     promises=PROMISES,
     min_records=11_000,
+)
+
+# A burst is more than members can do between two polls, and a poll brings no more of it than they can.
+STORM_S = 20.0  # longer than progress is promised within
+BURSTS = replace(
+    BOUNDED,
+    name="load comes in bursts",
+    workload=PollLoop(commit="after-batch", rate_hz=150, handler_ms=15, batch=50, burst_every_s=6),
+    promises=(*PROMISES[:2], Ownership(of="assignment"), Progress(within_s=10), Commits()),
+    min_records=2_000,
 )
 
 # What one member cannot do in time comes again, behind all that is there, and again if it is not over by then.

@@ -13,7 +13,11 @@ from cluster.doctored import DOCTORED
 from cluster.plans import (
     ABORTS,
     ALL,
+    ASYNCHRONOUS,
+    AT_MOST_ONCE,
+    AUTOMATIC,
     BOUNDED,
+    BURSTS,
     CALM,
     CALM_FOR_LONG,
     COMES_AGAIN,
@@ -38,6 +42,7 @@ from cluster.plans import (
     SIDE_BY_SIDE,
     SOON,
     STATIC,
+    STORM_S,
     STRICT,
     SUSPECT,
     WATCHED,
@@ -45,7 +50,7 @@ from cluster.plans import (
     ZOMBIE,
     under,
 )
-from fencepost.checkers import Commits, Delivery, Requeued
+from fencepost.checkers import Commits, Requeued
 from fencepost.scenario import Scenario
 from fencepost.settings import PROTOCOLS
 
@@ -109,6 +114,16 @@ BUGS: Mapping[str, Bug] = {
         {"commit": "before-processing"},  # all do it; who dies loses by it
         promises=(*PROMISES[:-1], Commits(order="before-processing")),
     ),
+    # The same without a line of code: clients store what polls return, and commit that by themselves. Who dies tells of
+    # no such commit: whoever is the next to commit past what it had in hand is named.
+    "auto-commit-ahead": Bug(
+        AUTOMATIC,
+        {"unseen"},
+        {"commit": "auto-delivered"},
+        promises=(*PROMISES[:-1], Commits(order="before-processing")),
+        blamed=EVERYBODY,
+    ),
+    "late-retry": Bug(ASYNCHRONOUS, {"commit-regression"}, of_member("late-retry")),
     "off-by-one": Bug(MOVES, {"off-by-one"}, of_member("off-by-one"), drain_s=GIVES_UP_S, planted_in=ALL),
     "commit-ahead": Bug(MOVES, {"commit-ahead"}, of_member("commit-ahead")),
     # Offsets that are old as well as another's: the group goes back, until the owner commits again. Who joins first may
@@ -145,10 +160,11 @@ BUGS: Mapping[str, Bug] = {
     ),
     "once-lost": Bug(RETURNS, {"commit-regression"}, of_member("once-lost")),
     "commit-after-processing": Bug(
-        DEATH,
+        AT_MOST_ONCE,
         {"redelivery"},
-        promises=(Delivery("at-most-once"), *PROMISES[1:]),  # all do it; of who dies, some is done twice
+        {"commit": "after-processing"},  # all do it; of who dies, some is done twice
     ),
+    "auto-commit-behind": Bug(AT_MOST_ONCE, {"redelivery"}, {"commit": "auto"}),  # likewise
     "seek-loop": Bug(CALM, {"redelivery-loop", "rewind"}, of_member("seek-loop")),
     # With the consumer protocol this library's client leaves the group only when its program polls again.
     "hung-handler": Bug(
@@ -173,6 +189,17 @@ BUGS: Mapping[str, Bug] = {
         of_member("restless"),
         blamed=EVERYBODY,  # that is who was in the last round
         may_follow={"needless-revocation"},
+    ),
+    # No code of ours: a poll brings more than can be done until the next one is due. Who is put out for that is refused
+    # its commit, comes back, and is given the same again.
+    "poll-interval-storm": Bug(
+        BURSTS,
+        {"never-stable", "redelivery-loop", "unconsumed"},
+        {"batch": 240},
+        protocols=("eager", "cooperative"),  # see hung-handler
+        blamed=EVERYBODY,
+        may_follow={"stuck-partition"},
+        drain_s=STORM_S,
     ),
     "lost-record": Bug(CALM, {"poll-skip", "unseen", "commit-ahead"}, of_member("lost-record")),
     # Who does again what was in hand gets the right content, and is named first: it came second.

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import confluent_kafka as ck
@@ -229,6 +230,36 @@ def test_commits_are_answered(cast: Cast) -> None:
     assert member.adapter.committed([cast.tp(0), cast.tp(2)]) == {cast.tp(0): 3}
     assert member.adapter.commit({cast.tp(0): 3}, "x" * 5000) == {cast.tp(0): "OFFSET_METADATA_TOO_LARGE"}
     assert member.adapter.partitions([cast.name]) == [cast.tp(p) for p in range(PARTITIONS)]
+
+
+@pytest.mark.parametrize(("library", "protocol"), EVERY)
+def test_commits_that_nobody_waits_for_arrive_in_order_and_later_calls_tell_the_answers(cast: Cast) -> None:
+    member = cast.owner(loop=LoopConfig(commit="asynchronous"))
+    answers: dict[int, dict[Tp, str]] = {}
+    threads: set[int] = set()
+
+    def begin(*numbers: int) -> None:
+        for number in numbers:
+            member.adapter.commit_async({cast.tp(0): number, cast.tp(1): 1}, partial(answered, number))
+
+    def answered(number: int, answer: dict[Tp, str]) -> None:
+        answers[number] = answer
+        threads.add(threading.get_ident())
+
+    begin(3, 4, 5)
+    assert answers == {}
+    cast.poll_until(lambda: len(answers) == 3, "all answers")
+    assert answers == {number: {cast.tp(0): "", cast.tp(1): ""} for number in (3, 4, 5)}
+    assert cast.committed() == {cast.tp(0): 5, cast.tp(1): 1}
+    assert member.adapter.commit({cast.tp(0): 6}) == {cast.tp(0): ""}
+    cast.cluster.admin.remove_member(cast.name, member.adapter.identity()[0])
+    cast.joins()  # an empty group takes the commit of anybody
+    begin(7)
+    cast.poll_until(lambda: 7 in answers, "the answer to who was put out")
+    assert set(answers[7].values()) < {"UNKNOWN_MEMBER_ID", "STALE_MEMBER_EPOCH", "FENCED_MEMBER_EPOCH"}
+    assert cast.committed()[cast.tp(0)] == 6
+    assert member.told.commits == {}, "it began all of them"
+    assert threads == {threading.get_ident()}
 
 
 @pytest.mark.parametrize(("library", "protocol"), EVERY)

@@ -283,7 +283,7 @@ def test_a_member_that_comes_back_is_a_new_incarnation_and_carries_on(run: Run) 
     assert started["member-1.2"]["instance_id"] == started["member-1.1"]["instance_id"] == f"{run.name}-member-1"
 
 
-@pytest.mark.parametrize("commit", ["auto", "before-processing"])
+@pytest.mark.parametrize("commit", ["asynchronous", "auto", "before-processing"])
 def test_every_commit_policy_finishes_everything_when_members_come_and_leave_cleanly(run: Run, commit: str) -> None:
     group = run.make(group_spec("cooperative", members=2), PollLoop(commit=commit, rate_hz=1000, handler_ms=0.2))
     group.members[0].start()

@@ -90,6 +90,7 @@ VARIANTS = (  # the seeds take turns
 WORKLOADS = (
     *VARIANTS,
     Variant("after-batch", polled("after-batch")),
+    Variant("asynchronous", polled("asynchronous")),
     Variant("backpressure", PollLoop(rate_hz=1000, backpressure="pause")),
     Variant("relinquish", PollLoop(rate_hz=500, batch=20, deadline_ms=2000)),
     Variant("pool", WorkerPool(rate_hz=1000)),

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost_member import commits
-from fencepost_member.commits import AfterBatch, AfterProcessing, BeforeProcessing, Commits
-from fencepost_member.config import LoopConfig
+from fencepost_member import policies
+from fencepost_member.commits import Commits
+from fencepost_member.config import COMMIT_POLICIES, TRANSACTION, LoopConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.ownership import Ownership
 from fencepost_member.planted import commits as wrong_commits
 from fencepost_member.planted import records, turns
-from fencepost_member.transactional import POLICIES, InTransaction
+from fencepost_member.policies import AfterBatch, AfterProcessing, Asynchronous, BeforeProcessing
+from fencepost_member.transactional import InTransaction
 
 A, B = ("orders", 0), ("orders", 1)
 
@@ -129,6 +130,73 @@ def test_what_is_given_up_is_committed_while_it_is_still_owned(log):
     assert log.found()[0]["detail"] == {"mode": "on-revoke"}
 
 
+class Later(Answers):
+    """Commits may be begun, too; ``answer`` gives the next answer to each of them."""
+
+    def __init__(self, *answers):
+        super().__init__(*answers)
+        self.begun = []
+
+    def commit_async(self, offsets, answered):
+        self.begun.append((dict(offsets), answered))
+
+    def answer(self):
+        for offsets, answered in self.begun:
+            answered(self.commit(offsets))
+        self.begun.clear()
+
+
+def test_nobody_waits_for_an_asynchronous_commit_and_none_is_begun_before_its_answer(log):
+    adapter = Later("REBALANCE_IN_PROGRESS")
+    later = policy(Asynchronous, adapter, log, A, B)
+    later.between()
+    for work in ((A, 5), (A, 6), (B, 9)):
+        later.finished(*work)
+        later.between()
+    assert [offsets for offsets, _ in adapter.begun] == [{A: 5}]
+    assert log.found() == [], "it has not ended"
+    adapter.answer()
+    later.between()
+    adapter.answer()
+    later.between()
+    assert adapter.asked == [{A: 5}, {A: 6, B: 9}], "what is newest, once, and not what was refused"
+    assert [(e["detail"]["mode"], e["error"]) for e in log.found()] == [
+        ("async", "REBALANCE_IN_PROGRESS"),
+        ("async", None),
+    ]
+
+
+def test_what_an_asynchronous_commit_did_not_bring_is_still_to_be_committed(log):
+    adapter = Later({A: "", B: "REBALANCE_IN_PROGRESS"})
+    later = policy(Asynchronous, adapter, log, A, B)
+    for tp in (A, B):
+        later.finished(tp, 5)
+    later.between()
+    later.finished(A, 6)
+    adapter.answer()
+    later.between()
+    adapter.answer()
+    assert adapter.asked == [{A: 5, B: 5}, {A: 6, B: 5}], "what is newer, and what was refused"
+
+
+def test_an_asynchronous_commit_is_due_by_time_and_what_is_given_up_is_waited_for(log):
+    adapter = Later()
+    later = policy(Asynchronous, adapter, log, A, every_ms=60_000)
+    later.finished(A, 5)
+    later.between()
+    assert adapter.begun == [], "it is not due"
+    later = policy(Asynchronous, adapter, log, A, B)
+    for tp in (A, B):
+        later.finished(tp, 5)
+    later.between()
+    later.finished(A, 6)
+    later.giving_up([A], lost=False)
+    assert adapter.asked == [{A: 6}], "behind what is unanswered"
+    later.leave()
+    assert adapter.asked == [{A: 6}, {B: 5}]
+    assert {e["detail"]["mode"] for e in log.found()} == {"on-revoke", "on-close"}
+
+
 @pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "REQUEST_TIMED_OUT", "NOT_COORDINATOR"])
 def test_at_most_once_repeats_a_commit_until_it_is_accepted(log, error):
     adapter = Answers(error, error)
@@ -144,7 +212,7 @@ def test_at_most_once_drops_what_it_may_not_commit(log, error):
 
 
 def test_at_most_once_gives_up_a_commit_that_nobody_answers(log, monkeypatch):
-    monkeypatch.setattr(commits, "RETRY_WITHIN_S", 0)
+    monkeypatch.setattr(policies, "RETRY_WITHIN_S", 0)
     assert not policy(BeforeProcessing, Answers("NOT_COORDINATOR"), log, A).admit([(0, A, 4)])
 
 
@@ -297,5 +365,5 @@ def test_only_what_was_aborted_is_read_again(log):
     assert adapter.sought == [(A, 5)]
 
 
-def test_transactions_are_one_policy_more():
-    assert set(POLICIES) - set(commits.POLICIES) == {"transaction"}
+def test_every_policy_is_known_by_its_name():
+    assert set(policies.POLICIES) == {*COMMIT_POLICIES, TRANSACTION}

@@ -41,7 +41,10 @@ def test_a_bug_is_planted_in_the_members_that_were_named_or_in_all():
     assert [everywhere.member_config(m)["planted_bug"] for m in range(2)] == ["seek-back"] * 2
 
 
-@pytest.mark.parametrize(("commit", "level"), [("auto", "at-least-once"), ("before-processing", "at-most-once")])
+@pytest.mark.parametrize(
+    ("commit", "level"),
+    [("auto", "at-least-once"), ("asynchronous", "at-least-once"), ("before-processing", "at-most-once")],
+)
 def test_the_commit_policy_decides_what_delivery_may_be_expected(commit, level):
     promises = {type(p).__name__: p for p in PollLoop(commit=commit).promises()}
     assert set(promises) - {"Order"} == {"Commits", "Delivery", "Ownership", "Progress"}
@@ -62,6 +65,7 @@ def test_who_commits_what_was_delivered_promises_neither_to_lose_nothing_nor_to_
         ({"commit": "never"}, "commit policy 'never' is unknown; known are after-processing"),
         ({"planted_bug": "sleepy"}, "planted bug 'sleepy' is unknown; known are seek-back"),
         ({"planted_bug": "out-of-order", "batch": 1}, "needs batch > 1"),
+        ({"planted_bug": "late-retry"}, "'late-retry' needs commit 'asynchronous'"),
         ({"batch": 0}, "batch is 0, it must be at least 1"),
         ({"value_bytes": 8}, "value_bytes is 8, it must be at least 24"),
         ({"backpressure": "drop"}, "backpressure 'drop' is unknown; known are pause, resume"),

@@ -86,6 +86,14 @@ class Annotates(Protocol):
         """See ``Adapter``; brokers refuse a remark that is too long."""
 
 
+class Defers(Protocol):
+    """An adapter that can commit without waiting for the answer."""
+
+    def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
+        """Commit, see ``Adapter``; ``answered`` is called with the answer from inside of this call, of one that follows
+        it, or never, where the client is closed before."""
+
+
 class Starts(Protocol):
     """An adapter that can look around in its topics and begin an assignment elsewhere than at the committed offset."""
 

@@ -40,7 +40,7 @@ def connect(config: MemberConfig, listener: Listener) -> AioKafka:
 
 
 class AioKafka:
-    """One consumer of aiokafka; satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Annotates`` and ``Starts``.
+    """One consumer of aiokafka; satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Annotates``, ``Defers`` and ``Starts``.
 
     It tells nothing of what it commits by itself, and nothing at its end; what was lost it tells as revoked. Where no
     broker answers at first, that is an error of the polls, which try again.
@@ -94,14 +94,12 @@ class AioKafka:
 
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
         """See ``Adapter`` and ``Annotates``. One error for all; the library commits only what it is assigned."""
-        error = ""
-        try:
-            if not self._consumer:
-                self._connect()
-            self._ask(self._consumer.commit({client.TopicPartition(*tp): (at, metadata) for tp, at in offsets.items()}))
-        except KafkaError as refused:
-            error = error_name(refused)
-        return dict.fromkeys(offsets, error)
+        return self._ask(self._answer(offsets, metadata))  # type: ignore[no-any-return]
+
+    def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
+        """See ``Defers``: a task of its own, as programs on asyncio have it."""
+        asked = asyncio.run_coroutine_threadsafe(self._answer(offsets), self._loop)
+        asked.add_done_callback(lambda done: self._handover.ask(lambda: answered(done.result())))
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
@@ -153,6 +151,17 @@ class AioKafka:
         """On the loop: the library called back, and has carried out already what it tells."""
         ran = self._handover.ask(lambda: tell(self._listener, what, partitions, self._start))
         await asyncio.wrap_future(ran)
+
+    async def _answer(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
+        """On the loop: to a commit."""
+        error = ""
+        try:
+            if not self._consumer:
+                await self._connected()
+            await self._consumer.commit({client.TopicPartition(*tp): (at, metadata) for tp, at in offsets.items()})
+        except KafkaError as refused:
+            error = error_name(refused)
+        return dict.fromkeys(offsets, error)
 
     def _connect(self) -> None:
         self._ask(self._connected())

@@ -11,7 +11,7 @@ import confluent_kafka as client
 from fencepost_member.adapters import Listener, Record, Tp
 from fencepost_member.adapters.confluent_errors import error_name, told
 from fencepost_member.adapters.settings import STRATEGY, settings_of
-from fencepost_member.config import ConfigError, MemberConfig
+from fencepost_member.config import ASYNCHRONOUS, ConfigError, MemberConfig
 
 # With the consumer protocol these are the brokers' to decide, and the client refuses them.
 CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", STRATEGY, "group.protocol.type")
@@ -72,8 +72,9 @@ class ConfluentKafka:
         self._listener = listener
         self._incremental = config.protocol != "eager"
         self._starts: Dict[Tp, int] = {}
+        self._unanswered: List[Tuple[Dict[Tp, int], Callable[[Dict[Tp, str]], None]]] = []
         callbacks: Dict[str, Any] = {"error_cb": self._error}
-        if self.settings["enable.auto.commit"]:
+        if self.settings["enable.auto.commit"] or config.loop.commit == ASYNCHRONOUS:
             callbacks["on_commit"] = self._committed
         try:
             self._consumer = client.Consumer({**self.settings, **callbacks})
@@ -107,6 +108,15 @@ class ConfluentKafka:
         except client.KafkaException as error:
             return dict.fromkeys(offsets, error_name(error.args[0]))
         return answered(answers)[1]
+
+    def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
+        """See ``Defers``. The library calls back for all commits, also for one that was waited for."""
+        try:
+            self._consumer.commit(offsets=partitions_of(offsets), asynchronous=True)
+        except client.KafkaException as error:
+            answered(dict.fromkeys(offsets, error_name(error.args[0])))
+        else:
+            self._unanswered.append((dict(offsets), answered))
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
@@ -187,8 +197,13 @@ class ConfluentKafka:
 
     def _committed(self, error: Optional[client.KafkaError], partitions: List[client.TopicPartition]) -> None:
         whole = error_name(error)
-        if whole != "LOCAL_NO_OFFSET":  # else there was nothing new to commit
-            self._listener.committed(*answered(partitions, whole))
+        offsets, errors = answered(partitions, whole)
+        asked = next((one for one in self._unanswered if one[0] == offsets), None)
+        if asked:
+            self._unanswered.remove(asked)
+            asked[1](errors)
+        elif self.settings["enable.auto.commit"] and whole != "LOCAL_NO_OFFSET":  # else there was nothing new to commit
+            self._listener.committed(offsets, errors)
 
     def _error(self, error: client.KafkaError) -> None:
         self._listener.error(*told(error))

@@ -47,8 +47,9 @@ def connect(config: MemberConfig, listener: Listener) -> KafkaPython:
 
 
 class KafkaPython:
-    """One consumer of kafka-python; satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Annotates`` and ``Starts``.
+    """One consumer of kafka-python.
 
+    It satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Leaves``, ``Annotates``, ``Defers`` and ``Starts``.
     The library connects as it is made: where no broker answers, that is an error of the polls, which try again.
     """
 
@@ -64,7 +65,7 @@ class KafkaPython:
         self._listener = listener
         self._topics: List[str] = []
         self._starts: Dict[Tp, int] = {}
-        self._committed: List[Tuple[Dict[Tp, int], Dict[Tp, str]]] = []
+        self._answers: List[Callable[[], None]] = []  # to commits that nobody waited for
         self._handover, self._never = Handover(), threading.Event()
         self._worker = ThreadPoolExecutor(1) if AsyncListener else None
         self._consumer: Any = None
@@ -96,26 +97,33 @@ class KafkaPython:
         except KafkaError as error:
             tell_error(self._listener, error)
             self._never.wait(max(0.0, until_s - time.monotonic()))
-        told, self._committed = self._committed, []
-        for offsets, errors in told:
-            self._listener.committed(offsets, errors)
+        told, self._answers = self._answers, []
+        for answer in told:
+            answer()
         return records
 
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
         """See ``Adapter`` and ``Annotates``. The library tells one error for all."""
-        fields = len(OffsetAndMetadata._fields)
-        them = {
-            TopicPartition(*tp): OffsetAndMetadata(*(offset, metadata, NO_EPOCH)[:fields])
-            for tp, offset in offsets.items()
-        }
-        error = ""
         try:
             if self._consumer is None:
                 self._connect()
-            self._consumer.commit(them)
+            self._consumer.commit(_with(offsets, metadata))
         except KafkaError as refused:
-            error = error_name(refused)
-        return dict.fromkeys(offsets, error)
+            return dict.fromkeys(offsets, error_name(refused))
+        return dict.fromkeys(offsets, "")
+
+    def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
+        """See ``Defers``. The library calls back on the thread that polls, since release 3 not the caller's."""
+
+        def called(_: Any, answer: Any) -> None:
+            self._answers.append(lambda: answered(dict.fromkeys(offsets, _error(answer))))
+
+        try:
+            if self._consumer is None:
+                self._connect()
+            self._consumer.commit_async(_with(offsets), called)
+        except KafkaError as refused:
+            answered(dict.fromkeys(offsets, error_name(refused)))
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
@@ -195,9 +203,21 @@ class KafkaPython:
     def _auto_committed(self, offsets: Mapping[TopicPartition, Any], answer: Any) -> None:
         """From inside a poll, on the thread that makes it."""
         told = {(tp.topic, tp.partition): offset.offset for tp, offset in offsets.items()}
-        error = error_name(answer) if isinstance(answer, BaseException) else ""
         if told:
-            self._committed.append((told, dict.fromkeys(told, error)))
+            self._answers.append(lambda: self._listener.committed(told, dict.fromkeys(told, _error(answer))))
+
+
+def _with(offsets: Mapping[Tp, int], metadata: str = "") -> Dict[TopicPartition, OffsetAndMetadata]:
+    """Offsets as the library takes them."""
+    fields = len(OffsetAndMetadata._fields)
+    return {
+        TopicPartition(*tp): OffsetAndMetadata(*(offset, metadata, NO_EPOCH)[:fields]) for tp, offset in offsets.items()
+    }
+
+
+def _error(answer: Any) -> str:
+    """The error name of what the library calls back with, empty: none."""
+    return error_name(answer) if isinstance(answer, BaseException) else ""
 
 
 def identity(consumer: Any) -> Tuple[str, int]:

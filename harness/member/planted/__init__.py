@@ -42,5 +42,6 @@ NEEDS = {
     **dict.fromkeys(("wrong-start", "once-lost", "stale-backlog"), ("Starts",)),
     **dict.fromkeys(("foreign-commit", "late-commit"), ("Starts", "Trespasses")),
     "ignored-fence": ("Trespasses",),
+    "late-retry": ("Defers",),
     "swallowed-refusal": ("Annotates",),
 }

@@ -13,12 +13,14 @@
     accepted.
 ``ignored-fence``
     Once commits as somebody who is no member of the group; tells the refusal and goes on as if nothing were.
+``late-retry``
+    Tries each asynchronous commit again behind the one that follows it, as if nobody had answered it.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, Dict, List, Mapping
+from typing import Any, Callable, Dict, List, Mapping
 
 from fencepost_member import adapters
 from fencepost_member.adapters import Listener, Record, Tp
@@ -94,6 +96,19 @@ class IgnoredFence(Client):
             stranger.close()
 
 
+class LateRetry(Client):
+    """See the module."""
+
+    _last: Mapping[Tp, int] = {}
+
+    def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
+        """See ``Defers``."""
+        self._library.commit_async(offsets, answered)
+        if self._last:
+            self._library.commit_async(self._last, lambda errors: None)
+        self._last = offsets
+
+
 CLIENTS = {
     "forgotten-topic": ForgottenTopic,
     "restless": Restless,
@@ -101,4 +116,5 @@ CLIENTS = {
     "unsent-commit": UnsentCommit,
     "swallowed-refusal": SwallowedRefusal,
     "ignored-fence": IgnoredFence,
+    "late-retry": LateRetry,
 }
