@@ -156,8 +156,7 @@ class Recording:
 
     def committing(self, offsets: Dict[Tp, int], wait: bool, named: bool, mode: str = "") -> Answer:
         """A commit begins, of what the program ``named`` or of what is stored; what is returned tells its answer. One
-        that is not waited for ends by ``committed``, or by ``nothing_to_commit``. ``mode``: if there is one of its own.
-        """
+        that is not waited for ends by ``committed`` or ``nothing_to_commit``. ``mode``: if there is one of its own."""
         self._in_hand.committing(offsets)
         tell = begun(self._events, self._identity, offsets, mode or (self._commits if wait else "async"))
 
