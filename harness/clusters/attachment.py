@@ -18,7 +18,7 @@ from fencepost.interfaces import Cluster
 from fencepost.plan import Plan
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
-from fencepost_member.adapters.settings import ACCESS
+from fencepost_member.adapters.settings import ACCESS, access_arguments, with_context
 
 SCHEME = "attach:"
 _ADDRESS = re.compile(r"attach:(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{1,5})")
@@ -138,7 +138,7 @@ def read_access(path: Path) -> dict[str, str]:
     """The settings in a properties file: ``name=value`` lines, as librdkafka calls them; ``#`` begins a comment.
 
     Raises:
-        ScenarioError: names the line or the setting that is wrong, never a value.
+        ScenarioError: names the line or the setting that is wrong, or whose file is of no use; never a value.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -156,5 +156,18 @@ def read_access(path: Path) -> dict[str, str]:
             raise ScenarioError(
                 f"{path} sets {name[:80]!r}, which is no setting of access; there are {', '.join(ACCESS)}"
             )
-        found[name] = value
+        found[name] = _readable(path, name, value) if name.endswith(".location") else value
+    try:
+        with_context(access_arguments(found))
+    except OSError as error:
+        raise ScenarioError(f"the files of TLS that {path} names are of no use: {error}") from error
     return found
+
+
+def _readable(path: Path, name: str, value: str) -> str:
+    """The file's absolute path: members, and who removes what is left, run elsewhere."""
+    try:
+        Path(value).read_bytes()
+    except OSError as error:
+        raise ScenarioError(f"the file that {path} names as {name} cannot be read: {error.strerror}") from error
+    return str(Path(value).absolute())

@@ -22,7 +22,6 @@ from cluster.worlds import LONG_S
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
-from fencepost.clusters import local, nodes
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.own import OwnCluster
@@ -41,10 +40,8 @@ from fencepost.faults import (
     Pause,
     RemoveMember,
 )
-from fencepost.interfaces import ClusterSpec
 from fencepost.judging import judge
 from fencepost.model import Finding, Severity, Validity, Verdict
-from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at, past_session
 from fencepost.targets import member
@@ -68,7 +65,6 @@ SCENARIO = Scenario(
 )
 FOREIGN_TOPICS = ("not-ours", "fencepost-0badcafe-orders")  # the second one is another run's
 FOREIGN_GROUP = "not-ours"
-SECRET = "correct-horse-battery"
 
 
 def address(cluster: OwnCluster) -> str:
@@ -271,44 +267,3 @@ def test_nothing_is_left_when_the_harness_is_interrupted(
         # What is removed while it is looked at has no end that anybody tells.
         gone = (KeyError, WaitTimeout)
         eventually(lambda: there(cluster) == before, LONG_S * 2, "everything to be removed", forgive=gone)
-
-
-@pytest.fixture
-def guarded(monkeypatch: pytest.MonkeyPatch, session_owner: Owner) -> Iterator[OwnCluster]:
-    """A cluster that wants a password at the listeners of slot 0."""
-    usual = nodes.broker_properties
-
-    def properties(*arguments: Any) -> dict[str, Any]:
-        found = usual(*arguments)
-        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-        jaas = f'{module} required username="guest" password="{SECRET}" user_guest="{SECRET}";'
-        protocols = found["listener.security.protocol.map"].replace("SLOT0:PLAINTEXT", "SLOT0:SASL_PLAINTEXT")
-        sasl = {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": jaas}
-        own = {f"listener.name.slot0.{name}": value for name, value in sasl.items()}
-        return {**found, **own, "listener.security.protocol.map": protocols}
-
-    monkeypatch.setattr(nodes, "broker_properties", properties)
-    running = local.start(ClusterSpec(slots=1), session_owner)
-    yield running
-    running.stop()
-
-
-def test_secrets_give_access_and_stand_in_no_file(guarded: OwnCluster, chaos_spark: Spark, tmp_path: Path) -> None:
-    config = tmp_path / "client.properties"
-    lines = ["# who we are", "security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.username=guest"]
-    calm = replace(SCENARIO, schedule=[at(1, Kill(), member(0), heal_after=1)], min_records=300)
-    name = "attach:" + guarded.bootstrap(0).split(",")[0]
-    runs = tmp_path / "runs"
-
-    config.write_text("\n".join([*lines, f"sasl.password={SECRET}-wrong"]))
-    with pytest.raises(ClusterError, match="no Kafka broker answered") as refused:
-        runner.run(calm, plan=calm.plan(1), runs=runs, backend=Attachment.of(name, config))
-    assert SECRET not in str(refused.value)
-
-    config.write_text("\n".join([*lines, f"sasl.password={SECRET}"]))
-    run = runner.run(calm, plan=calm.plan(2), runs=runs, backend=Attachment.of(name, config))
-    verdict = judge(run, chaos_spark)
-    assert {check.check: check.validity for check in verdict.checks}["delivery"] is Validity.VALID
-    written = [path for path in runs.rglob("*") if path.is_file()]
-    assert any(b"SASL_PLAINTEXT" in path.read_bytes() for path in written)
-    assert not [path for path in written if SECRET.encode() in path.read_bytes()]

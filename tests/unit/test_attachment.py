@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -33,6 +34,7 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop, Transform
+from fencepost_member.adapters.settings import arguments, with_context
 
 SECRET = "correct-horse-battery"
 SCENARIO = Scenario(
@@ -160,6 +162,36 @@ def test_what_is_wrong_is_said_without_a_value(tmp_path: Path, text: str, told: 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="cannot be read: No such file"):
         read_access(tmp_path / "none")
+
+
+def test_files_of_access_are_named_from_the_current_directory_on_and_found_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("client.properties").write_text("ssl.ca.location = ca.pem")
+    with pytest.raises(ScenarioError, match=r"names as ssl\.ca\.location cannot be read: No such file"):
+        read_access(Path("client.properties"))
+    Path("ca.pem").touch()
+    assert read_access(Path("client.properties")) == {"ssl.ca.location": str(tmp_path / "ca.pem")}
+
+
+def test_files_that_hold_no_certificate_are_said_before_anybody_connects(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(SECRET)
+    file = tmp_path / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.ca.location={tmp_path / 'ca.pem'}")
+    with pytest.raises(ScenarioError, match=r"files of TLS that .* names are of no use: .*X509") as refused:
+        read_access(file)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+@pytest.mark.parametrize(("algorithm", "compared"), [("", True), ("https", True), ("none", False)])
+def test_clients_in_python_compare_hosts_as_librdkafka_does(client: str, algorithm: str, compared: bool) -> None:
+    wanted = {"ssl.endpoint.identification.algorithm": algorithm} if algorithm else {}
+    found = with_context(arguments(client, {"security.protocol": "sasl_ssl", **wanted}, {}))
+    assert found["security_protocol"] == "SASL_SSL"
+    assert found["ssl_context"].check_hostname is compared
+    assert found["ssl_context"].verify_mode is ssl.CERT_REQUIRED
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "ssl.key.pem", "security.protocol"])
