@@ -15,6 +15,7 @@ from fencepost.clusters.cache import Progress
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.interfaces import Cluster
+from fencepost.network import redirects
 from fencepost.plan import Plan
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
@@ -43,7 +44,10 @@ class Attachment:
     access: Mapping[str, str] = field(default_factory=dict, repr=False)
     permitted: bool = False
     prefix: str = field(default_factory=_own_prefix)
-    abilities: ClassVar[Abilities] = always("command", "signal", "admin", "deletion", "offsets", "coordinator")
+    abilities: ClassVar[Abilities] = {
+        **always("command", "signal", "admin", "deletion", "offsets", "coordinator"),
+        "packets": redirects.lacking,
+    }
     parts: ClassVar[Collection[str]] = ()
     why: ClassVar[str] = ""
 
@@ -109,6 +113,11 @@ class Attachment:
             raise PlanError(f"the brokers of {self} are configured by others: leave broker_config out ({names})")
         if scenario.kafka:
             raise PlanError(f"{self} has the version that it has: leave kafka out ({scenario.kafka})")
+        if loses_packets(plan) and "SSL" in self.access.get("security.protocol", "").upper():
+            raise PlanError(
+                f"{self} wants TLS, and whether a link is whole again is asked without it: leave out the faults that "
+                "lose packets"
+            )
         if not self.permitted and not loopback(self.address):
             raise PlanError(
                 self.refusal(f"{self.address.host} is no address of this machine's own loopback", scenario, plan)
@@ -123,6 +132,11 @@ class Attachment:
 def moves(plan: Plan) -> bool:
     """Whether the coordinator is moved, and with it those of others."""
     return any("coordinator" in step.fault.needs for step in plan.steps)
+
+
+def loses_packets(plan: Plan) -> bool:
+    """Whether members need proxies before them, where packets are lost."""
+    return any("packets" in step.fault.needs for step in plan.steps)
 
 
 def loopback(endpoint: Endpoint) -> bool:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,14 +17,16 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from cluster.conftest import consuming
 from cluster.plans import WRITING, one_in, under
 from cluster.planted import BUGS
-from cluster.worlds import LONG_S
+from cluster.worlds import LONG_S, World
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.cache import quiet
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError, PlanError, WaitTimeout
 from fencepost.evidence import offsets, records
@@ -34,6 +37,7 @@ from fencepost.faults import (
     BlackHole,
     Bounce,
     DeleteRecords,
+    DropPackets,
     Kill,
     MoveCoordinator,
     MoveLeaders,
@@ -42,6 +46,7 @@ from fencepost.faults import (
 )
 from fencepost.judging import judge
 from fencepost.model import Finding, Severity, Validity, Verdict
+from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at, past_session
 from fencepost.targets import member
@@ -81,6 +86,21 @@ def there(cluster: OwnCluster) -> dict[str, Any]:
         "groups": {group: cluster.admin.committed(group) for group in groups},
         "replicas": cluster.admin.replicas(OFFSETS_TOPIC),
     }
+
+
+@contextmanager
+def guesting(cluster: OwnCluster, history: Path, static: bool = False, more: tuple[str, ...] = ()) -> Iterator[World]:
+    """A group in the same cluster, which knows it by an address alone; packets can be lost where this machine can."""
+    attachment = Attachment.of(address(cluster))
+    losing = () if attachment.abilities["packets"]() else [at(1, DropPackets(), member(0), heal_after=1)]
+    # As many members as there are in the world.
+    wanted = replace(SCENARIO, group=replace(SCENARIO.group, spare=1), schedule=losing)
+    name = f"{attachment.prefix}guests"
+    topics = tuple(f"{name}-{topic}" for topic in more)
+    with Owner.open() as owner, ExitStack() as stack:  # not the cluster's, which has rules of its own
+        attached = attachment.start(wanted, wanted.plan(1), owner, quiet)
+        stack.callback(attached.stop)
+        yield stack.enter_context(consuming(attached, owner, history, name, "cooperative", static, topics, "attach"))
 
 
 @pytest.fixture(scope="module")

@@ -12,24 +12,29 @@ import pytest
 
 from fencepost.abilities import check_abilities
 from fencepost.choice import backend
-from fencepost.clusters import local
+from fencepost.clusters import local, transparent
 from fencepost.clusters.attachment import Attachment, loopback, read_access
+from fencepost.clusters.cache import quiet
 from fencepost.clusters.cleaning_task import Task
 from fencepost.clusters.foreign import ForeignEvidence, whole_batches
 from fencepost.clusters.nodes import Endpoint
-from fencepost.errors import NotShown, PlanError, ScenarioError
+from fencepost.errors import ClusterError, NotShown, PlanError, ScenarioError
 from fencepost.faults import (
     AddPartitions,
     DeleteRecords,
+    DropPackets,
     Kill,
+    LoseConnects,
     MoveCoordinator,
     MoveLeaders,
+    PartitionBrokers,
     Pause,
     ReassignCoordinator,
     RecreateTopic,
     RemoveMember,
     ResetOffsets,
 )
+from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import brokers, member
@@ -117,6 +122,37 @@ def test_members_can_be_signalled_and_brokers_cannot() -> None:
         PlanError, match="needs broker-signal, but the back-end 'attach:h:1' offers only admin, command, coo"
     ):
         check_abilities(frozen, Attachment.abilities, "attach:h:1")
+
+
+def test_packets_of_members_may_be_lost_and_those_between_brokers_may_not() -> None:
+    abilities = {**Attachment.abilities, "packets": str}
+    losing = [at(1, DropPackets(), member(0), heal_after=1), at(2, LoseConnects(), brokers((1,)), heal_after=1)]
+    check_abilities(replace(SCENARIO, schedule=losing).plan(1), abilities, "attach:h:1")
+    parted = replace(SCENARIO, schedule=[at(1, PartitionBrokers(), brokers((1,)), heal_after=1)]).plan(1)
+    with pytest.raises(PlanError, match="needs broker-packets"):
+        check_abilities(parted, abilities, "attach:h:1")
+
+
+def test_where_tls_is_wanted_nobody_could_tell_that_packets_arrive_again() -> None:
+    scenario = replace(SCENARIO, schedule=[at(1, DropPackets(), member(0), heal_after=1)])
+    Attachment.of("attach:127.0.0.1:1").permit(scenario, scenario.plan(1))
+    guarded = replace(Attachment.of("attach:127.0.0.1:1"), access={"security.protocol": "sasl_ssl"})
+    with pytest.raises(PlanError, match=r"wants TLS, .*: leave out the faults that lose packets"):
+        guarded.permit(scenario, scenario.plan(1))
+    guarded.permit(SCENARIO, PLAN)
+
+
+@pytest.mark.parametrize(
+    ("host", "slots", "why"),
+    [
+        ("[::1]", 1, r"broker 7 tells members to connect to \[::1\]:9092, which is ::1, .* IPv6"),
+        ("kafka.invalid", 1, "nobody knows where broker 7 is, at kafka.invalid:9092"),
+        ("127.0.0.1", 201, "before 200 members, but there are 201"),
+    ],
+)
+def test_before_whom_no_proxies_can_be_put_is_said(tmp_path: Path, host: str, slots: int, why: str) -> None:
+    with Owner.open(tmp_path) as owner, pytest.raises(ClusterError, match=why):
+        transparent.start(owner, {7: Endpoint(host, 9092)}, slots, quiet)
 
 
 def test_its_topics_and_group_may_be_administrated_and_replicas_that_others_use_may_not() -> None:
