@@ -39,7 +39,7 @@ class PartitionBrokers:
     """
 
     controller: bool = False
-    needs: ClassVar[frozenset[str]] = frozenset({"packets"})
+    needs: ClassVar[frozenset[str]] = frozenset({"broker-packets"})
     hits: ClassVar[frozenset[str]] = frozenset({"brokers"})
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (

@@ -21,7 +21,7 @@ import psutil
 from fencepost.clusters import cache, docker, docker_images, environments, provision, toxiproxy
 from fencepost.clusters.backends import Backend
 from fencepost.errors import ProvisionError
-from fencepost.network import packets
+from fencepost.network import packets, redirects
 from fencepost.settings import KAFKAS
 
 RUN_BYTES = 2_000_000_000
@@ -95,6 +95,7 @@ def _looks(runs: Path) -> dict[str, Callable[[], tuple[State, str]]]:
         "disk": lambda: _disk(runs),
         "memory": _memory,
         "packets": _packets,
+        "redirects": _redirects,
         "netem": _netem,
         "members": _members,
         "Spark": _spark,
@@ -191,6 +192,12 @@ def _packets() -> tuple[State, str]:
         return State.OK, "rules of iptables lose packets"
     may_alone = "; all is fetched before? Then put this before the command: " + shlex.join(ALONE)
     return State.OPTIONAL, f"faults that lose packets are not possible: {lacking}{may_alone if alone() else ''}"
+
+
+def _redirects() -> tuple[State, str]:
+    if lacking := redirects.lacking():
+        return State.OPTIONAL, f"no packets can be lost before an attached cluster: {lacking}"
+    return State.OK, "what members connect to an attached cluster can be led through proxies"
 
 
 def alone() -> bool:

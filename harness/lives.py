@@ -70,16 +70,17 @@ class Incarnation:
         env = {"PYTHONPATH": ":".join(path)}
         self._command, self._lines, self._silent = interpreter.command, interpreter.lines, interpreter.silent
         self._process: Process
+        here = partial(home.owner.spawn, groups=interpreter.groups)
         elsewhere: Callable[..., Process] | None = None
         if interpreter.spawn:
             elsewhere = partial(interpreter.spawn, history=home.history, image=interpreter.image)
         if interpreter.lines or interpreter.silent:
             command = interpreter.command
-            self._process = programs.begin(home.owner, elsewhere, command, self._config, file, self.log, path[0])
+            self._process = programs.begin(here, elsewhere, command, self._config, file, self.log, path[0])
         elif interpreter.command:
-            self._process = programs.recorded(home.owner, elsewhere, interpreter.command, file, self.log, path[0])
+            self._process = programs.recorded(here, elsewhere, interpreter.command, file, self.log, path[0])
         else:
-            self._process = (elsewhere or home.owner.spawn)(argv, log=self.log, env=env)
+            self._process = (elsewhere or here)(argv, log=self.log, env=env)
         several = bool(interpreter.command) and not (interpreter.lines or interpreter.silent)
         self.live = Inside(home.history / "events", actor, self._process.pid, several)
         detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}

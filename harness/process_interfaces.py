@@ -82,6 +82,7 @@ class Interpreter:
         lines: the program is not instrumented: it tells what it does, see ``fencepost_member.lines``.
         silent: nor does it tell anything.
         image: where it is to be found; empty: where ``spawn`` starts our members.
+        groups: supplementary groups of its processes on this machine.
     """
 
     python: str = sys.executable
@@ -91,6 +92,7 @@ class Interpreter:
     lines: bool = False
     silent: bool = False
     image: str = ""
+    groups: tuple[int, ...] = ()
 
 
 class Node(Protocol):
@@ -113,6 +115,15 @@ class Node(Protocol):
 
     def wait_ended(self, within_s: float) -> int:
         """Wait for the present life to end, reap it and return its exit code (negative: the signal's number)."""
+
+
+@runtime_checkable
+class Foreign(Protocol):
+    """A node that others run: nothing here sees its process, or ends or stops it."""
+
+    @property
+    def endpoint(self) -> tuple[str, int]:
+        """Where it listens for clients."""
 
 
 class Member(Node, Protocol):

@@ -79,6 +79,7 @@ class Owner:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
         keep_open: Sequence[int] = (),
+        groups: Sequence[int] = (),
     ) -> psutil.Popen:
         """Start a process in a session of its own (Ctrl-C at the terminal does not reach it).
 
@@ -88,6 +89,7 @@ class Owner:
             env: variables on top of ours.
             cwd: its working directory; the owner's by default.
             keep_open: file descriptors that it inherits (a lock that must live as long as it does).
+            groups: supplementary groups that it has beside ours.
 
         Raises:
             ClusterError: the owner is closed, or the program cannot be executed.
@@ -106,6 +108,7 @@ class Owner:
                     cwd=cwd or self.directory,
                     start_new_session=True,
                     pass_fds=tuple(keep_open),
+                    extra_groups=[*os.getgroups(), *groups] if groups else None,
                 )
         except OSError as error:
             raise ClusterError(f"{argv[0]} cannot be started: {error}") from error
@@ -137,8 +140,9 @@ class Owner:
             raise ClusterError(f"processes {left} of this run would not die: look at them with ps, they may hold ports")
         if (self.directory / reaper.CONTAINERS).exists():
             raise ClusterError(f"containers with the label fencepost.owner={self.token} are left: docker rm -f them")
-        if (self.directory / reaper.FILTERS).exists():
-            raise ClusterError(f"iptables keeps the chain {reaper.chain_of(self.token)}: remove it with -F and -X")
+        for table in (table for mark, table in reaper.CHAINS.items() if (self.directory / mark).exists()):
+            chain = reaper.chain_of(self.token)
+            raise ClusterError(f"iptables keeps the chain {chain} of the table {table}: remove it with -F and -X")
 
     def __enter__(self) -> Owner:
         return self

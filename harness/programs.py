@@ -25,7 +25,7 @@ from fencepost.clients import BLACK_BOX, VERIFIABLE
 from fencepost.clock import NS, now_ns
 from fencepost.errors import MemberError
 from fencepost.process_interfaces import Environment, Interpreter, Process
-from fencepost.processes import Owner, send
+from fencepost.processes import send
 from fencepost.settings import HEARTBEAT, SESSION, STRATEGY
 from fencepost_member.adapters.settings import ACCESS_PREFIXES, STRATEGIES
 from fencepost_member.config import AUTOMATIC
@@ -124,7 +124,7 @@ class Family:
 
 
 def recorded(
-    owner: Owner,
+    here: Callable[..., Process],
     elsewhere: Callable[..., Process] | None,
     command: Sequence[str],
     config: Path,
@@ -138,11 +138,11 @@ def recorded(
         return elsewhere(command, log=log, env={**env, PATH: os.pathsep.join(path)})
     own = os.environ.get(PATH)
     env[PATH] = os.pathsep.join([*path, *([own] if own else [])])
-    return Family(owner.spawn(command, log=log, env=env, cwd=Path.cwd()))
+    return Family(here(command, log=log, env=env, cwd=Path.cwd()))
 
 
 def begin(
-    owner: Owner,
+    here: Callable[..., Process],
     elsewhere: Callable[..., Process] | None,
     command: Sequence[str],
     config: Mapping[str, Any],
@@ -153,6 +153,7 @@ def begin(
     """Start a program and, where it tells anything, its scribe; both are the owner's.
 
     Args:
+        here: starts processes on this machine.
         elsewhere: starts it where it belongs; None: here.
         config: of the member, which ``file`` holds; beside it the properties file is written.
         log: what the program prints besides.
@@ -171,14 +172,14 @@ def begin(
     more = _verifiable(config) if config["client"] == VERIFIABLE else ()
     argv = [_filled(part, words) for part in (*command, *more)]
     env = {f"FENCEPOST_{name.upper()}": word for name, word in words.items()}
-    start = elsewhere or partial(owner.spawn, cwd=Path.cwd())
+    start = elsewhere or partial(here, cwd=Path.cwd())
     if config["client"] == BLACK_BOX:
         return start(argv, log=log, env=env)
     pipe = file.with_suffix(".lines")  # it has a name, for the program may be in a container
     os.mkfifo(pipe)
     program = start([*_with(">", pipe), *argv], log=log, env=env)
     scribe = [*_with("<", pipe), sys.executable, "-m", "fencepost_member.lines", str(file), str(program.pid)]
-    return Told(program, owner.spawn(scribe, log=log, env={PATH: member_side}))
+    return Told(program, here(scribe, log=log, env={PATH: member_side}))
 
 
 def _with(way: str, pipe: Path) -> list[str]:

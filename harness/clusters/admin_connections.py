@@ -6,6 +6,7 @@ has a connection with. Here, a request that a broker does not answer is asked of
 
 from __future__ import annotations
 
+import ssl
 from collections.abc import Callable, Collection, Mapping
 from typing import Any, TypeVar
 
@@ -17,7 +18,7 @@ from kafka.net.selector import NetworkSelector
 from fencepost.clock import eventually
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
-from fencepost_member.adapters.settings import access_arguments
+from fencepost_member.adapters.settings import access_arguments, with_context
 
 T = TypeVar("T")
 ANSWER_MS = 1500
@@ -37,6 +38,20 @@ class _Socket(KafkaNetSocket):  # type: ignore[misc]
             return await super().sock_connect(*arguments, **options)
         except BaseException:
             arguments[1].close()
+            raise
+
+
+class _TlsSocket(ssl.SSLSocket):
+    """One whose handshake fails is closed as well."""
+
+    def do_handshake(self, block: bool = False) -> None:
+        """Shake hands, or close."""
+        try:
+            super().do_handshake(block)
+        except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
+            raise  # it goes on
+        except BaseException:
+            self.close()
             raise
 
 
@@ -61,8 +76,10 @@ class Connections:
             "receive_message_max_bytes": ANSWER_BYTES,
             "reconnect_backoff_ms": 20,
             "reconnect_backoff_max_ms": 100,
-            **access_arguments(access or {}),
+            **with_context(access_arguments(access or {})),
         }
+        if "ssl_context" in settings:
+            settings["ssl_context"].sslsocket_class = _TlsSocket
         self._managers = {
             broker: KafkaConnectionManager(self._net, bootstrap_servers=str(endpoint), **settings)
             for broker, endpoint in brokers.items()

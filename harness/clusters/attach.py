@@ -8,14 +8,15 @@ from dataclasses import dataclass
 
 from fencepost.cleaner import Cleaner
 from fencepost.clock import eventually
-from fencepost.clusters import cleaning_task, environments
+from fencepost.clusters import cleaning_task, environments, transparent
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin_cleaning import discover
-from fencepost.clusters.attachment import Attachment, loopback, moves
+from fencepost.clusters.attachment import Attachment, loopback, loses_packets, moves
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.clusters.cleaning_task import CLEAN_S, Task
 from fencepost.clusters.foreign import ForeignEvidence
 from fencepost.clusters.nodes import Endpoint
+from fencepost.clusters.transparent import TransparentProxies
 from fencepost.errors import ClusterError, FaultError, PlanError
 from fencepost.evidence.wire import group_partition
 from fencepost.interfaces import ClusterSpec
@@ -39,6 +40,7 @@ class ForeignBroker:
     """A broker that others run. Satisfies ``Node``, and no fault gets as far as to touch it."""
 
     name: str
+    endpoint: tuple[str, int]
     pid: None = None
 
     def start(self) -> None:
@@ -65,10 +67,14 @@ class AttachedCluster:
         evidence: ForeignEvidence,
         interpreters: Sequence[Interpreter],
         progress: Progress,
+        proxies: TransparentProxies | None = None,
     ) -> None:
-        self._access, self._interpreters = access, interpreters
+        """``proxies``: before the members, where a plan needs them."""
+        self._access, self._interpreters, self._proxies = access, interpreters, proxies
         self._endpoints, self._admin, self._evidence, self._progress = brokers, admin, evidence, progress
-        self._brokers = {broker: ForeignBroker(f"broker-{broker}") for broker in brokers}
+        self._brokers = {
+            broker: ForeignBroker(f"broker-{broker}", (at.host, at.port)) for broker, at in brokers.items()
+        }
         self.cleaner: Cleaner | None = None
 
     @property
@@ -78,8 +84,8 @@ class AttachedCluster:
 
     @property
     def links(self) -> Links:
-        """There are none, and no fault that needs them gets so far."""
-        raise FaultError("members of an attached cluster have no proxies before them")
+        """The proxies. Faults that need more of them than where they listen get not so far."""
+        return self._before_members().links
 
     def internal(self, node: int | None, broker: int) -> tuple[str, int]:
         """No fault that needs it gets so far."""
@@ -87,8 +93,8 @@ class AttachedCluster:
 
     @property
     def packets(self) -> Packets:
-        """No fault that needs them gets so far."""
-        raise FaultError("packets between members and an attached cluster are not touched")
+        """The packet filter before the proxies."""
+        return self._before_members().packets
 
     @property
     def admin(self) -> ObserverAdmin:
@@ -107,11 +113,12 @@ class AttachedCluster:
 
     def interpreter(self, slot: int) -> Interpreter:
         """Members run on this machine."""
-        return self._interpreters[slot]
+        found = self._interpreters[slot]
+        return self._proxies.before(slot, found) if self._proxies else found
 
     def sockets(self) -> str:
         """No fault that needs them gets so far."""
-        raise FaultError("members of an attached cluster have no proxies before them")
+        raise FaultError("what passes the proxies before an attached cluster is not looked at")
 
     def bootstrap(self, slot: int | None = None) -> str:
         """``bootstrap.servers`` for everybody."""
@@ -120,11 +127,18 @@ class AttachedCluster:
     def stop(self) -> None:
         """Have everything removed that the run made, and wait for it; what is left is told. May be called twice."""
         self._admin.close()
+        if self._proxies:
+            self._proxies.stop()
         if self.cleaner is not None:
             cleaner, self.cleaner = self.cleaner, None
             self._progress("removing the run's topics and its group")
             for sentence in cleaner.finish(CLEAN_S + 30):
                 _LOG.warning("left in the cluster: %s", sentence)
+
+    def _before_members(self) -> TransparentProxies:
+        if self._proxies is None:
+            raise FaultError("members of this attached cluster have no proxies before them, as its plan needs none")
+        return self._proxies
 
 
 def start(
@@ -149,7 +163,7 @@ def start(
     if far and not attachment.permitted:
         why = f"{attachment.address} is an address of this machine, but brokers behind it are {', '.join(far)}"
         raise PlanError(attachment.refusal(why, scenario, plan))
-    admin = ObserverAdmin(brokers, attachment.access)
+    admin, before = ObserverAdmin(brokers, attachment.access), None
     try:
         if scenario.group.protocol == "consumer":
             _agree(admin, next(iter(brokers)), scenario.cluster_spec())
@@ -159,12 +173,17 @@ def start(
         partition = group_partition(group, len(replicas) or 1)
         evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
         evidence.begin(progress)
-        cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress)
+        if loses_packets(plan):
+            progress("starting proxies before the members")
+            before = transparent.start(owner, brokers, scenario.cluster_spec().slots, progress)
+        cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress, before)
         kept = {partition: replicas[partition]} if replicas and moves(plan) else {}
         task = Task(brokers, attachment.access, attachment.prefix, kept)
         cluster.cleaner = Cleaner(cleaning_task.__name__, task.to_json())
     except BaseException:
         admin.close()
+        if before:
+            before.stop()
         raise
     return cluster
 

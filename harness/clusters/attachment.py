@@ -15,10 +15,11 @@ from fencepost.clusters.cache import Progress
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.interfaces import Cluster
+from fencepost.network import redirects
 from fencepost.plan import Plan
 from fencepost.processes import Owner
 from fencepost.scenario import Scenario
-from fencepost_member.adapters.settings import ACCESS
+from fencepost_member.adapters.settings import ACCESS, access_arguments, with_context
 
 SCHEME = "attach:"
 _ADDRESS = re.compile(r"attach:(?P<host>\[[0-9a-fA-F:.]+\]|[^\s:,/@]+):(?P<port>\d{1,5})")
@@ -43,7 +44,10 @@ class Attachment:
     access: Mapping[str, str] = field(default_factory=dict, repr=False)
     permitted: bool = False
     prefix: str = field(default_factory=_own_prefix)
-    abilities: ClassVar[Abilities] = always("command", "signal", "admin", "deletion", "offsets", "coordinator")
+    abilities: ClassVar[Abilities] = {
+        **always("command", "signal", "admin", "deletion", "offsets", "coordinator"),
+        "packets": redirects.lacking,
+    }
     parts: ClassVar[Collection[str]] = ()
     why: ClassVar[str] = ""
 
@@ -109,6 +113,11 @@ class Attachment:
             raise PlanError(f"the brokers of {self} are configured by others: leave broker_config out ({names})")
         if scenario.kafka:
             raise PlanError(f"{self} has the version that it has: leave kafka out ({scenario.kafka})")
+        if loses_packets(plan) and "SSL" in self.access.get("security.protocol", "").upper():
+            raise PlanError(
+                f"{self} wants TLS, and whether a link is whole again is asked without it: leave out the faults that "
+                "lose packets"
+            )
         if not self.permitted and not loopback(self.address):
             raise PlanError(
                 self.refusal(f"{self.address.host} is no address of this machine's own loopback", scenario, plan)
@@ -125,6 +134,11 @@ def moves(plan: Plan) -> bool:
     return any("coordinator" in step.fault.needs for step in plan.steps)
 
 
+def loses_packets(plan: Plan) -> bool:
+    """Whether members need proxies before them, where packets are lost."""
+    return any("packets" in step.fault.needs for step in plan.steps)
+
+
 def loopback(endpoint: Endpoint) -> bool:
     """Whether an address is certainly one of this machine alone. Names other than localhost are not looked up."""
     host = endpoint.host.strip("[]")
@@ -138,7 +152,7 @@ def read_access(path: Path) -> dict[str, str]:
     """The settings in a properties file: ``name=value`` lines, as librdkafka calls them; ``#`` begins a comment.
 
     Raises:
-        ScenarioError: names the line or the setting that is wrong, never a value.
+        ScenarioError: names the line or the setting that is wrong, or whose file is of no use; never a value.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -156,5 +170,18 @@ def read_access(path: Path) -> dict[str, str]:
             raise ScenarioError(
                 f"{path} sets {name[:80]!r}, which is no setting of access; there are {', '.join(ACCESS)}"
             )
-        found[name] = value
+        found[name] = _readable(path, name, value) if name.endswith(".location") else value
+    try:
+        with_context(access_arguments(found))
+    except OSError as error:
+        raise ScenarioError(f"the files of TLS that {path} names are of no use: {error}") from error
     return found
+
+
+def _readable(path: Path, name: str, value: str) -> str:
+    """The file's absolute path: members, and who removes what is left, run elsewhere."""
+    try:
+        Path(value).read_bytes()
+    except OSError as error:
+        raise ScenarioError(f"the file that {path} names as {name} cannot be read: {error.strerror}") from error
+    return str(Path(value).absolute())

@@ -35,6 +35,7 @@ PARTS = ("Docker",)
 ABILITIES: Abilities = {
     **OWN,
     "packets": docker_packets.lacking,
+    "broker-packets": docker_packets.lacking,
     "command": lambda: (
         "members live in containers, and our image does not hold the program; use local or attach, or "
         "give the group an image that does"

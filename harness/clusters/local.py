@@ -27,6 +27,7 @@ ABILITIES: Abilities = {
     **OWN,
     **always("command"),
     "packets": packets.lacking,
+    "broker-packets": packets.lacking,
 }
 
 

@@ -26,8 +26,8 @@ TOKEN_VARIABLE = "FENCEPOST_OWNER"
 # Two scans in a row must find nothing: a process may fork while it is being looked for.
 QUIET_SCANS = 2
 SCANS = 200
-# A file in the owner's directory: the packet filter has a chain of this owner, or soon will have.
-FILTERS = "packets"
+# Files in the owner's directory: a table of the packet filter has a chain of this owner, or soon will have.
+CHAINS = {"packets": "filter", "redirects": "nat"}
 # Likewise: the Docker engine has containers or networks of this owner.
 CONTAINERS = "containers"
 REMOVAL_S = 60.0
@@ -66,20 +66,21 @@ def kill_all(token: str) -> list[int]:
 
 
 def chain_of(token: str) -> str:
-    """The chain of the packet filter that holds the rules of ``token``; a name may have 28 characters."""
+    """The chain of the packet filter that holds rules of ``token``, in any table; a name may have 28 characters."""
     return f"FENCEPOST-{token}"
 
 
 def hook_of(token: str) -> list[str]:
-    """The rule of OUTPUT that leads into it: everything that goes from this machine to itself."""
-    return ["-o", "lo", "-j", chain_of(token)]
+    """The rule of OUTPUT that leads into it; its own rules say where to. (What is led to ourselves has still the
+    interface by which it was to leave.)"""
+    return ["-p", "tcp", "-j", chain_of(token)]
 
 
-def unhook(token: str) -> bool:
+def unhook(token: str, table: str) -> bool:
     """Remove the chain of ``token`` with its hook and all its rules; whether it is gone, or was not there."""
     chain, code = chain_of(token), 0
     for step in (["-D", "OUTPUT", *hook_of(token)], ["-F", chain], ["-X", chain], ["-S", chain]):
-        argv = ["iptables", "-w", str(LOCK_S), *step]
+        argv = ["iptables", "-w", str(LOCK_S), "-t", table, *step]
         try:
             code = subprocess.run(argv, capture_output=True, timeout=IPTABLES_S, check=False).returncode
         except (OSError, subprocess.SubprocessError):
@@ -97,9 +98,9 @@ def remove_containers(token: str) -> bool:
 
 
 def clean_up(token: str, directory: Path) -> list[int]:
-    """Remove the containers of ``token``, kill its processes, remove its chain of the packet filter and ``directory``.
+    """Remove the containers of ``token``, kill its processes, remove its chains of the packet filter and ``directory``.
 
-    A directory whose chain or containers cannot be removed stays, so that whoever cleans up next tries it again.
+    A directory whose chains or containers cannot be removed stays, so that whoever cleans up next tries it again.
 
     Returns:
         The ids of those that would not die.
@@ -107,7 +108,8 @@ def clean_up(token: str, directory: Path) -> list[int]:
     # First: what the engine has frozen dies by the engine alone.
     gone = not (directory / CONTAINERS).exists() or remove_containers(token)
     left = kill_all(token)
-    if (not (directory / FILTERS).exists() or unhook(token)) and gone:
+    hooked = [mark for mark, table in CHAINS.items() if (directory / mark).exists() and not unhook(token, table)]
+    if gone and not hooked:
         shutil.rmtree(directory, ignore_errors=True)
     return left
 

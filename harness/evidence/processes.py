@@ -15,7 +15,7 @@ import psutil
 
 from fencepost.evidence.witness import Sight
 from fencepost.interfaces import Target, World
-from fencepost.process_interfaces import Node
+from fencepost.process_interfaces import Foreign, Node
 
 STOPPED = "stopped"
 GONE = "gone"
@@ -125,8 +125,8 @@ def lives_of(world: World, target: Target) -> tuple[Life, ...]:
 
 
 def running(nodes: Mapping[int, Node]) -> set[int]:
-    """The numbers of those that neither ended nor are stopped."""
-    return {number for number, node in nodes.items() if Life.of(node).state() not in (GONE, STOPPED)}
+    """The numbers of those that neither ended nor are stopped, and of those of others, of which nobody knows."""
+    return {n for n, node in nodes.items() if isinstance(node, Foreign) or Life.of(node).state() not in (GONE, STOPPED)}
 
 
 def pids(lives: Iterable[Life]) -> dict[str, int | None]:

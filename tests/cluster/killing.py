@@ -30,7 +30,8 @@ def iptables(*change: str) -> str:
 
 def rules_of(token: str) -> list[str]:
     """What the packet filter has of an owner: hook, chain, rules."""
-    return [line for line in iptables("-S").splitlines() if token in line]
+    tables = (iptables("-t", table, "-S") for table in reaper.CHAINS.values())
+    return [line for table in tables for line in table.splitlines() if token in line]
 
 
 def left_of(token: str) -> list[object]:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,15 +17,16 @@ import confluent_kafka as ck
 import pytest
 from confluent_kafka.admin import AdminClient
 
+from cluster.conftest import consuming
 from cluster.plans import WRITING, one_in, under
 from cluster.planted import BUGS
-from cluster.worlds import LONG_S
+from cluster.worlds import LONG_S, World
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
-from fencepost.clusters import local, nodes
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.cache import quiet
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError, PlanError, WaitTimeout
 from fencepost.evidence import offsets, records
@@ -35,13 +37,13 @@ from fencepost.faults import (
     BlackHole,
     Bounce,
     DeleteRecords,
+    DropPackets,
     Kill,
     MoveCoordinator,
     MoveLeaders,
     Pause,
     RemoveMember,
 )
-from fencepost.interfaces import ClusterSpec
 from fencepost.judging import judge
 from fencepost.model import Finding, Severity, Validity, Verdict
 from fencepost.processes import Owner
@@ -68,7 +70,6 @@ SCENARIO = Scenario(
 )
 FOREIGN_TOPICS = ("not-ours", "fencepost-0badcafe-orders")  # the second one is another run's
 FOREIGN_GROUP = "not-ours"
-SECRET = "correct-horse-battery"
 
 
 def address(cluster: OwnCluster) -> str:
@@ -85,6 +86,21 @@ def there(cluster: OwnCluster) -> dict[str, Any]:
         "groups": {group: cluster.admin.committed(group) for group in groups},
         "replicas": cluster.admin.replicas(OFFSETS_TOPIC),
     }
+
+
+@contextmanager
+def guesting(cluster: OwnCluster, history: Path, static: bool = False, more: tuple[str, ...] = ()) -> Iterator[World]:
+    """A group in the same cluster, which knows it by an address alone; packets can be lost where this machine can."""
+    attachment = Attachment.of(address(cluster))
+    losing = () if attachment.abilities["packets"]() else [at(1, DropPackets(), member(0), heal_after=1)]
+    # As many members as there are in the world.
+    wanted = replace(SCENARIO, group=replace(SCENARIO.group, spare=1), schedule=losing)
+    name = f"{attachment.prefix}guests"
+    topics = tuple(f"{name}-{topic}" for topic in more)
+    with Owner.open() as owner, ExitStack() as stack:  # not the cluster's, which has rules of its own
+        attached = attachment.start(wanted, wanted.plan(1), owner, quiet)
+        stack.callback(attached.stop)
+        yield stack.enter_context(consuming(attached, owner, history, name, "cooperative", static, topics, "attach"))
 
 
 @pytest.fixture(scope="module")
@@ -271,44 +287,3 @@ def test_nothing_is_left_when_the_harness_is_interrupted(
         # What is removed while it is looked at has no end that anybody tells.
         gone = (KeyError, WaitTimeout)
         eventually(lambda: there(cluster) == before, LONG_S * 2, "everything to be removed", forgive=gone)
-
-
-@pytest.fixture
-def guarded(monkeypatch: pytest.MonkeyPatch, session_owner: Owner) -> Iterator[OwnCluster]:
-    """A cluster that wants a password at the listeners of slot 0."""
-    usual = nodes.broker_properties
-
-    def properties(*arguments: Any) -> dict[str, Any]:
-        found = usual(*arguments)
-        module = "org.apache.kafka.common.security.plain.PlainLoginModule"
-        jaas = f'{module} required username="guest" password="{SECRET}" user_guest="{SECRET}";'
-        protocols = found["listener.security.protocol.map"].replace("SLOT0:PLAINTEXT", "SLOT0:SASL_PLAINTEXT")
-        sasl = {"sasl.enabled.mechanisms": "PLAIN", "plain.sasl.jaas.config": jaas}
-        own = {f"listener.name.slot0.{name}": value for name, value in sasl.items()}
-        return {**found, **own, "listener.security.protocol.map": protocols}
-
-    monkeypatch.setattr(nodes, "broker_properties", properties)
-    running = local.start(ClusterSpec(slots=1), session_owner)
-    yield running
-    running.stop()
-
-
-def test_secrets_give_access_and_stand_in_no_file(guarded: OwnCluster, chaos_spark: Spark, tmp_path: Path) -> None:
-    config = tmp_path / "client.properties"
-    lines = ["# who we are", "security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.username=guest"]
-    calm = replace(SCENARIO, schedule=[at(1, Kill(), member(0), heal_after=1)], min_records=300)
-    name = "attach:" + guarded.bootstrap(0).split(",")[0]
-    runs = tmp_path / "runs"
-
-    config.write_text("\n".join([*lines, f"sasl.password={SECRET}-wrong"]))
-    with pytest.raises(ClusterError, match="no Kafka broker answered") as refused:
-        runner.run(calm, plan=calm.plan(1), runs=runs, backend=Attachment.of(name, config))
-    assert SECRET not in str(refused.value)
-
-    config.write_text("\n".join([*lines, f"sasl.password={SECRET}"]))
-    run = runner.run(calm, plan=calm.plan(2), runs=runs, backend=Attachment.of(name, config))
-    verdict = judge(run, chaos_spark)
-    assert {check.check: check.validity for check in verdict.checks}["delivery"] is Validity.VALID
-    written = [path for path in runs.rglob("*") if path.is_file()]
-    assert any(b"SASL_PLAINTEXT" in path.read_bytes() for path in written)
-    assert not [path for path in written if SECRET.encode() in path.read_bytes()]

@@ -21,6 +21,7 @@ from fencepost.clusters import cache, reaper
 from fencepost.errors import ClusterError
 from fencepost.network import packets
 from fencepost.network.packets import PacketFilter
+from fencepost.network.redirects import TRIAL_GROUP
 from fencepost.network_interfaces import Loss
 from fencepost.processes import Owner, sweep
 
@@ -33,8 +34,10 @@ HARNESS = """
 import signal, sys, threading
 from pathlib import Path
 from fencepost.clusters import local
+from fencepost.clusters.nodes import Endpoint
 from fencepost.interfaces import ClusterSpec
 from fencepost.network.packets import TRIAL, PacketFilter
+from fencepost.network.redirects import TRIAL_GROUP, Redirect, redirect
 from fencepost.network_interfaces import Loss
 from fencepost.processes import Owner
 
@@ -45,6 +48,10 @@ def say(*words):
 
 with Owner.open(Path(sys.argv[1])) as owner:
     say("owner", owner.token, owner.directory)
+    if sys.argv[2] == "leads connections":
+        redirect(owner, [Redirect(TRIAL_GROUP, Endpoint(*TRIAL), Endpoint(*TRIAL))])
+        say("led")
+        signal.pause()
     if sys.argv[2] == "changes rules":
         packets = PacketFilter(owner)
         while True:
@@ -179,6 +186,18 @@ def test_rules_that_an_owner_and_its_reaper_left_are_swept(start: Callable[[str]
     # What was just being started holds the lock of the directory until it is executed.
     eventually(lambda: sweep(tmp_path) == [harness.directory], LONG_S, "the directory to be unlocked and swept")
     assert harness.nothing_is_left()
+
+
+@pytest.mark.usefixtures("packets_work")
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_what_leads_connections_elsewhere_goes_with_its_harness(
+    start: Callable[[str], Harness], number: signal.Signals
+) -> None:
+    harness = start("leads connections")
+    assert harness.line() == ["led"]
+    assert any(str(TRIAL_GROUP) in rule for rule in harness.rules())
+    harness.process.send_signal(number)
+    eventually(harness.nothing_is_left, LONG_S, "the reaper to remove everything")
 
 
 @pytest.mark.usefixtures("packets_work")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 import struct
 from dataclasses import replace
 from pathlib import Path
@@ -11,28 +12,34 @@ import pytest
 
 from fencepost.abilities import check_abilities
 from fencepost.choice import backend
-from fencepost.clusters import local
+from fencepost.clusters import local, transparent
 from fencepost.clusters.attachment import Attachment, loopback, read_access
+from fencepost.clusters.cache import quiet
 from fencepost.clusters.cleaning_task import Task
 from fencepost.clusters.foreign import ForeignEvidence, whole_batches
 from fencepost.clusters.nodes import Endpoint
-from fencepost.errors import NotShown, PlanError, ScenarioError
+from fencepost.errors import ClusterError, NotShown, PlanError, ScenarioError
 from fencepost.faults import (
     AddPartitions,
     DeleteRecords,
+    DropPackets,
     Kill,
+    LoseConnects,
     MoveCoordinator,
     MoveLeaders,
+    PartitionBrokers,
     Pause,
     ReassignCoordinator,
     RecreateTopic,
     RemoveMember,
     ResetOffsets,
 )
+from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop, Transform
+from fencepost_member.adapters.settings import arguments, with_context
 
 SECRET = "correct-horse-battery"
 SCENARIO = Scenario(
@@ -117,6 +124,37 @@ def test_members_can_be_signalled_and_brokers_cannot() -> None:
         check_abilities(frozen, Attachment.abilities, "attach:h:1")
 
 
+def test_packets_of_members_may_be_lost_and_those_between_brokers_may_not() -> None:
+    abilities = {**Attachment.abilities, "packets": str}
+    losing = [at(1, DropPackets(), member(0), heal_after=1), at(2, LoseConnects(), brokers((1,)), heal_after=1)]
+    check_abilities(replace(SCENARIO, schedule=losing).plan(1), abilities, "attach:h:1")
+    parted = replace(SCENARIO, schedule=[at(1, PartitionBrokers(), brokers((1,)), heal_after=1)]).plan(1)
+    with pytest.raises(PlanError, match="needs broker-packets"):
+        check_abilities(parted, abilities, "attach:h:1")
+
+
+def test_where_tls_is_wanted_nobody_could_tell_that_packets_arrive_again() -> None:
+    scenario = replace(SCENARIO, schedule=[at(1, DropPackets(), member(0), heal_after=1)])
+    Attachment.of("attach:127.0.0.1:1").permit(scenario, scenario.plan(1))
+    guarded = replace(Attachment.of("attach:127.0.0.1:1"), access={"security.protocol": "sasl_ssl"})
+    with pytest.raises(PlanError, match=r"wants TLS, .*: leave out the faults that lose packets"):
+        guarded.permit(scenario, scenario.plan(1))
+    guarded.permit(SCENARIO, PLAN)
+
+
+@pytest.mark.parametrize(
+    ("host", "slots", "why"),
+    [
+        ("[::1]", 1, r"broker 7 tells members to connect to \[::1\]:9092, which is ::1, .* IPv6"),
+        ("kafka.invalid", 1, "nobody knows where broker 7 is, at kafka.invalid:9092"),
+        ("127.0.0.1", 201, "before 200 members, but there are 201"),
+    ],
+)
+def test_before_whom_no_proxies_can_be_put_is_said(tmp_path: Path, host: str, slots: int, why: str) -> None:
+    with Owner.open(tmp_path) as owner, pytest.raises(ClusterError, match=why):
+        transparent.start(owner, {7: Endpoint(host, 9092)}, slots, quiet)
+
+
 def test_its_topics_and_group_may_be_administrated_and_replicas_that_others_use_may_not() -> None:
     own = [at(1, MoveLeaders()), at(2, DeleteRecords()), at(3, AddPartitions()), at(4, RemoveMember(), member(0))]
     own += [at(5, ResetOffsets()), at(6, RecreateTopic())]
@@ -160,6 +198,36 @@ def test_what_is_wrong_is_said_without_a_value(tmp_path: Path, text: str, told: 
 def test_a_file_that_is_not_there_is_said(tmp_path: Path) -> None:
     with pytest.raises(ScenarioError, match="cannot be read: No such file"):
         read_access(tmp_path / "none")
+
+
+def test_files_of_access_are_named_from_the_current_directory_on_and_found_from_everywhere(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("client.properties").write_text("ssl.ca.location = ca.pem")
+    with pytest.raises(ScenarioError, match=r"names as ssl\.ca\.location cannot be read: No such file"):
+        read_access(Path("client.properties"))
+    Path("ca.pem").touch()
+    assert read_access(Path("client.properties")) == {"ssl.ca.location": str(tmp_path / "ca.pem")}
+
+
+def test_files_that_hold_no_certificate_are_said_before_anybody_connects(tmp_path: Path) -> None:
+    (tmp_path / "ca.pem").write_text(SECRET)
+    file = tmp_path / "client.properties"
+    file.write_text(f"security.protocol=SSL\nssl.ca.location={tmp_path / 'ca.pem'}")
+    with pytest.raises(ScenarioError, match=r"files of TLS that .* names are of no use: .*X509") as refused:
+        read_access(file)
+    assert SECRET not in str(refused.value)
+
+
+@pytest.mark.parametrize("client", ["kafka-python", "aiokafka"])
+@pytest.mark.parametrize(("algorithm", "compared"), [("", True), ("https", True), ("none", False)])
+def test_clients_in_python_compare_hosts_as_librdkafka_does(client: str, algorithm: str, compared: bool) -> None:
+    wanted = {"ssl.endpoint.identification.algorithm": algorithm} if algorithm else {}
+    found = with_context(arguments(client, {"security.protocol": "sasl_ssl", **wanted}, {}))
+    assert found["security_protocol"] == "SASL_SSL"
+    assert found["ssl_context"].check_hostname is compared
+    assert found["ssl_context"].verify_mode is ssl.CERT_REQUIRED
 
 
 @pytest.mark.parametrize("name", ["sasl.password", "ssl.key.pem", "security.protocol"])

@@ -36,7 +36,20 @@ def states(runs: Path) -> dict[str, State]:
 
 def test_everything_is_looked_at_and_a_line_says_what_was_found(tmp_path: Path) -> None:
     parts = doctor.examine(tmp_path)
-    names = {"Python", "Java", "Kafka", "Toxiproxy", "ss", "loopback", "signals", "disk", "memory", "packets", "netem"}
+    names = {
+        "Python",
+        "Java",
+        "Kafka",
+        "Toxiproxy",
+        "ss",
+        "loopback",
+        "signals",
+        "disk",
+        "memory",
+        "packets",
+        "redirects",
+        "netem",
+    }
     assert {part.name for part in parts} == names | {"members", "Spark", "Docker"}
     assert all(part.text and part.line().startswith(part.state) for part in parts)
 

@@ -18,12 +18,11 @@ from aiokafka.coordinator.assignors import range as by_range
 from aiokafka.coordinator.assignors import roundrobin
 from aiokafka.coordinator.assignors.sticky import sticky_assignor
 from aiokafka.errors import KafkaError
-from aiokafka.helpers import create_ssl_context
 
 from fencepost_member.adapters import Listener, Record, Tp
 from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.handover import Handover, tell, tell_error
-from fencepost_member.adapters.settings import arguments, settings_of
+from fencepost_member.adapters.settings import arguments, settings_of, with_context
 from fencepost_member.config import ConfigError, MemberConfig
 
 ASSIGNORS = {
@@ -198,17 +197,6 @@ def identity(consumer: Any) -> Tuple[str, int]:
     """(member id, generation) of a consumer of the library, or of None."""
     coordinator = getattr(consumer, "_coordinator", None)  # nothing else tells it
     return (coordinator.member_id, coordinator.generation) if coordinator else ("", -1)
-
-
-def with_context(keywords: Dict[str, Any]) -> Dict[str, Any]:
-    """Keywords of a client, those of TLS as the context that the library wants for it."""
-    tls = {name[4:]: value for name, value in keywords.items() if name.startswith("ssl_")}
-    found = {name: value for name, value in keywords.items() if not name.startswith("ssl_")}
-    if "SSL" in found.get("security_protocol", ""):
-        checked = tls.pop("check_hostname", True)
-        found["ssl_context"] = create_ssl_context(**tls)
-        found["ssl_context"].check_hostname = checked
-    return found
 
 
 def _listener(adapter: AioKafka) -> Any:

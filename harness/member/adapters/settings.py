@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from typing import Any, Dict, Mapping
 
 from fencepost_member.config import AUTOMATIC, ConfigError, MemberConfig
@@ -67,6 +68,25 @@ def access_arguments(settings: Mapping[str, Any]) -> Dict[str, Any]:
     found = {ACCESS[name]: value for name, value in settings.items() if name in ACCESS}
     if "ssl_check_hostname" in found:
         found["ssl_check_hostname"] = found["ssl_check_hostname"] == "https"
+    if "security_protocol" in found:
+        found["security_protocol"] = found["security_protocol"].upper()  # librdkafka does not mind
+    return found
+
+
+def with_context(keywords: Mapping[str, Any]) -> Dict[str, Any]:
+    """Keywords of a client in Python, those of TLS as one context.
+
+    Raises:
+        OSError: their files cannot be used.
+    """
+    tls = {name: value for name, value in keywords.items() if name.startswith("ssl_")}
+    found = {name: value for name, value in keywords.items() if name not in tls}
+    if "SSL" in found.get("security_protocol", ""):
+        context = found["ssl_context"] = ssl.create_default_context(cafile=tls.get("ssl_cafile"))
+        context.check_hostname = tls.get("ssl_check_hostname", True)
+        if "ssl_certfile" in tls:
+            # Without any password the library would ask for one on the terminal.
+            context.load_cert_chain(tls["ssl_certfile"], tls.get("ssl_keyfile"), tls.get("ssl_password", ""))
     return found
 
 

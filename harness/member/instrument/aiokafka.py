@@ -14,9 +14,9 @@ from typing import Any, Iterable, Iterator, Mapping, Set
 
 import aiokafka
 
-from fencepost_member.adapters.aiokafka import ASSIGNORS, identity, with_context
+from fencepost_member.adapters.aiokafka import ASSIGNORS, identity
 from fencepost_member.adapters.errors import error_name
-from fencepost_member.adapters.settings import arguments
+from fencepost_member.adapters.settings import arguments, with_context
 from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.python_tape import PythonTape, offsets_of, reaching, replace, wanted
 from fencepost_member.instrument.transactions import Transactions

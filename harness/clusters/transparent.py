@@ -1,0 +1,114 @@
+"""Proxies between members and the brokers of others, who know nothing of them: one Toxiproxy, one proxy per (slot,
+broker), to which the kernel leads what the member of the slot connects to the broker.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import tempfile
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from fencepost.clusters import nodes, toxiproxy
+from fencepost.clusters.addresses import Addresses, reserve
+from fencepost.clusters.cache import Progress
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import ClusterError
+from fencepost.interfaces import ClusterSpec
+from fencepost.network.packets import PacketFilter
+from fencepost.network.proxies import Proxies, write_config
+from fencepost.network.redirects import FIRST_GROUP, Redirect, redirect
+from fencepost.process_interfaces import Interpreter, Process
+from fencepost.processes import Owner, send, wait_ended
+
+END_S = 10.0
+
+
+class TransparentProxies:
+    """Made by ``start``.
+
+    Attributes:
+        links: the proxies.
+        packets: rules on the loopback addresses where they listen.
+    """
+
+    def __init__(self, addresses: Addresses, server: Process, links: Proxies, packets: PacketFilter) -> None:
+        self._addresses, self._server = addresses, server
+        self.links, self.packets = links, packets
+        self._stopped = False
+
+    def before(self, slot: int, interpreter: Interpreter) -> Interpreter:
+        """What the member in a slot runs on, so that its connections go through its proxies."""
+        return replace(interpreter, groups=(_group(self._addresses, slot),))
+
+    def stop(self) -> None:
+        """End the proxies and free their addresses; what leads to them goes with the owner. May be called twice."""
+        if not self._stopped:
+            self._stopped = True
+            send(self._server, signal.SIGKILL)
+            wait_ended(self._server, END_S)
+            os.close(self._addresses.lock)
+
+
+def start(owner: Owner, brokers: Mapping[int, Endpoint], slots: int, progress: Progress) -> TransparentProxies:
+    """Start the proxies and lead members to them.
+
+    Raises:
+        ProvisionError: Toxiproxy is missing and could not be made.
+        ClusterError, WaitTimeout: a broker may be reached otherwise than by IPv4, or something did not start.
+    """
+    if slots > nodes.MOST_SLOTS:
+        raise ClusterError(f"proxies can be put before {nodes.MOST_SLOTS} members, but there are {slots}")
+    at = {broker: _addresses_of(broker, endpoint) for broker, endpoint in brokers.items()}
+    binary, home = toxiproxy.server(progress), Path(tempfile.mkdtemp(prefix="proxies-", dir=owner.directory))
+    addresses = reserve(ClusterSpec(brokers=len(brokers), slots=slots))
+    ends = {
+        (slot, broker): (addresses.proxy(slot, number), endpoint)
+        for slot in range(slots)
+        for number, (broker, endpoint) in enumerate(brokers.items(), 1)
+    }
+    config, api = home / "proxies.json", addresses.proxy_api
+    write_config(config, ends)
+    argv = [str(binary), "-config", str(config), "-host", api.host, "-port", str(api.port)]
+    server = owner.spawn(argv, log=home / "toxiproxy.log", cwd=home, keep_open=(addresses.lock,))
+    proxies = TransparentProxies(addresses, server, Proxies(api, ends), PacketFilter(owner))
+    try:
+        proxies.links.await_serving()
+        redirect(
+            owner,
+            (
+                Redirect(_group(addresses, slot), there, proxy)
+                for (slot, broker), (proxy, _) in ends.items()
+                for there in at[broker]
+            ),
+        )
+    except BaseException:
+        proxies.stop()
+        raise
+    return proxies
+
+
+def _group(addresses: Addresses, slot: int) -> int:
+    """No other harness of this machine has it, as none has the number of the addresses."""
+    return FIRST_GROUP + addresses.number * nodes.MOST_SLOTS + slot
+
+
+def _addresses_of(broker: int, endpoint: Endpoint) -> list[Endpoint]:
+    """Where members may connect to reach a broker.
+
+    Raises:
+        ClusterError: one of these is no address of IPv4, by which they would go past the proxies.
+    """
+    try:
+        found = socket.getaddrinfo(endpoint.host.strip("[]"), endpoint.port, type=socket.SOCK_STREAM)
+    except OSError as error:
+        raise ClusterError(f"nobody knows where broker {broker} is, at {endpoint}: {error.strerror}") from error
+    if other := [address[0] for family, *_, address in found if family != socket.AF_INET]:
+        raise ClusterError(
+            f"broker {broker} tells members to connect to {endpoint}, which is {other[0]}, and no proxy can be put "
+            "before an address of IPv6: leave out the faults that lose packets, or have it advertise one of IPv4"
+        )
+    return list({Endpoint(str(address[0]), endpoint.port): None for *_, address in found})

@@ -1,0 +1,77 @@
+"""What one member connects to a broker is led to that member's own proxy, by the kernel, and nobody's but its own.
+
+The kernel knows a member by a supplementary group, which all of its processes have and nobody else: the broker's
+address may be one that others on this machine use as well. Neither the client nor the broker needs to know.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from collections.abc import Iterable
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+from fencepost.clusters.nodes import Endpoint
+from fencepost.errors import ClusterError, FencepostError
+from fencepost.network import packets
+from fencepost.network.chains import Chain
+from fencepost.processes import Owner
+
+FIRST_GROUP = 2_077_000_000  # no system gives such numbers to anybody
+TRIAL_GROUP = FIRST_GROUP - 1
+TRIAL_S = 5.0
+CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])))"
+
+
+@dataclass(frozen=True)
+class Redirect:
+    """Whoever has the ``group`` and connects to ``there``, an address of IPv4, is connected to the ``proxy``."""
+
+    group: int
+    there: Endpoint
+    proxy: Endpoint
+
+
+def redirect(owner: Owner, redirects: Iterable[Redirect]) -> None:
+    """Lead new connections so, as long as the owner lives.
+
+    Raises:
+        ClusterError: iptables is missing, or refused.
+    """
+    chain = Chain(owner, "redirects")
+    chain.make()
+    chain.change(f"-A {chain.name} {_rule(one)}" for one in redirects)
+
+
+def _rule(one: Redirect) -> str:
+    to = f"-d {one.there.host} -p tcp --dport {one.there.port}"
+    return f"{to} -m owner --gid-owner {one.group} --suppl-groups -j DNAT --to-destination {one.proxy}"
+
+
+def lacking() -> str:
+    """What keeps members' connections from being led to proxies on this machine, or packets there from being lost, as a
+    clause with the remedy; empty: nothing. A trial's own connection is led astray, and none other."""
+    host, _ = packets.TRIAL
+    try:
+        with Owner.open() as owner, closing(_listening(host)) as proxy, closing(_listening(host)) as there:
+            ends = [Endpoint(*one.getsockname()) for one in (there, proxy)]
+            redirect(owner, [Redirect(TRIAL_GROUP, *ends)])
+            argv = [sys.executable, "-S", "-c", CONNECT, host, str(ends[0].port)]
+            try:
+                owner.spawn(argv, log=Path(owner.directory, "trial.log"), groups=[TRIAL_GROUP])
+            except ClusterError as error:
+                return f"processes get no group of their own ({error}): run as root, or give CAP_SETGID"
+            proxy.accept()[0].close()
+    except TimeoutError:
+        return "what a process of a group of its own connects is not led elsewhere: is a sandbox in the way?"
+    except FencepostError as error:
+        return str(error)
+    return packets.lacking()
+
+
+def _listening(host: str) -> socket.socket:
+    listening = socket.create_server((host, 0))
+    listening.settimeout(TRIAL_S)
+    return listening
