@@ -96,8 +96,10 @@ def turn(
 
 def _user() -> int:
     """Whose run this is, outside of a user namespace: inside, ``unshare --map-root-user`` makes everybody user 0."""
-    user = os.getuid()
-    maps = [[int(number) for number in line.split()] for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    user, told = os.getuid(), Path("/proc/self/uid_map")
+    if not told.exists():  # not Linux
+        return user
+    maps = [[int(number) for number in line.split()] for line in told.read_text().splitlines()]
     return next((outside + user - inside for inside, outside, count in maps if 0 <= user - inside < count), user)
 
 

@@ -148,10 +148,11 @@ def _sooner(one: _Stop | None, other: _Stop | None) -> _Stop | None:
 
 def _tell(part: Part, gap: _Gap, stop: _Stop) -> None:
     watch, time = gap.watch, Window(stop.since_ns, gap.end_ns)
-    owner, over_ns = watch.owner, stop.since_ns + watch.bound_ns
+    owner = watch.owner
     if owner is None:
+        over_ns = stop.since_ns + watch.bound_ns
         owner = part.tables.keeper(part.tp, over_ns) if part.tables.black_box else _owner(part, over_ns)
-    paused = part.tables.paused_by(owner, part.tp, over_ns)
+    paused = part.tables.paused_by(owner, part.tp, time, watch.bound_ns)
     cause = watch.step.name if watch.step else ("paused" if paused else "" if owner else "unowned")
     excuse = "no leader" if part.tables.leaderless(part.tp, *time) else ""
     if watch.owner is not None and watch.step and not excuse:

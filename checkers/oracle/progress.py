@@ -25,8 +25,8 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     earliest begin of such a wait to the end of the gap.
 
     members: who certainly owned it when the bound was over (the earliest assigned, then incarnation); cause ``unowned``
-    when nobody did, ``paused`` when the owner itself had paused it then (that excuses nothing); excuse ``no leader``:
-    the partition had none at some time between.
+    when nobody did, ``paused`` when the owner had itself paused it for so long that the rest of that time is not longer
+    than the bound (that excuses nothing); excuse ``no leader``: the partition had none at some time between.
 
     Of black boxes the commits that took the partition on stand for deliveries of all below them, and the owner is the
     coordinator's. A gap goes from when the last one was certainly written to when the next one may have been.
@@ -34,9 +34,8 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     quiet, bound_ns = history.tables.quiet, history.bounds.stuck_ns
     for tp in history.log:
         for stop in _stops(history, tp, quiet, bound_ns):
-            over_ns = stop.since_ns + bound_ns
-            owner = _owner(history, tp, over_ns)
-            paused = "paused" if history.tables.paused_by(owner, tp, over_ns) else ""
+            owner = _owner(history, tp, stop.since_ns + bound_ns)
+            paused = "paused" if _paused(history, tp, owner, stop, bound_ns) else ""
             yield _told(history, "stuck-partition", tp, owner, paused if owner else "unowned", stop)
 
 
@@ -85,6 +84,10 @@ def _owner(history: History, tp: int, at_ns: int) -> str:
     return min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
 
 
+def _paused(history: History, tp: int, owner: str, stop: _Stop, bound_ns: int) -> bool:
+    return history.tables.paused_by(owner, tp, Window(stop.since_ns, stop.end_ns), bound_ns)
+
+
 def _told(history: History, kind: str, tp: int, owner: str, cause: str, stop: _Stop, excuse: str = "") -> Sighting:
     times = (stop.since_ns, stop.end_ns)
     leaderless = "no leader" if history.tables.leaderless(tp, *times) else ""
@@ -124,16 +127,15 @@ def collateral_stop(history: History) -> Iterator[Sighting]:
     A black box certainly owns what the coordinator's log says, until its process ended or was asked to.
 
     members: the owner; cause: the step's name; times as in ``stuck-partition``. excuse ``no leader``, as there; else
-    ``paused by its owner`` when the bound was over; else,
-    where a rebalance met the time, ``rebalance: <reason>`` when a member joined because of metadata or subscriptions,
-    ``rebalance: other members came or went`` when a process of a member that the step does not hit started or ended
-    since the step's begin.
+    ``paused by its owner``, for as long as there; else, where a rebalance met the time, ``rebalance: <reason>`` when a
+    member joined because of metadata or subscriptions, ``rebalance: other members came or went`` when a process of a
+    member that the step does not hit started or ended since the step's begin.
     """
     bound_ns = history.bounds.stuck_ns
     for tp, those in bystanders(history.tables, bound_ns).items():
         for step, owner, window in those:
             for stop in _stops(history, tp, window, bound_ns):
-                paused = history.tables.paused_by(owner, tp, stop.since_ns + bound_ns)
+                paused = _paused(history, tp, owner, stop, bound_ns)
                 excuse = PAUSED if paused else another_cause(history.tables, step, Window(stop.since_ns, stop.end_ns))
                 yield _told(history, "collateral-stop", tp, owner, step.name, stop, excuse)
 

@@ -100,9 +100,10 @@ class Tables(Indexed):
         had = [i for i in self.intervals_by_tp.get(tp, ()) if i.incarnation == incarnations[0]]
         return "one owner" if len({*incarnations}) == len(had) == 1 else ""
 
-    def paused_by(self, incarnation: str, tp: int, at_ns: int) -> bool:
-        """Whether the program had paused the partition at a moment."""
-        return any(True for _ in self.paused_of.meeting((incarnation, tp), Window(at_ns, at_ns)))
+    def paused_by(self, incarnation: str, tp: int, window: Window, bound_ns: int) -> bool:
+        """Whether a time is no longer than a bound, without what the program had paused the partition of it."""
+        paused = self.paused_of.meeting((incarnation, tp), window)
+        return window.length_ns - sum(p.window.common(window).length_ns for p in paused) <= bound_ns
 
     def removed(self, interval: Interval, by_ns: int) -> Gone | None:
         """The coordinator's record that the owner of ``interval`` was gone during it, if possibly by ``by_ns``."""

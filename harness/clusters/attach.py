@@ -127,13 +127,15 @@ class AttachedCluster:
     def stop(self) -> None:
         """Have everything removed that the run made, and wait for it; what is left is told. May be called twice."""
         self._admin.close()
-        if self._proxies:
-            self._proxies.stop()
-        if self.cleaner is not None:
-            cleaner, self.cleaner = self.cleaner, None
-            self._progress("removing the run's topics and its group")
-            for sentence in cleaner.finish(CLEAN_S + 30):
-                _LOG.warning("left in the cluster: %s", sentence)
+        try:
+            if self._proxies:
+                self._proxies.stop()
+        finally:
+            if self.cleaner is not None:
+                cleaner, self.cleaner = self.cleaner, None
+                self._progress("removing the run's topics and its group")
+                for sentence in cleaner.finish(CLEAN_S + 30):
+                    _LOG.warning("left in the cluster: %s", sentence)
 
     def _before_members(self) -> TransparentProxies:
         if self._proxies is None:

@@ -16,7 +16,7 @@ from fencepost.clusters import nodes, toxiproxy
 from fencepost.clusters.addresses import Addresses, reserve
 from fencepost.clusters.cache import Progress
 from fencepost.clusters.nodes import Endpoint
-from fencepost.errors import ClusterError
+from fencepost.errors import ClusterError, PlanError
 from fencepost.interfaces import ClusterSpec
 from fencepost.network.packets import PacketFilter
 from fencepost.network.proxies import Proxies, write_config
@@ -48,9 +48,11 @@ class TransparentProxies:
         """End the proxies and free their addresses; what leads to them goes with the owner. May be called twice."""
         if not self._stopped:
             self._stopped = True
-            send(self._server, signal.SIGKILL)
-            wait_ended(self._server, END_S)
-            os.close(self._addresses.lock)
+            try:
+                send(self._server, signal.SIGKILL)
+                wait_ended(self._server, END_S)
+            finally:
+                os.close(self._addresses.lock)
 
 
 def start(owner: Owner, brokers: Mapping[int, Endpoint], slots: int, progress: Progress) -> TransparentProxies:
@@ -58,7 +60,8 @@ def start(owner: Owner, brokers: Mapping[int, Endpoint], slots: int, progress: P
 
     Raises:
         ProvisionError: Toxiproxy is missing and could not be made.
-        ClusterError, WaitTimeout: a broker may be reached otherwise than by IPv4, or something did not start.
+        PlanError: a broker may be reached otherwise than by IPv4.
+        ClusterError, WaitTimeout: there are too many members, or something did not start.
     """
     if slots > nodes.MOST_SLOTS:
         raise ClusterError(f"proxies can be put before {nodes.MOST_SLOTS} members, but there are {slots}")
@@ -100,14 +103,15 @@ def _addresses_of(broker: int, endpoint: Endpoint) -> list[Endpoint]:
     """Where members may connect to reach a broker.
 
     Raises:
-        ClusterError: one of these is no address of IPv4, by which they would go past the proxies.
+        ClusterError: it has no address.
+        PlanError: one of these is no address of IPv4, by which they would go past the proxies.
     """
     try:
         found = socket.getaddrinfo(endpoint.host.strip("[]"), endpoint.port, type=socket.SOCK_STREAM)
     except OSError as error:
         raise ClusterError(f"nobody knows where broker {broker} is, at {endpoint}: {error.strerror}") from error
     if other := [address[0] for family, *_, address in found if family != socket.AF_INET]:
-        raise ClusterError(
+        raise PlanError(
             f"broker {broker} tells members to connect to {endpoint}, which is {other[0]}, and no proxy can be put "
             "before an address of IPv6: leave out the faults that lose packets, or have it advertise one of IPv4"
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import itertools
 import os
 import platform
+import threading
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
 
@@ -48,6 +49,7 @@ class Account:
         self._config, self._lane, self._identity = config, lane, identity
         self._numbers, self._numbered, self._polled_ns = Numbers(config.topics), itertools.count(), 0
         self._paused: Dict[Tp, int] = {}  # the events
+        self._pausing = threading.Lock()  # programs pause on any thread
 
     def introduce(self, client_version: str, settings: Any, **more: Any) -> None:
         """The loop runs, with these settings of the client; ``more`` is beside or instead of the configuration."""
@@ -111,14 +113,17 @@ class Account:
             self.events.end(event)
 
     def paused(self, partitions: Iterable[Tp]) -> None:
-        """The client is to fetch nothing of these. That ends when they are resumed, or given up."""
-        for tp in set(partitions).difference(self._paused).intersection(self.ownership.intervals):
-            self._paused[tp] = self.events.begin("paused", partitions=places([tp]))
+        """The client is to fetch nothing of these. That ends when they are resumed, or given up: not all clients forget
+        it then, and nobody tells."""
+        with self._pausing:
+            for tp in set(partitions).difference(self._paused).intersection(self.ownership.intervals):
+                self._paused[tp] = self.events.begin("paused", partitions=places([tp]))
 
     def resumed(self, partitions: Iterable[Tp]) -> None:
         """It is to fetch these again, paused or not."""
-        for tp in set(partitions).intersection(self._paused):
-            self.events.end(self._paused.pop(tp))
+        with self._pausing:
+            for tp in set(partitions).intersection(self._paused):
+                self.events.end(self._paused.pop(tp))
 
     def answered(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         """The client finished a commit that it began by itself. When that was is not known: the moment of the answer

@@ -7,8 +7,8 @@
     Likewise, but when all records of a poll are processed, and not before.
 ``asynchronous``
     As ``after-processing``, but the member goes on meanwhile, and hears of the answer in a later poll. In order: a
-    commit is not begun before the last one is answered, so none overtakes another. What is given up, and the last of
-    all, is committed synchronously.
+    commit is not begun before the last one is answered, so none of these overtakes another. What is given up, and the
+    last of all, is committed synchronously, behind one that is unanswered.
 ``before-processing``
     At-most-once. What a poll returned is committed before the first of its records is begun. A commit that nobody
     answered is repeated (it is idempotent), and so is one that came too late for its generation; when it is refused

@@ -92,9 +92,15 @@ class Chain:
                     argv, input=text, env=env, capture_output=True, text=True, timeout=limit_s, check=True
                 ).stdout
         except FileNotFoundError as error:
-            raise ClusterError("iptables, which loses packets, is missing: install it") from error
+            raise ClusterError("iptables, which loses and redirects packets, is missing: install it") from error
         except subprocess.CalledProcessError as error:
             said = " ".join(error.stderr.split())
-            raise ClusterError(f"iptables refused ({said}): run as root, or give CAP_NET_ADMIN") from error
+            rights = "ermi" in said or os.geteuid()
+            remedy = (
+                "run as root, or give CAP_NET_ADMIN"
+                if rights
+                else "it, or the kernel, is too old or built without that"
+            )
+            raise ClusterError(f"iptables refused ({said}): {remedy}") from error
         except (OSError, subprocess.SubprocessError) as error:
             raise ClusterError(f"iptables did not do as it should: {error}") from error

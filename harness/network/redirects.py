@@ -66,7 +66,7 @@ def lacking() -> str:
             proxy.accept()[0].close()
     except TimeoutError:
         return "what a process of a group of its own connects is not led elsewhere: is a sandbox in the way?"
-    except FencepostError as error:
+    except (FencepostError, OSError) as error:
         return str(error)
     return packets.lacking()
 

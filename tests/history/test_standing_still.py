@@ -297,9 +297,9 @@ def beside(h: HistoryBuilder, way: str) -> None:
         h.fault("bounce", 8, 9, step=1, members=others[way], brokers=() if others[way] else (2,))
     if way == "no leader":
         h.leader(-1, 8)
-    if way.startswith("paused"):  # the bound is over at 14 s
+    if way.startswith("paused"):  # of the 11 s that records wait, 10 s are allowed
         by = h.members[1] if way == "paused by another" else h.members[0]
-        by.pauses(3, 13.9 if way == "paused and resumed" else 14.1)
+        by.pauses(3, 4.9 if way == "paused and resumed" else 5.1)
     if way.startswith("a rebalance"):
         a, b = h.members
         h.join(a, 8)

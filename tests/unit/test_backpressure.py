@@ -111,7 +111,7 @@ def test_it_resumes_what_was_never_paused(now: list[float], owner: Owner) -> Non
     assert not owner.told()
 
 
-def test_what_is_paused_is_told_until_it_is_resumed_given_up_or_the_member_dies(owner: Owner) -> None:
+def test_what_is_paused_is_told_until_it_is_resumed_or_given_up(owner: Owner) -> None:
     owner.paused([A])
     owner.paused([A, B, ("refunds", 0)])  # what is paused already, and what it does not own
     assert sorted(owner.told()) == [(0, False), (1, False)]

@@ -65,7 +65,7 @@ def test_on_a_bare_machine_java_toxiproxy_and_ss_are_missing_with_remedies(bare:
 def test_without_iptables_a_run_does_without_faults_of_packets(bare: Path) -> None:
     part = next(part for part in doctor.examine(bare) if part.name == "packets")
     assert part.state is State.OPTIONAL
-    assert "iptables, which loses packets, is missing: install it" in part.text
+    assert "iptables, which loses and redirects packets, is missing: install it" in part.text
 
 
 def test_without_rights_packets_can_be_lost_in_a_network_of_ones_own(
