@@ -95,12 +95,7 @@ class Chain:
             raise ClusterError("iptables, which loses and redirects packets, is missing: install it") from error
         except subprocess.CalledProcessError as error:
             said = " ".join(error.stderr.split())
-            rights = "ermi" in said or os.geteuid()
-            remedy = (
-                "run as root, or give CAP_NET_ADMIN"
-                if rights
-                else "it, or the kernel, is too old or built without that"
-            )
-            raise ClusterError(f"iptables refused ({said}): {remedy}") from error
+            remedy = ": run as root, or give CAP_NET_ADMIN" if "ermi" in said or os.geteuid() else ""
+            raise ClusterError(f"iptables refused ({said}){remedy}") from error
         except (OSError, subprocess.SubprocessError) as error:
             raise ClusterError(f"iptables did not do as it should: {error}") from error

@@ -123,6 +123,19 @@ def world_of_consumers(cluster: OwnCluster, session_owner: Owner, tmp_path: Path
         yield world
 
 
+@pytest.fixture
+def owners(monkeypatch: pytest.MonkeyPatch) -> list[Owner]:
+    """Those that this process opens while the test runs: what is left of others is nothing to it."""
+    opened, found = Owner.open, list[Owner]()
+
+    def noted(*arguments: Any) -> Owner:
+        found.append(opened(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(Owner, "open", noted)
+    return found
+
+
 @pytest.fixture(scope="session")
 def lacking_packets() -> str:
     """What keeps packets from being lost on this machine."""

@@ -18,6 +18,7 @@ from typing import Any
 from fencepost.clusters import provision
 from fencepost.clusters.docker_images import BASE, client_libraries
 from fencepost.clusters.docker_removal import OWNER
+from fencepost.processes import Owner
 
 TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail")
 LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "turtledemo"}
@@ -81,8 +82,13 @@ def entry(name: str, kind: bytes, target: str = "", mode: int = 0o755) -> tarfil
     return made
 
 
-def left(engine: Any, token: str | None = None) -> list[str]:
-    """The containers, networks and volumes of an owner, or of all."""
+def left(engine: Any, *owners: Owner) -> list[str]:
+    """The containers, networks and volumes of these owners."""
+    return [thing for owner in owners for thing in left_of(engine, owner.token)]
+
+
+def left_of(engine: Any, token: str | None = None) -> list[str]:
+    """Those of an owner, or of all."""
     label = {"label": f"{OWNER}={token}" if token else OWNER}
     api = engine.api
     volumes = api.volumes(filters=label)["Volumes"] or ()

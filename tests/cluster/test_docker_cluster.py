@@ -16,7 +16,7 @@ import pytest
 from fault_table import Cell, unfilled
 
 from cluster.conftest import consuming
-from cluster.docker_base import left
+from cluster.docker_base import left, left_of
 from cluster.killing import kill_a_run
 from cluster.plans import MOVES, one_in
 from cluster.test_no_false_alarm import SEEDS, VARIANTS
@@ -181,14 +181,9 @@ def test_a_hole_is_not_proven_where_the_sockets_of_the_proxies_cannot_be_seen(wo
         assert not injection.proven().took_effect
 
 
-def test_a_member_finds_its_proxies_and_no_broker_behind_them(world: World, engine: Any) -> None:
-    assert reaches(engine, world.cluster.links.endpoint(1, 1))
-    assert not reaches(engine, world.cluster.links.upstream(1, 1))
-
-
-def networks(engine: Any, name: str) -> str:
-    (found,) = [n.name for n in engine.networks.list(filters={"label": OWNER}) if n.name.endswith(f"-{name}")]
-    return str(found)
+def test_a_member_finds_its_proxies_and_no_broker_behind_them(world: World, engine: Any, session_owner: Owner) -> None:
+    assert reaches(engine, session_owner, world.cluster.links.endpoint(1, 1))
+    assert not reaches(engine, session_owner, world.cluster.links.upstream(1, 1))
 
 
 SMALL = replace(
@@ -211,11 +206,13 @@ def run(scenario: Any, tmp_path: Path, spark: Spark) -> Any:
     return judge(folder, spark)
 
 
-def test_a_correct_group_is_valid_and_nothing_is_left(tmp_path: Path, chaos_spark: Spark, engine: Any) -> None:
-    before = left(engine)
+def test_a_correct_group_is_valid_and_nothing_is_left(
+    tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[Owner]
+) -> None:
     verdict = run(SMALL, tmp_path, chaos_spark)
     assert verdict.validity is Validity.VALID, [(c.check, c.reason) for c in verdict.checks]
-    assert left(engine) == before
+    assert owners
+    assert not left(engine, *owners)
 
 
 def test_a_planted_bug_is_found(tmp_path: Path, chaos_spark: Spark) -> None:
@@ -226,9 +223,9 @@ def test_a_planted_bug_is_found(tmp_path: Path, chaos_spark: Spark) -> None:
     assert "rewind" in {finding.kind for check in verdict.checks for finding in check.findings}
 
 
-def reaches(engine: Any, endpoint: tuple[str, int]) -> bool:
+def reaches(engine: Any, owner: Owner, endpoint: tuple[str, int]) -> bool:
     """Whether who tries it in the members' network gets a connection: in the container of one that no fault hits."""
-    found = engine.containers.list(filters={"label": OWNER, "network": networks(engine, "members")})
+    found = engine.containers.list(filters={"label": f"{OWNER}={owner.token}"})
     members = [c for c in found if "fencepost_member" in c.attrs["Args"]]
     (inside,) = [c for c in members if any("member-0." in part for part in c.attrs["Args"])]
     host, port = endpoint
@@ -240,20 +237,20 @@ def reaches(engine: Any, endpoint: tuple[str, int]) -> bool:
     "fault", [DropPackets(), DropPackets(direction="from"), LoseConnects()], ids=["drop", "drop from", "connects"]
 )
 def test_a_member_loses_packets_in_the_network_of_its_proxies_and_nobody_else_does(
-    world: World, inject: Inject, engine: Any, fault: Fault
+    world: World, inject: Inject, engine: Any, session_owner: Owner, fault: Fault
 ) -> None:
     endpoint = world.cluster.links.endpoint
     injection = inject(fault, world, MEMBER)
     proven = injection.proven()
     assert proven.took_effect, proven.what
     assert all(one["counted"] >= one["lost"] > one["beside"] == 0 for one in proven.data["links"])
-    assert not reaches(engine, endpoint(1, 1))
-    assert reaches(engine, endpoint(0, 1))
+    assert not reaches(engine, session_owner, endpoint(1, 1))
+    assert reaches(engine, session_owner, endpoint(0, 1))
     injection.undo()
     healed = injection.healed()
     assert healed.took_effect, healed.what
     assert not world.cluster.packets.lost()
-    assert reaches(engine, endpoint(1, 1))
+    assert reaches(engine, session_owner, endpoint(1, 1))
 
 
 @pytest.mark.usefixtures("packets_work")
@@ -303,29 +300,32 @@ def test_no_container_outlives_a_harness_that_is_killed(tmp_path: Path, engine: 
             token, directory = harness.stdout.readline().split()
             if when == "serving":  # and a broker is frozen
                 assert harness.stdout.readline().strip() == "serving"
-            eventually(lambda: left(engine, token), LONG_S, "the first of its containers")
+            eventually(lambda: left_of(engine, token), LONG_S, "the first of its containers")
         finally:
             harness.send_signal(signal.SIGKILL)
-    eventually(lambda: not left(engine, token), LONG_S, "its containers to go", state=lambda: str(left(engine, token)))
+    eventually(
+        lambda: not left_of(engine, token), LONG_S, "its containers to go", state=lambda: str(left_of(engine, token))
+    )
     eventually(lambda: not Path(directory).exists(), LONG_S, "its files to go")
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", range(5))
 def test_a_run_killed_at_any_moment_leaves_no_container(tmp_path: Path, engine: Any, number: int) -> None:
-    before = left(engine)
+    before = left_of(engine)
     kill_a_run(SMALL, number, "docker", tmp_path)
-    eventually(lambda: left(engine) == before, LONG_S, "its containers to go", state=lambda: str(left(engine)))
+    eventually(lambda: left_of(engine) == before, LONG_S, "its containers to go", state=lambda: str(left_of(engine)))
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS[:10])
 def test_a_correct_group_is_never_accused_in_containers(
-    tmp_path: Path, chaos_spark: Spark, engine: Any, seed: int, lacking_packets: str
+    tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[Owner], seed: int, lacking_packets: str
 ) -> None:
-    before, protocol = left(engine), PROTOCOLS[seed % len(PROTOCOLS)]
+    protocol = PROTOCOLS[seed % len(PROTOCOLS)]
     asked = drawn(protocol, VARIANTS[0], packets=not lacking_packets)
     folder = runner.run(asked, plan=asked.plan(seed), runs=tmp_path, backend=backends.docker())
     verdict = judge(folder, chaos_spark)
     assert verdict.validity is Validity.VALID, verdict
-    assert left(engine) == before
+    assert owners
+    assert not left(engine, *owners)

@@ -26,6 +26,7 @@ from fencepost.errors import ProvisionError
 from fencepost.faults import Bounce, Kill, Pause
 from fencepost.judging import judge
 from fencepost.model import Validity, Verdict
+from fencepost.processes import Owner
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
@@ -78,10 +79,9 @@ SERVICES = {
 
 
 @pytest.fixture(autouse=True)
-def nothing_left(engine: Any, base: str) -> Iterator[None]:
-    before = left(engine)
+def nothing_left(engine: Any, base: str, owners: list[Owner]) -> Iterator[None]:
     yield
-    assert left(engine) == before
+    assert not left(engine, *owners)
 
 
 @pytest.fixture(scope="module")

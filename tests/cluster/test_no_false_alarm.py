@@ -38,7 +38,6 @@ from fencepost.faults import (
     Stall,
 )
 from fencepost.model import Severity, Validity
-from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
@@ -113,15 +112,8 @@ TIMES = {"session.timeout.ms": 6000, "max.poll.interval.ms": 8000, "topic.metada
 
 
 @pytest.fixture(autouse=True)
-def nothing_left(monkeypatch):
+def nothing_left(owners):
     """No process, packet rule or temporary file of what owned a run is left after it."""
-    opened, owners = Owner.open, []
-
-    def noted(*arguments):
-        owners.append(opened(*arguments))
-        return owners[-1]
-
-    monkeypatch.setattr(Owner, "open", noted)
     yield
     assert owners
     assert not [left for owner in owners for left in left_of(owner.token)]

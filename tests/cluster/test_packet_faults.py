@@ -287,7 +287,7 @@ def test_rules_are_put_and_taken_away_all_at_once_or_none(other_owner: Owner) ->
     first = rules.lose([loss, replace(loss, stream="downstream", share=0.25)])
     second = rules.lose([replace(loss, connects=True)])
     assert rules.lost() == dict.fromkeys((*first, *second), 0)
-    with pytest.raises(ClusterError, match=r"iptables refused .*: run as root, or give CAP_NET_ADMIN"):
+    with pytest.raises(ClusterError, match=r"iptables refused \(.*bad value"):
         rules.lose([loss, replace(loss, share=-1)])
     rules.restore([*first, "loss-99"])
     assert rules.lost() == dict.fromkeys(second, 0)

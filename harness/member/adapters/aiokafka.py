@@ -56,6 +56,7 @@ class AioKafka:
         self._starts: Dict[Tp, int] = {}
         self._handover, self._never = Handover(), threading.Event()
         self._loop = asyncio.new_event_loop()
+        self._turns: Optional[asyncio.Lock] = None
         self._thread = threading.Thread(target=self._loop.run_forever, daemon=True)
         self._thread.start()
         self._consumer: Any = None
@@ -152,14 +153,16 @@ class AioKafka:
         await asyncio.wrap_future(ran)
 
     async def _answer(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
-        """On the loop: to a commit."""
+        """On the loop: to a commit, in turn. The library tries a refused one again, which may then come last."""
         error = ""
-        try:
-            if not self._consumer:
-                await self._connected()
-            await self._consumer.commit({client.TopicPartition(*tp): (at, metadata) for tp, at in offsets.items()})
-        except KafkaError as refused:
-            error = error_name(refused)
+        self._turns = self._turns or asyncio.Lock()  # of this loop, as Python 3.8 has it
+        async with self._turns:
+            try:
+                if not self._consumer:
+                    await self._connected()
+                await self._consumer.commit({client.TopicPartition(*tp): (at, metadata) for tp, at in offsets.items()})
+            except KafkaError as refused:
+                error = error_name(refused)
         return dict.fromkeys(offsets, error)
 
     def _connect(self) -> None:
