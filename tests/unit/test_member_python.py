@@ -39,12 +39,13 @@ KNOWN = {
     "re",
     "signal",
     "sqlite3",
+    "ssl",
     "struct",
     "sys",
     "threading",
     "time",
-    "typing",
     "types",
+    "typing",
     "weakref",
 }
 # Only these modules import a library.

@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections import defaultdict
 from collections.abc import Iterator
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from fencepost.clock import eventually
+from fencepost_member.account import Account
+from fencepost_member.backpressure import Paused
 from fencepost_member.config import LoopConfig
 from fencepost_member.handling import Handling
 from fencepost_member.planted import POOLS
@@ -18,6 +21,9 @@ from fencepost_member.process import Stall
 
 A, B = ("orders", 0), ("orders", 1)
 SOON_S = 10
+
+
+UNTOLD = SimpleNamespace(paused=lambda tps: None, resumed=lambda tps: None)
 
 
 class Bench:
@@ -35,7 +41,8 @@ class Bench:
 
     def pool(self, kind: type[Pool] = Pool, **options: Any) -> Pool:
         loop = LoopConfig(**{"workers": 3, **options})
-        pool: Pool = kind(loop, self, self.handle, self, self, None)  # type: ignore[arg-type]
+        paused = Paused(self, cast(Account, UNTOLD))
+        pool: Pool = kind(loop, self, self.handle, self, paused, None)  # type: ignore[arg-type]
         self.pools.append(pool)
         return pool
 
