@@ -55,7 +55,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
             ["run", "demo", "--set", "group.members=2.5"],
             "the group: members wants a whole number or a list, but 2.5 came",
         ),
-        (["run", "demo", "--set", "chaos_s=20"], "over only after 21 s, but the chaos phase ends after chaos_s = 20"),
+        (["run", "demo", "--set", "chaos_s=20"], "over only after 24.8 s, but the chaos phase ends after chaos_s = 20"),
     ],
 )
 def test_bad_usage_is_a_sentence_and_exit_code_2(shell: Shell, args: list[str], sentence: str) -> None:
@@ -144,7 +144,7 @@ def test_the_plan_is_printed_before_the_run(shell: Shell, monkeypatch: pytest.Mo
     code, out, err = shell("run", "demo", "--seed", "7")
     assert code == 4
     assert "demo, seed 7" in out
-    assert "at  12.0 s  pause on one_member for 9 s expecting fenced" in out
+    assert "at  17.0 s  pause on one_member for 7.8 s expecting fenced" in out
     assert err == "fencepost: broker 1 did not start\n"
 
 
