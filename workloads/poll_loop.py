@@ -42,7 +42,7 @@ class PollLoop(Load):
             at-least-once) or ``auto-delivered`` (it commits by itself what polls returned, its default; a member that
             dies may lose records and repeat others, so it promises neither).
         commit_every_ms: how often ``after-processing``, ``asynchronous`` and the automatic ones commit; 0: after each
-            record, which the automatic ones cannot.
+            record (``asynchronous``: each answer), which the automatic ones cannot.
         handler_ms: how long a record's handler takes.
         handler: what handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and what it raises

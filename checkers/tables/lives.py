@@ -167,7 +167,7 @@ def intervals(
     for event in events:
         kind, actor = event["kind"], event["actor"]
         begin, end = event["begin_ns"], event["end_ns"]
-        ended = end or _death(known.get(actor))
+        ended = end or death_ns(known.get(actor))
         if kind == EventKind.CLOSED:
             for held in [*open_[actor]]:
                 give_up(actor, held, begin, ended, "closed")
@@ -199,7 +199,8 @@ def strays(
     return tuple(Stray(tp, e["actor"], Window(e["begin_ns"], e["end_ns"] or e["begin_ns"])) for e, tp in strange)
 
 
-def _death(life: Life | None) -> int:
+def death_ns(life: Life | None) -> int:
+    """When it ended; FOREVER when that is not known."""
     return life.ended_ns if life is not None and life.ended_ns else FOREVER
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from fencepost.checkers.tables.lives import Event, placed
-from fencepost.checkers.tables.rows import FOREVER, Life, Window
+from fencepost.checkers.tables.lives import Event, death_ns, placed
+from fencepost.checkers.tables.rows import Life, Window
 from fencepost.history import EventKind
 
 
@@ -23,10 +23,6 @@ def paused(
 ) -> tuple[Paused, ...]:
     """One row per pause, as they were told; one that was never over lasts as long as the incarnation."""
     return tuple(
-        Paused(tp, event["actor"], Window(event["begin_ns"], event["end_ns"] or _death(lives.get(event["actor"]))))
+        Paused(tp, event["actor"], Window(event["begin_ns"], event["end_ns"] or death_ns(lives.get(event["actor"]))))
         for event, tp in placed(events, numbers, EventKind.PAUSED)
     )
-
-
-def _death(life: Life | None) -> int:
-    return life.ended_ns if life is not None and life.ended_ns else FOREVER

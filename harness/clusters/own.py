@@ -20,7 +20,8 @@ from fencepost.clusters.jvm import Jvm, JvmNode
 from fencepost.clusters.template import new_id
 from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
-from fencepost.network.proxies import Proxies, write_config
+from fencepost.network import proxies
+from fencepost.network.proxies import Proxies
 from fencepost.network_interfaces import Packets
 from fencepost.process_interfaces import Interpreter, Process, Spawn
 from fencepost.processes import Owner, send, wait_ended
@@ -203,11 +204,8 @@ class OwnCluster:
         return JvmNode(name, home, self._host.jvm.node(home, heap=heap), self._host.spawn(name))
 
     def _begin_proxy(self) -> None:
-        config, api = self.home / "proxies.json", self._addresses.proxy_api
-        write_config(config, self._ends)
-        argv = [str(self._host.toxiproxy), "-config", str(config), "-host", api.host, "-port", str(api.port)]
-        log = self.home / "toxiproxy.log"
-        self._proxy = self._host.spawn("toxiproxy")([*argv, "-proxy-metrics"], log=log, cwd=self.home)
+        spawn, api = self._host.spawn("toxiproxy"), self._addresses.proxy_api
+        self._proxy = proxies.begin(spawn, self._host.toxiproxy, self.home, api, self._ends)
 
     def _nobody_ended(self) -> None:
         for node in (self.controller, *self._brokers.values()):

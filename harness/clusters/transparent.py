@@ -10,6 +10,7 @@ import socket
 import tempfile
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fencepost.clusters import nodes, toxiproxy
@@ -18,8 +19,9 @@ from fencepost.clusters.cache import Progress
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError, PlanError
 from fencepost.interfaces import ClusterSpec
+from fencepost.network import proxies
 from fencepost.network.packets import PacketFilter
-from fencepost.network.proxies import Proxies, write_config
+from fencepost.network.proxies import Pair, Proxies
 from fencepost.network.redirects import FIRST_GROUP, Redirect, redirect
 from fencepost.process_interfaces import Interpreter, Process
 from fencepost.processes import Owner, send, wait_ended
@@ -35,10 +37,18 @@ class TransparentProxies:
         packets: rules on the loopback addresses where they listen.
     """
 
-    def __init__(self, addresses: Addresses, server: Process, links: Proxies, packets: PacketFilter) -> None:
-        self._addresses, self._server = addresses, server
-        self.links, self.packets = links, packets
+    def __init__(self, owner: Owner, addresses: Addresses, ends: Mapping[Pair, tuple[Endpoint, Endpoint]]) -> None:
+        """Nothing runs yet."""
+        self._addresses, self._ends = addresses, ends
+        self._spawn = partial(owner.spawn, keep_open=(addresses.lock,))
+        self._server: Process | None = None
+        self.links, self.packets = Proxies(addresses.proxy_api, ends), PacketFilter(owner)
         self._stopped = False
+
+    def begin(self, server: Path, home: Path) -> None:
+        """Start them, by this program, and return once they serve."""
+        self._server = proxies.begin(self._spawn, server, home, self._addresses.proxy_api, self._ends)
+        self.links.await_serving()
 
     def before(self, slot: int, interpreter: Interpreter) -> Interpreter:
         """What the member in a slot runs on, so that its connections go through its proxies."""
@@ -49,8 +59,9 @@ class TransparentProxies:
         if not self._stopped:
             self._stopped = True
             try:
-                send(self._server, signal.SIGKILL)
-                wait_ended(self._server, END_S)
+                if self._server is not None:
+                    send(self._server, signal.SIGKILL)
+                    wait_ended(self._server, END_S)
             finally:
                 os.close(self._addresses.lock)
 
@@ -66,20 +77,16 @@ def start(owner: Owner, brokers: Mapping[int, Endpoint], slots: int, progress: P
     if slots > nodes.MOST_SLOTS:
         raise ClusterError(f"proxies can be put before {nodes.MOST_SLOTS} members, but there are {slots}")
     at = {broker: _addresses_of(broker, endpoint) for broker, endpoint in brokers.items()}
-    binary, home = toxiproxy.server(progress), Path(tempfile.mkdtemp(prefix="proxies-", dir=owner.directory))
+    server, home = toxiproxy.server(progress), Path(tempfile.mkdtemp(prefix="proxies-", dir=owner.directory))
     addresses = reserve(ClusterSpec(brokers=len(brokers), slots=slots))
     ends = {
         (slot, broker): (addresses.proxy(slot, number), endpoint)
         for slot in range(slots)
         for number, (broker, endpoint) in enumerate(brokers.items(), 1)
     }
-    config, api = home / "proxies.json", addresses.proxy_api
-    write_config(config, ends)
-    argv = [str(binary), "-config", str(config), "-host", api.host, "-port", str(api.port)]
-    server = owner.spawn(argv, log=home / "toxiproxy.log", cwd=home, keep_open=(addresses.lock,))
-    proxies = TransparentProxies(addresses, server, Proxies(api, ends), PacketFilter(owner))
+    before = TransparentProxies(owner, addresses, ends)
     try:
-        proxies.links.await_serving()
+        before.begin(server, home)
         redirect(
             owner,
             (
@@ -89,9 +96,9 @@ def start(owner: Owner, brokers: Mapping[int, Endpoint], slots: int, progress: P
             ),
         )
     except BaseException:
-        proxies.stop()
+        before.stop()
         raise
-    return proxies
+    return before
 
 
 def _group(addresses: Addresses, slot: int) -> int:

@@ -19,6 +19,7 @@ from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 from fencepost.clock import eventually
 from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
+from fencepost.process_interfaces import Process, Spawn
 
 ANSWER_S = 5.0
 FLUSH_S = 30.0  # the server waits 5 s for each piece that a toxic still holds for a client which has gone
@@ -31,13 +32,22 @@ def name_of(slot: int, broker: int) -> str:
     return f"slot-{slot}-broker-{broker}"
 
 
-def write_config(path: Path, links: Mapping[Pair, tuple[Endpoint, Endpoint]]) -> None:
-    """Write the proxies as Toxiproxy reads them at its start: (slot, broker) -> (listens at, connects to)."""
+def begin(
+    spawn: Spawn, server: Path, home: Path, api: Endpoint, links: Mapping[Pair, tuple[Endpoint, Endpoint]]
+) -> Process:
+    """Start Toxiproxy with these proxies, (slot, broker) -> (listens at, connects to), and return at once.
+
+    Args:
+        server: the program. home: the folder of its configuration and log.
+    """
     proxies = [
         {"name": name_of(*pair), "listen": str(listen), "upstream": str(upstream), "enabled": True}
         for pair, (listen, upstream) in links.items()
     ]
-    path.write_text(json.dumps(proxies))
+    config = home / "proxies.json"
+    config.write_text(json.dumps(proxies))
+    argv = [str(server), "-config", str(config), "-host", api.host, "-port", str(api.port), "-proxy-metrics"]
+    return spawn(argv, log=home / "toxiproxy.log", cwd=home)
 
 
 class Proxies:

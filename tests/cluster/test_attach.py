@@ -72,8 +72,9 @@ FOREIGN_TOPICS = ("not-ours", "fencepost-0badcafe-orders")  # the second one is 
 FOREIGN_GROUP = "not-ours"
 
 
-def address(cluster: OwnCluster) -> str:
-    return "attach:" + cluster.bootstrap().split(",")[0]
+def address(cluster: OwnCluster, slot: int | None = None) -> str:
+    """Of all, or of the listeners of a slot."""
+    return "attach:" + cluster.bootstrap(slot).split(",")[0]
 
 
 def there(cluster: OwnCluster) -> dict[str, Any]:

@@ -11,6 +11,8 @@ from typing import Any
 
 import pytest
 
+from cluster.test_attach import SCENARIO as GUEST
+from cluster.test_attach import address, violations
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clients import Members
@@ -23,20 +25,16 @@ from fencepost.errors import ClusterError
 from fencepost.faults import Kill, MoveCoordinator, Pause
 from fencepost.interfaces import ClusterSpec
 from fencepost.judging import judge
-from fencepost.model import Severity, Validity
+from fencepost.model import Validity
 from fencepost.processes import Owner
-from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at, past_session
 from fencepost.targets import member
-from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
-SCENARIO = Scenario(
+SCENARIO = replace(
+    GUEST,
     name="a guest with a key",
-    topics=[Topic("orders", partitions=6)],
-    group=Group(members=3, config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}),
-    workload=PollLoop(rate_hz=500),
     schedule=[at(1, Kill(), member(0), heal_after=1)],
     min_records=300,
 )
@@ -67,10 +65,6 @@ def guarded(owner: Owner, protocol: str, *guards: Guard) -> Iterator[OwnCluster]
     running.stop()
 
 
-def name_of(cluster: OwnCluster, slot: int) -> str:
-    return "attach:" + cluster.bootstrap(slot).split(",")[0]
-
-
 def unwritten(secret: str, runs: Path, beside: str) -> bool:
     """Whether no file holds a secret; ``beside`` stands in one, so that files were searched."""
     written = [path.read_bytes() for path in runs.rglob("*") if path.is_file()]
@@ -98,7 +92,7 @@ def test_secrets_give_access_and_stand_in_no_file(
 ) -> None:
     config = tmp_path / "client.properties"
     lines = ["# who we are", "security.protocol=SASL_PLAINTEXT", "sasl.mechanism=PLAIN", "sasl.username=guest"]
-    name, runs = name_of(with_password, 0), tmp_path / "runs"
+    name, runs = address(with_password, 0), tmp_path / "runs"
 
     config.write_text("\n".join([*lines, f"sasl.password={SECRET}-wrong"]))
     with pytest.raises(ClusterError, match="no Kafka broker answered") as refused:
@@ -180,7 +174,7 @@ def settings(authority: Authority, tmp_path: Path) -> dict[str, Any]:
 def attachment(cluster: OwnCluster, slot: int, settings: Mapping[str, Any], folder: Path) -> Attachment:
     config = folder / "client.properties"
     config.write_text(nodes.render(settings))
-    return Attachment.of(name_of(cluster, slot), config)
+    return Attachment.of(address(cluster, slot), config)
 
 
 def test_members_of_all_clients_have_a_certificate_and_the_brokers_have_theirs(
@@ -195,7 +189,7 @@ def test_members_of_all_clients_have_a_certificate_and_the_brokers_have_theirs(
     verdict = judge(run, chaos_spark)
     validity = {check.check: check.validity for check in verdict.checks}
     assert {name for name, found in validity.items() if found is Validity.VALID} == {"faults", "delivery", "order"}
-    assert not [f for c in verdict.checks for f in c.findings if f.severity is Severity.VIOLATION]
+    assert not violations(verdict)
     assert all(fault["took_effect"] for fault in verdict.faults)
     assert len(list((run / "history" / "delivered").iterdir())) == 3, "each of them got records"
     assert unwritten(SECRET, tmp_path / "runs", beside="ssl.ca.location")

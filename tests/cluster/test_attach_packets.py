@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.killing import iptables
+from cluster.killing import rules_of
 from cluster.test_attach import SCENARIO, address, guesting, violations
 from cluster.worlds import BROKER, LONG_S, MEMBER, ON_CLUSTER, Inject, World, bounded, healed
 from fencepost import runner
@@ -20,7 +20,6 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.own import OwnCluster
-from fencepost.clusters.reaper import CHAINS
 from fencepost.evidence.probes import Probe
 from fencepost.faults import BlackHole, DropPackets, LoseConnects, LosePackets
 from fencepost.judging import judge
@@ -62,11 +61,6 @@ def reaches(world: World, slot: int, broker: int) -> bool:
     argv = [sys.executable, "-S", "-c", code]
     groups = world.cluster.interpreter(slot).groups
     return subprocess.run(argv, extra_groups=groups, capture_output=True, timeout=LONG_S, check=False).returncode == 0
-
-
-def rules() -> list[str]:
-    """All of this machine."""
-    return [line for table in CHAINS.values() for line in iptables("-t", table, "-S").splitlines()]
 
 
 def shares(world: World) -> list[int]:
@@ -117,5 +111,4 @@ def test_a_correct_group_loses_packets_on_its_way_to_a_cluster_of_others(
     assert [fault["took_effect"] for fault in verdict.faults] == [True] * len(steps), verdict.faults
     assert not violations(verdict)
     assert owners
-    left = [line for line in rules() if any(owner.token in line for owner in owners)]
-    assert not left, "what led to the proxies is gone with them"
+    assert not [rule for owner in owners for rule in rules_of(owner.token)], "what led to the proxies is gone with them"

@@ -18,7 +18,7 @@ from fencepost_member.adapters.aiokafka import ASSIGNORS, identity
 from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.settings import arguments, with_context
 from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.python_tape import PythonTape, offsets_of, reaching, replace, wanted
+from fencepost_member.instrument.python_tape import PythonTape, alike, offsets_of, reaching, replace, wanted
 from fencepost_member.instrument.transactions import Transactions
 from fencepost_member.payload import HEADER
 
@@ -32,7 +32,8 @@ LOOK_S = 0.5
 def instrument(library: Any) -> None:
     """Replace them in the package, which has just been loaded. Consumers, producers and administrators all reach
     brokers by way of its ``AIOKafkaClient``."""
-    vars(OWN).update(vars(replace(library.AIOKafkaConsumer, Consumer)))
+    for calls in (Consumer, alike(OWN)):
+        vars(OWN).update(vars(replace(library.AIOKafkaConsumer, calls)))
     vars(OWN_PRODUCER).update(vars(replace(library.AIOKafkaProducer, Producer)))
     replace(library.AIOKafkaClient, _reaching(library.AIOKafkaClient.__init__))
 
@@ -145,12 +146,6 @@ class Consumer:
         with self._fencepost.commits(offsets):
             await OWN.commit(self, offsets)
 
-    def seek(self, partition: Any, offset: Any) -> None:
-        """As the library has it."""
-        went = self._fencepost.goes({partition: offset})
-        OWN.seek(self, partition, offset)
-        went()
-
     async def seek_to_beginning(self, *partitions: Any) -> Any:
         """As the library has it."""
         self._fencepost.goes_to("the beginning")
@@ -166,26 +161,6 @@ class Consumer:
         committed = await OWN.seek_to_committed(self, *partitions)
         self._fencepost.goes({tp: at for tp, at in (committed or {}).items() if at})()
         return committed
-
-    def pause(self, *partitions: Any) -> None:
-        """As the library has it."""
-        OWN.pause(self, *partitions)
-        self._fencepost.pauses((p.topic, p.partition) for p in partitions)
-
-    def resume(self, *partitions: Any) -> None:
-        """As the library has it."""
-        OWN.resume(self, *partitions)
-        self._fencepost.resumes((p.topic, p.partition) for p in partitions)
-
-    def assign(self, partitions: Any) -> None:
-        """As the library has it."""
-        OWN.assign(self, partitions)
-        self._fencepost.assigns(partitions)
-
-    def unsubscribe(self) -> None:
-        """As the library has it."""
-        OWN.unsubscribe(self)
-        self._fencepost.leaves()
 
     async def stop(self) -> None:
         """As the library has it."""

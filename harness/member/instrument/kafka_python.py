@@ -17,7 +17,7 @@ from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.kafka_python import ASSIGNORS, KNOWN, AsyncListener, identity
 from fencepost_member.adapters.settings import arguments
 from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.python_tape import PythonTape, offsets_of, reaching, replace, wanted
+from fencepost_member.instrument.python_tape import PythonTape, alike, offsets_of, reaching, replace, wanted
 from fencepost_member.instrument.transactions import Transactions
 
 NAME = "kafka-python"
@@ -28,7 +28,8 @@ _transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
 
 def instrument(library: Any) -> None:
     """Replace them in the package, which has just been loaded."""
-    vars(OWN).update(vars(replace(library.KafkaConsumer, Consumer)))
+    for calls in (Consumer, alike(OWN)):
+        vars(OWN).update(vars(replace(library.KafkaConsumer, calls)))
     for client in (library.KafkaProducer, library.KafkaAdminClient):
         replace(client, _reaching(client.__init__))
     vars(OWN_PRODUCER).update(vars(replace(library.KafkaProducer, Producer)))
@@ -137,12 +138,6 @@ class Consumer:
         tape.committing(tape.meant(offsets), False, offsets is not None)
         return OWN.commit_async(self, offsets, callback and _answered(tape, callback))
 
-    def seek(self, partition: Any, offset: Any) -> None:
-        """As the library has it."""
-        went = self._fencepost.goes({partition: offset})
-        OWN.seek(self, partition, offset)
-        went()
-
     def seek_to_beginning(self, *partitions: Any) -> None:
         """As the library has it."""
         self._fencepost.goes_to("the beginning")
@@ -152,26 +147,6 @@ class Consumer:
         """As the library has it."""
         self._fencepost.goes_to("the end")
         OWN.seek_to_end(self, *partitions)
-
-    def pause(self, *partitions: Any) -> None:
-        """As the library has it."""
-        OWN.pause(self, *partitions)
-        self._fencepost.pauses((p.topic, p.partition) for p in partitions)
-
-    def resume(self, *partitions: Any) -> None:
-        """As the library has it."""
-        OWN.resume(self, *partitions)
-        self._fencepost.resumes((p.topic, p.partition) for p in partitions)
-
-    def assign(self, partitions: Any) -> None:
-        """As the library has it."""
-        OWN.assign(self, partitions)
-        self._fencepost.assigns(partitions)
-
-    def unsubscribe(self) -> None:
-        """As the library has it."""
-        OWN.unsubscribe(self)
-        self._fencepost.leaves()
 
     def close(self, *args: Any, **kwargs: Any) -> None:
         """As the library has it."""

@@ -27,6 +27,33 @@ def replace(library_class: Any, calls: Any) -> SimpleNamespace:
     return own
 
 
+def alike(own: SimpleNamespace) -> SimpleNamespace:
+    """What takes the place of functions that are the same in all consumers, ``own`` the library's; for ``replace``."""
+
+    def seek(self: Any, partition: Any, offset: Any) -> None:
+        went = self._fencepost.goes({partition: offset})
+        own.seek(self, partition, offset)
+        went()
+
+    def pause(self: Any, *partitions: Any) -> None:
+        own.pause(self, *partitions)
+        self._fencepost.pauses((p.topic, p.partition) for p in partitions)
+
+    def resume(self: Any, *partitions: Any) -> None:
+        own.resume(self, *partitions)
+        self._fencepost.resumes((p.topic, p.partition) for p in partitions)
+
+    def assign(self: Any, partitions: Any) -> None:
+        own.assign(self, partitions)
+        self._fencepost.assigns(partitions)
+
+    def unsubscribe(self: Any) -> None:
+        own.unsubscribe(self)
+        self._fencepost.leaves()
+
+    return SimpleNamespace(seek=seek, pause=pause, resume=resume, assign=assign, unsubscribe=unsubscribe)
+
+
 def reaching(given: Mapping[str, Any], ours: Mapping[str, Any]) -> Dict[str, Any]:
     """Keywords that a program gives a client, with ``ours`` on top, and without addresses and access of its own."""
     return {**{name: value for name, value in given.items() if not name.startswith(ADDRESS_AND_ACCESS)}, **ours}

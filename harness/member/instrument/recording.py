@@ -81,8 +81,8 @@ class Recording:
 
     def off(self) -> bool:
         """Whether it is not recorded; a process that was forked from the one that made it says so."""
-        forked, self._forked = self._forked, False
-        if forked:
+        if self._forked:
+            self._forked = False
             self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
         return not self.on
 
