@@ -75,6 +75,7 @@ def test_it_pauses_what_it_owns_after_records_and_resumes_when_the_time_is_up(no
     assert client.told() == set()
     pressure.after(WORK)
     assert client.told() == {("pause", A), ("pause", B)}
+    assert sorted(owner.told()) == [(0, False), (1, False)]
     now[0] += 0.04
     pressure.after(WORK)  # of a partition that came meanwhile; what is paused stays so
     pressure.after([])
@@ -82,6 +83,7 @@ def test_it_pauses_what_it_owns_after_records_and_resumes_when_the_time_is_up(no
     now[0] += 0.02
     pressure.after([])
     assert client.told() == {("resume", A), ("resume", B)}
+    assert sorted(owner.told()) == [(0, True), (1, True)]
     pressure.after([])
     assert client.told() == set()
 
