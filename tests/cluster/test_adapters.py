@@ -4,9 +4,11 @@ Clients whose members are programs of their own have no adapter that could be as
 
 from __future__ import annotations
 
+import gc
 import itertools
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import partial
@@ -46,6 +48,15 @@ EVERY = [
 CLASSIC = [one for one in EVERY if one.values[1] != "consumer"]
 _NUMBERS = itertools.count()
 Tp = tuple[str, int]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def collected() -> Iterator[None]:
+    """What libraries leave is collected here, and not in the midst of another file's test, which would be blamed."""
+    yield
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()
 
 
 @dataclass
