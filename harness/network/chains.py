@@ -19,7 +19,7 @@ from fencepost.processes import Owner
 
 
 class Chain:
-    """The chain of one owner in one table and network namespace.
+    """The chain of one owner in one table and network namespace; in ours whoever comes second finds the one there is.
 
     Attributes:
         name: as iptables knows it.
@@ -56,7 +56,10 @@ class Chain:
             return
         self._made = True
         if self._mark:
-            self._mark.touch()  # first of all, so that whoever cleans up removes what may be there
+            try:
+                self._mark.touch(exist_ok=False)  # first of all, so that whoever cleans up removes what may be there
+            except FileExistsError:
+                return  # made again it would lose its rules, and by a second hook they would meet each packet twice
         try:
             self.change([f":{self.name} -", *(f"-I {hook}" for hook in self._hooks)])
         except ClusterError as error:

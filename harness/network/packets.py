@@ -17,22 +17,23 @@ from fencepost.processes import Owner
 Address = tuple[str, int]
 TRIAL: Address = ("127.77.254.254", 9100)  # no cluster has it
 TRIAL_COUNT = 10
+NUMBERS = itertools.count(1)  # of rules: several filters of one owner have one chain
 # A rule as ``iptables -vS`` shows it: its name, and the packets that it has met.
 RULE = re.compile(r'--comment "?(loss-\d+)"? .*-c (\d+) ')
 
 
 class PacketFilter:
-    """The rules of one owner in one network namespace. Satisfies ``Packets``."""
+    """Rules of one owner in one network namespace, apart from those of its other filters. Satisfies ``Packets``."""
 
     def __init__(self, owner: Owner, elsewhere: Namespace | None = None, numbers: Iterator[int] | None = None) -> None:
         """Nothing is changed yet.
 
         Args:
             elsewhere: where the rules are; None: in the namespace of this process.
-            numbers: of the rules, for their names.
+            numbers: of the rules, for their names; None: no other filter of this process has the same.
         """
         self._chain = Chain(owner, "packets", elsewhere)
-        self._numbers = numbers or itertools.count(1)
+        self._numbers = numbers or NUMBERS
         self._rules: dict[str, str] = {}
 
     def inside(self, host: str) -> AbstractContextManager[None]:
@@ -60,12 +61,13 @@ class PacketFilter:
         self._chain.change(f"-D {self._chain.name} {self._rules[name]}" for name in self.lost() if name in names)
 
     def lost(self) -> Mapping[str, int]:
-        """How many packets each rule has lost, by its name: all rules that are there.
+        """How many packets each rule has lost, by its name: all of its rules that are there.
 
         Raises:
             ClusterError: iptables refused.
         """
-        return {name: int(count) for name, count in RULE.findall(self._chain.shown())}
+        shown = RULE.findall(self._chain.shown())
+        return {name: int(count) for name, count in shown if name in self._rules}
 
     def _rule(self, name: str, loss: Loss) -> str:
         host, port = loss.endpoint

@@ -16,6 +16,7 @@ from threading import Barrier
 
 import pytest
 
+from cluster.killing import rules_of
 from cluster.worlds import (
     BROKER,
     LONG_S,
@@ -40,6 +41,7 @@ from cluster.worlds import (
 )
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.clock import NS, eventually, now_ns
+from fencepost.clusters import reaper
 from fencepost.errors import ClusterError
 from fencepost.evidence import segments
 from fencepost.evidence.links import named
@@ -289,11 +291,33 @@ def test_rules_are_put_and_taken_away_all_at_once_or_none(other_owner: Owner) ->
     assert rules.lost() == dict.fromkeys((*first, *second), 0)
     with pytest.raises(ClusterError, match=r"iptables refused \(.*bad value"):
         rules.lose([loss, replace(loss, share=-1)])
-    rules.restore([*first, "loss-99"])
+    rules.restore([*first, "loss-0"])
     assert rules.lost() == dict.fromkeys(second, 0)
     rules.restore(first)
     rules.restore(second)
     assert rules.lost() == {}
+
+
+def test_two_filters_of_one_owner_lose_no_packet_twice_and_have_their_own_rules(other_owner: Owner) -> None:
+    loss = Loss("a trial", TRIAL, "upstream", connects=True)
+    first, second = PacketFilter(other_owner), PacketFilter(other_owner)
+    [whole] = first.lose([loss])
+    [other] = second.lose([replace(loss, endpoint=(TRIAL[0], TRIAL[1] + 1))])
+    chain = reaper.chain_of(other_owner.token)
+    assert [rule for rule in rules_of(other_owner.token) if rule.endswith(f"-j {chain}")] == [
+        f"-A OUTPUT -p tcp -j {chain}"
+    ]
+    assert segments.lost(TRIAL, "upstream", 25, connects=True).lost == 25
+    assert (dict(first.lost()), dict(second.lost())) == ({whole: 25}, {other: 0})
+    first.restore([whole, other])
+    assert (dict(first.lost()), dict(second.lost())) == ({}, {other: 0})
+    share = 0.2
+    second.lose([replace(loss, share=share)])
+    sent = 2_000  # of which twice would lose 36 %
+    lost = segments.lost(TRIAL, "upstream", sent, connects=True).lost / sent
+    assert abs(lost - share) < 6 * math.sqrt(share * (1 - share) / sent), lost
+    other_owner.close()
+    assert rules_of(other_owner.token) == []
 
 
 def test_who_sends_at_the_same_time_counts_its_own_packets_only() -> None:
