@@ -19,6 +19,9 @@ UNTOLD = {
     "record_processed": "a record is processed by a rule, next-poll or commit; told is not possible",
     "partitions_assigned": "members own nothing; a run with such members does not begin",
     "partitions_lost": "if any were lost, they count as revoked",
+    "partitions_paused": "if any were paused, nobody knows that they stand still for that (stuck-partition without its "
+    "cause, collateral-stop)",
+    "partitions_resumed": "what is paused counts as paused until it is given up",
     "commit_started": "the program must wait for the answer to each commit and do nothing else meanwhile",
     "offsets_committed": "what the client answered to commits is not compared with what the coordinator wrote",
     "shutdown_complete": "each end is a crash; that the member ends in order is not known",

@@ -7,13 +7,16 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
+import pyarrow.parquet as pq
 import pytest
 
 from cluster.plans import one_a_day
 from cluster.programs import broken, performed
 from fencepost import Group, Scenario, Topic, at, past_session
+from fencepost.checkers import Progress
 from fencepost.clients import Members
 from fencepost.faults import Bounce, MoveCoordinator, Pause
+from fencepost.history import EventKind
 from fencepost.model import Validity, Verdict
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram, PollLoop
@@ -93,6 +96,15 @@ while not stop.is_set():
         tell("offsets_committed", offsets=told, success=error is None, error=error)
         if error is None:
             done.clear()
+    if bug in ("pauses", "keeps") and messages and count >= 100:
+        paused = [TopicPartition(messages[-1].topic(), messages[-1].partition())]
+        consumer.pause(paused)
+        tell("partitions_paused", partitions=places(paused))
+        if bug == "pauses":
+            stop.wait(0.2)
+            consumer.resume(paused)
+            tell("partitions_resumed", partitions=places(paused))
+        bug, count = bug if bug == "pauses" else "", 0
 consumer.close()
 tell("shutdown_complete")
 """
@@ -148,3 +160,27 @@ def test_a_program_in_any_language_is_judged_by_what_it_tells(
         why = 'line [0-9]+ of its output cannot be believed: found the name "record_procesed"'
         (said,) = {c.reason for c in verdict.checks if c.check == "history"}
         assert re.search(rf"member-\d\.\d.*{why}", said), said
+
+
+@pytest.mark.parametrize("bug", ["pauses", "keeps"])
+def test_a_program_that_never_resumes_what_it_paused_is_named(tmp_path: Path, bug: str) -> None:
+    asked = Scenario(
+        f"told {bug}",
+        [Topic("orders", partitions=2)],
+        Group(command=[*COMMAND, bug], client="json-lines", members=1, config=SESSION),
+        OwnProgram("told", rate_hz=300),
+        promises=[Progress(within_s=5)],
+        min_records=100,
+        drain_s=15,
+    )
+    run, verdict = performed(asked, tmp_path)
+    paused = [e for e in pq.read_table(run / "history" / "events.parquet").to_pylist() if e["kind"] == EventKind.PAUSED]
+    if bug == "pauses":
+        assert len(paused) > 1
+        assert all(event["end_ns"] > event["begin_ns"] for event in paused[:-1])  # the last one may meet the end
+        assert verdict.validity is Validity.VALID, reasons(verdict)
+        return
+    assert len(paused) == 1
+    assert broken(verdict) == {"stuck-partition", "unconsumed"}
+    [stuck] = [f for check in verdict.checks for f in check.findings if f.kind == "stuck-partition"]
+    assert "owned it and had itself paused it" in stuck.examples[0]["sentence"]

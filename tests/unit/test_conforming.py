@@ -41,6 +41,16 @@ def test_a_program_that_conforms_hears_what_it_does_not_tell(shell: Shell, tmp_p
     assert "every line conforms" in out
 
 
+def test_who_never_resumes_what_it_pauses_hears_what_that_means(shell: Shell, tmp_path: Path) -> None:
+    told = [*GOOD[:2], {"name": "partitions_paused", "partitions": [PLACE]}, *GOOD[2:]]
+    (tmp_path / "lines.jsonl").write_text(text(*told))
+    code, out, _ = shell("conform", str(tmp_path / "lines.jsonl"))
+    assert code == 0
+    assert "1 partitions_paused, " in out
+    assert "not told: partitions_paused" not in out
+    assert "not told: partitions_resumed: what is paused counts as paused until it is given up" in out
+
+
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [

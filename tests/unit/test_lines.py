@@ -28,6 +28,8 @@ MS = 1_000_000
 STARTED = {"name": "startup_complete"}
 ASSIGNED = {"name": "partitions_assigned", "partitions": [{"topic": "orders", "partition": 0}]}
 REVOKED = {"name": "partitions_revoked", "partitions": [{"topic": "orders", "partition": 0}]}
+PAUSED = {**ASSIGNED, "name": "partitions_paused"}
+RESUMED = {**ASSIGNED, "name": "partitions_resumed"}
 CLOSED = {"name": "shutdown_complete"}
 STACK_TRACE = b"""org.apache.kafka.common.errors.WakeupException: null
 \tat org.apache.kafka.clients.consumer.internals.ConsumerNetworkClient.maybeTriggerWakeup(Client.java:522)
@@ -204,6 +206,26 @@ def test_a_callback_may_take_its_time_and_name_the_member(told: Told) -> None:
     assert (revoked["member_id"], revoked["generation"]) == ("m-1", 3)
 
 
+def test_what_is_paused_is_told_until_it_is_resumed_or_given_up(told: Told) -> None:
+    not_its_own = [{"topic": "orders", "partition": 1}, {"topic": "refunds", "partition": 0}]
+    told.write(STARTED, PAUSED, ASSIGNED, {**PAUSED, "partitions": [*ASSIGNED["partitions"], *not_its_own]}, PAUSED)
+    told.write({**RESUMED, "timestamp": told.begun_ms + 5}, {**RESUMED, "timestamp": told.begun_ms + 6})
+    told.write({**PAUSED, "timestamp": told.begun_ms + 7}, {**REVOKED, "timestamp": told.begun_ms + 8})
+    told.write({**PAUSED, "timestamp": told.begun_ms + 9}, {**CLOSED, "timestamp": told.begun_ms + 10})
+    paused = told.events("paused")
+    assert [[told.ms(event[end]) for end in ("begin_ns", "end_ns")] for event in paused] == [[3, 5], [7, 9]]
+    assert [event["partitions"] for event in paused] == [[["orders", 0, None]]] * 2
+    assert told.events("unrecorded") == []
+
+
+def test_pauses_in_one_millisecond_take_no_time_and_one_that_is_never_over_stays_open(told: Told) -> None:
+    at = {"timestamp": told.begun_ms + 2}
+    told.write(STARTED, ASSIGNED, *({**line, **at} for line in (PAUSED, RESUMED, PAUSED, RESUMED, PAUSED)), CLOSED)
+    *over, last = told.events("paused")
+    assert [[told.ms(event[end]) for end in ("begin_ns", "end_ns")] for event in over] == [[2, 2], [2, 2]]
+    assert (told.ms(last["begin_ns"]), last["end_ns"]) == (2, 0)
+
+
 def test_the_clock_never_goes_back(told: Told) -> None:
     told.write(STARTED, {**ASSIGNED, "timestamp": told.begun_ms + 500}, {**REVOKED, "timestamp": told.begun_ms + 400})
     (revoked,) = told.events("revoked")
@@ -235,6 +257,12 @@ def test_the_first_line_that_cannot_be_believed_is_told_with_its_number(told: To
         ({"name": "client_error", "error": 3}, "error is 3, it must be of type string"),
         ({**ASSIGNED, "partitions": [{"topic": "o"}]}, r"partitions\[0\] lacks partition"),
         ({**ASSIGNED, "callback": "done"}, 'callback is "done", it must be one of'),
+        ({"name": "partitions_paused"}, "partitions_paused: it lacks partitions"),
+        (
+            {**PAUSED, "partitions": [{"topic": "o", "partition": -1}]},
+            r"partitions\[0\].partition is -1, it must be at",
+        ),
+        ({**RESUMED, "partitions": "o-1"}, 'partitions_resumed: partitions is "o-1", it must be of type array'),
         ({"name": "commit_started", "offsets": places(-1)}, r"offsets\[0\].offset is -1, it must be at least 0"),
         ({"name": 4}, "found the name 4; there are"),
     ],
@@ -253,8 +281,10 @@ def test_half_a_line_is_refused() -> None:
     ("lines", "sentence"),
     [
         ([ASSIGNED], "partitions_assigned comes before startup_complete"),
+        ([PAUSED], "partitions_paused comes before startup_complete"),
         ([STARTED, STARTED], "startup_complete comes a second time"),
         ([STARTED, CLOSED, ASSIGNED], "partitions_assigned comes after shutdown_complete"),
+        ([STARTED, CLOSED, RESUMED], "partitions_resumed comes after shutdown_complete"),
         ([STARTED, {**ASSIGNED, "callback": "ended"}], "the callback of partitions_assigned ends, and never began"),
         ([STARTED, *[{**ASSIGNED, "callback": "begun"}] * 2], "the callback of partitions_assigned begins twice"),
         ([STARTED, consumed(5)], "records_consumed tells of orders-0 1 records, and record_data told 0"),

@@ -11,11 +11,14 @@ until that pipe is closed, so what a killed program had printed is recorded.
 **When.** A ``timestamp`` is a whole millisecond of wall time, in which something happened at an unknown moment; when
 the scribe reads of it says nothing (the program may be paused, the scribe late). So a callback lasts from the beginning
 of its millisecond to the end of it, a commit from the beginning of one to the end of another: a member certainly owns a
-partition for no longer than it did, and possibly for no shorter. Records have the beginning of their millisecond: they
-keep their order among each other and with commits, and from one member to another a partition passes by several round
-trips, which take longer than that. A line that says an earlier time than one before it counts as that one.
+partition for no longer than it did, and possibly for no shorter. It has paused one from the beginning of a millisecond
+to the beginning of another, so that short pauses, one after the other, never overlap. Records have the beginning of
+their millisecond: they keep their order among each other and with commits, and from one member to another a partition
+passes by several round trips, which take longer than that. A line that says an earlier time than one before it counts
+as that one.
 
 **What is not told** is not guessed. An answer to a commit that no ``commit_started`` announced means that the program
 waited for it and did nothing else: it was asked for after the line before. Without ``poll_started`` nobody can say that
-a member stopped to poll. What is told wrongly, or in an order that cannot be, makes the run unknown (``unrecorded``).
+a member stopped to poll, and without ``partitions_paused`` that a partition stands still because its owner paused it.
+What is told wrongly, or in an order that cannot be, makes the run unknown (``unrecorded``).
 """

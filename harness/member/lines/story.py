@@ -180,10 +180,11 @@ class Story:
         self._moment.late(self._ms)
         self._events.end(event)
 
-    def _not_recorded(self, line: Line) -> None:
-        """Nobody judges it yet."""
+    def _partitions_paused(self, line: Line) -> None:
+        self._account.paused(tps(line))
 
-    _partitions_paused = _partitions_resumed = _not_recorded
+    def _partitions_resumed(self, line: Line) -> None:
+        self._account.resumed(tps(line))
 
     def _client_error(self, line: Line) -> None:
         self._fatal = self._fatal or bool(line.get("fatal"))
