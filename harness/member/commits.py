@@ -40,6 +40,9 @@ class Commits:
     def begin(self, offsets: Offsets, mode: str, answered: Callable[[Offsets, Errors], None]) -> None:
         """Commit and go on: ``answered`` is told the answer, as soon as the adapter (which ``Defers``) tells it."""
         offsets = self._what(offsets, mode)
+        if not offsets:
+            answered({}, {})  # who asked begins no other one before that
+            return
         tell = begun(self.events, self._adapter.identity, offsets, mode)
 
         def told(errors: Errors) -> None:

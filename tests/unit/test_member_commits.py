@@ -197,6 +197,52 @@ def test_an_asynchronous_commit_is_due_by_time_and_what_is_given_up_is_waited_fo
     assert {e["detail"]["mode"] for e in log.found()} == {"on-revoke", "on-close"}
 
 
+@pytest.mark.parametrize("answer", ["", "REBALANCE_IN_PROGRESS"])
+def test_an_answer_that_comes_when_newer_positions_were_reached_changes_nothing_of_them(log, answer):
+    adapter = Later("", answer)
+    later = policy(Asynchronous, adapter, log, A, B)
+    for tp in (A, B):
+        later.finished(tp, 5)
+    later.between()
+    later.finished(A, 6)
+    later.giving_up([A], lost=False)
+    for tp, offset in ((A, 7), (B, 8)):  # the first one came back
+        later.finished(tp, offset)
+        later.between()
+    adapter.answer()
+    assert adapter.asked == [{A: 6}, {A: 5, B: 5}]
+    later.between()
+    assert [offsets for offsets, _ in adapter.begun] == [{A: 7, B: 8}], "neither forgotten nor gone back"
+    adapter.answer()
+    later.between()
+    later.leave()
+    assert (adapter.begun, len(adapter.asked)) == ([], 3), "nothing is due"
+    given_up, first, second = log.found()
+    assert first["begin_ns"] <= given_up["begin_ns"] <= given_up["end_ns"] <= first["end_ns"] <= second["begin_ns"]
+    assert [(e["detail"]["mode"], e["error"]) for e in (given_up, first, second)] == [
+        ("on-revoke", None),
+        ("async", answer or None),
+        ("async", None),
+    ]
+
+
+def test_a_commit_of_nothing_is_asked_of_nobody_and_the_next_one_is(log):
+    left_out, adapter = [A], Later()
+    commits = Commits(adapter, log, lambda offsets, _: {tp: o for tp, o in offsets.items() if tp not in left_out})
+    ownership = Ownership()
+    ownership.take([A])
+    later = Asynchronous(LoopConfig(commit_every_ms=0), adapter, commits, ownership)
+    later.finished(A, 5)
+    later.between()
+    assert commits.commit({A: 5}, "sync") == {}
+    assert (adapter.begun, adapter.asked, log.found()) == ([], [], [])
+    left_out.clear()
+    later.between()
+    adapter.answer()
+    assert adapter.asked == [{A: 5}]
+    assert [e["partitions"] for e in log.found()] == [[["orders", 0, 5]]]
+
+
 @pytest.mark.parametrize("error", ["ILLEGAL_GENERATION", "REQUEST_TIMED_OUT", "NOT_COORDINATOR"])
 def test_at_most_once_repeats_a_commit_until_it_is_accepted(log, error):
     adapter = Answers(error, error)
