@@ -78,7 +78,7 @@ GROUNDS: Mapping[str, Ground] = {
     "duplicate-effect": _ground(own=["events"]),
     "missing-effect": _ground("log", "events", "offsets", "effects"),
     "dead-letter-twice": _ground(own=["events"]),
-    "per-entity-order": _ground("log", own=["events", "delivered"]),
+    "per-entity-order": _ground("log", "effects", own=["events", "delivered"]),
     "dead-letter-missing": _ground("log", "events", "delivered", "offsets", "effects"),
     "requeue-missing": _ground("log", "events", "delivered", "offsets", "effects"),
     "requeue-twice": _ground(own=["events"]),

@@ -190,8 +190,7 @@ def make(
     for index, (environment, static) in enumerate(zip(spec.environments, spec.statics, strict=True)):
         instance = f"{name}-member-{index}" if static else None
         loop = workload.member_config(index)
-        if loop.get("into"):
-            loop["into"] = prefix + loop["into"]
+        loop.update({name: prefix + loop[name] for name in ("into", "redirect") if loop.get(name)})
         own = {
             "bootstrap": cluster.bootstrap(index),
             "client": environment.client.name,

@@ -104,7 +104,8 @@ class EventKind(StrEnum):
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason
     EFFECT = "effect"  # actor = incarnation; what a store outside of Kafka holds: offset; detail: seq, token, key
-    DEAD_LETTER = "dead-letter"  # the same of a topic for records that nobody can process; offset: that of the record
+    DEAD_LETTER = "dead-letter"  # the same of a topic for records that nobody can process, now; offset: that of the
+    # record; detail also: retried_ns, if it was
     REQUEUED = "requeued"  # the same of the record's own partition, in which it lies again; detail also: again, where
     ACT = "act"  # a declared act of the harness (see interfaces.Acts) on these partitions, or on all; detail: what
 

@@ -153,6 +153,21 @@ class Supervised(Protocol):
 
 
 @runtime_checkable
+class Retried(Protocol):
+    """A workload whose members park records in ``into`` until a retry program is done with them.
+
+    Attributes:
+        into: see ``Writes``.
+        redirect: the topic in which members and the program tell each other what waits; empty: nobody retries.
+        retry_after_ms: how long the program takes for a record, from when it was written.
+    """
+
+    into: str
+    redirect: str
+    retry_after_ms: float
+
+
+@runtime_checkable
 class Stores(Protocol):
     """A workload whose members write into a store outside of Kafka.
 

@@ -16,7 +16,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from fencepost import group as groups
-from fencepost import schema
+from fencepost import retries, schema
 from fencepost.abilities import check_abilities, network, on_network
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
@@ -26,7 +26,7 @@ from fencepost.evidence.committed import visible_ends
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, LACKING
 from fencepost.injector import Injector
-from fencepost.interfaces import Cluster, Writes
+from fencepost.interfaces import Cluster
 from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
 from fencepost.plan import Plan, plan_to_json
@@ -138,6 +138,7 @@ class _Run:
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
             self._topics.create(cluster.admin)
+            stack.enter_context(retries.of(self._scenario.workload, cluster, self._backend.prefix, self._events))
         group = self._phases.group = self._make_group(cluster)
         stack.callback(group.kill)
         with self._phases.told():
@@ -239,8 +240,7 @@ class _Run:
         self._topics.number_what_was_added(cluster.admin)
         numbers, history, pairs = self._topics.numbers, self._folder.history, [*self._pairs, clock_pair()]
         effects.of_store(history, self._events)
-        if isinstance(self._scenario.workload, Writes):
-            outputs.tell(self._topics.holding, cluster, pairs, self._scenario.workload, self._events)
+        outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
         with ThreadPoolExecutor(max_workers=1) as beside:
             committed = cluster.admin.committed(self._name)

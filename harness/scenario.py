@@ -18,6 +18,7 @@ from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec, Names, Promise, Workload, Writes
 from fencepost.model import Inventory
 from fencepost.plan import Plan, check_plan
+from fencepost.process_interfaces import Retried
 from fencepost.schedule import Entry, Quiet, make_plan
 from fencepost.settings import MIN_INSYNC, NETWORKS, Setting
 
@@ -90,14 +91,14 @@ class Scenario:
         if isinstance(self.workload, Names) and (lacking := self.workload.lacking(self.inventory())):
             raise ScenarioError(f"the workload: {lacking}")
 
-    def output(self) -> Topic | None:
-        """The topic that the workload's members write besides, if they do: with the most partitions and replicas of
-        those that they read."""
-        if not isinstance(self.workload, Writes) or not self.workload.into:
-            return None
+    def outputs(self) -> tuple[Topic, ...]:
+        """The topics that the workload's members write besides: that for what they write of records, if they do, and
+        the one that tells what is retried; with the most partitions and replicas of those that they read."""
         partitions = max(topic.partitions for topic in self.topics)
         replicas = max(topic.replication_factor for topic in self.topics)
-        return Topic(self.workload.into, partitions, replicas)
+        into = self.workload.into if isinstance(self.workload, Writes) else ""
+        redirect = self.workload.redirect if isinstance(self.workload, Retried) else ""
+        return tuple(Topic(name, partitions, replicas) for name in (into, redirect) if name)
 
     def inventory(self) -> Inventory:
         """What steps of the schedule and the workload may name."""

@@ -16,7 +16,7 @@ class Topics:
 
     Attributes:
         made: those of the scenario.
-        written: the one that members write besides, if they do.
+        beside: those that members write besides; the first one is for what they write of records.
         requeued: whether they write to those that they read.
         numbers: the number ``tp`` of each partition that is read.
         by_name: the same, topic -> partition -> number, as the run begins.
@@ -24,10 +24,11 @@ class Topics:
 
     def __init__(self, scenario: Scenario, prefix: str) -> None:
         """``prefix``: what their names begin with in the cluster, and not in the scenario."""
-        output = scenario.output()
-        self.made = [replace(topic, name=prefix + topic.name) for topic in scenario.topics]
-        self.written = replace(output, name=prefix + output.name) if output else None
-        self.requeued = isinstance(scenario.workload, Writes) and not output
+        self.made, self.beside = (
+            [replace(topic, name=prefix + topic.name) for topic in those]
+            for those in (scenario.topics, scenario.outputs())
+        )
+        self.requeued = isinstance(scenario.workload, Writes) and not self.beside
         every = [TopicPartition(topic.name, p) for topic in self.made for p in range(topic.partitions)]
         self.numbers = {tp: number for number, tp in enumerate(every)}
         self.by_name = {
@@ -38,9 +39,13 @@ class Topics:
 
     @property
     def holding(self) -> list[str]:
-        """The names of those that hold what members wrote."""
-        requeued = self.made if self.requeued else []
-        return [topic.name for topic in ([self.written] if self.written else requeued)]
+        """The names of those that hold what members wrote of records."""
+        return [topic.name for topic in (self.made if self.requeued else self.beside[:1])]
+
+    @property
+    def redirect(self) -> str:
+        """The name of the one that tells what was retried; empty: nothing is."""
+        return next((topic.name for topic in self.beside[1:]), "")
 
     def create(self, admin: TopicAdmin) -> None:
         """Make all of them.
@@ -49,7 +54,7 @@ class Topics:
             ClusterError: the controller refused one.
             WaitTimeout: they got no leaders.
         """
-        admin.create_topics([*self.made, *filter(None, [self.written])])
+        admin.create_topics([*self.made, *self.beside])
         self._ids = admin.names_by_id(self.by_name)
 
     def remade(self, admin: TopicAdmin) -> frozenset[str]:

@@ -19,6 +19,7 @@ BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for
 EFFECTS = [
     "store",
     "schema",
+    "retries",
     "cleaner",
     "processes",
     "turns",

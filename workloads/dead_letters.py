@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from fencepost.errors import ScenarioError
 from fencepost.history import EventKind
 from fencepost.interfaces import Promise
+from fencepost.model import Inventory
 from fencepost.workloads._common import at_least_once, check_deadline, check_known
 from fencepost.workloads._writing import WritingElsewhere
 from fencepost_member.config import PARK, STOP, TRANSACTION
@@ -32,6 +33,9 @@ class DeadLetters(WritingElsewhere):
             within ``max.poll.interval.ms``.
         keep_order: what comes after a record that was parked, under its key, is parked behind it, whoever has the
             partition by then; without transactions only.
+        retry_after_ms: a retry program (ours) reads ``into``, takes so long after it was written for each letter, and
+            is done with it. It says so in the topic ``redirect``; a key of which nothing waits there is processed by
+            members again. 0: letters stay, and keys stay parked. It goes with ``keep_order``.
         poison_every: of so many records of each producer the last one cannot be processed; 0: of none. With a
             ``handler`` it is 0: what it raises for decides.
     """
@@ -43,6 +47,7 @@ class DeadLetters(WritingElsewhere):
     retry_ms: float = 0
     deadline_ms: float = 0
     keep_order: bool = False
+    retry_after_ms: float = 0
     poison_every: int = 50
     policies: ClassVar[Collection[str]] = ("after-processing", "after-batch", TRANSACTION)
     bugs: ClassVar[Collection[str]] = (*PARKINGS, *LETTERS)
@@ -57,12 +62,26 @@ class DeadLetters(WritingElsewhere):
             raise ScenarioError(
                 "keep_order goes without transactions: a member could not see what an open one has parked"
             )
+        if self.retry_after_ms and not self.keep_order:
+            raise ScenarioError("retry_after_ms is about when a key is processed again: it goes with keep_order")
+        if self.planted_bug == "first-retried" and not self.retry_after_ms:
+            raise ScenarioError("the planted bug 'first-retried' is about what is retried: it needs retry_after_ms")
         check_deadline(self.deadline_ms, self.handler_ms, self.handler)
         if self.deadline_ms and self.on_failure != PARK:
             raise ScenarioError("deadline_ms is one of members that park")
         for what, of_output in (("planted bug", self.planted_bug), ("commit policy", self.commit)):
             if self.on_failure != PARK and of_output in (*self.bugs, TRANSACTION):
                 raise ScenarioError(f"{what} {of_output!r} is one of members that park")
+
+    @property
+    def redirect(self) -> str:
+        """See ``Retried``."""
+        return f"{self.into}-redirect" if self.retry_after_ms else ""
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Writing``."""
+        read = f"the topic {self.redirect!r} is one that the group reads" if self.redirect in inventory.topics else ""
+        return read or super().lacking(inventory)
 
     @property
     def each_ms(self) -> float:

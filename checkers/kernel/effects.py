@@ -11,7 +11,7 @@ from fencepost.checkers.kernel.delivery import passers
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
-from fencepost.checkers.tables.effects import LETTER_NS
+from fencepost.checkers.tables.effects import LETTER_NS, Effect
 from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
@@ -32,22 +32,21 @@ def dead_letter_missing(part: Part) -> None:
 
 
 def per_entity_order(part: Part) -> None:
-    """``per-entity-order``: done although an earlier record of the key has a dead letter, where that is promised, or
-    lies behind it."""
+    """``per-entity-order``: done although an earlier record of the key has a dead letter that was not retried yet,
+    where that is promised, or lies behind it."""
     promised, rows = any(promise.get("in_order") for promise in part.tables.promised("parked")), part.rows
     letters = [one for one in part.tables.letters_of.get(part.tp, ()) if promised or one.again < FOREVER]
     if not letters:
         return
-    first = np.full(len(rows), -1)  # of the letters that lie before a row, under its key
+    first = np.full(len(rows), -1)  # of the letters that stand before a row, under its key
     keys, at_ns = (
         np.array(column, np.int64) for column in zip(*((one.key, one.at_ns) for one in letters), strict=True)
     )
     for key in np.unique(keys).tolist():
-        mine = np.flatnonzero(rows.key == key)
+        mine = np.flatnonzero((rows.key == key) & (rows.state == State.DONE))
         for number in np.flatnonzero(keys == key)[::-1].tolist():
-            below, above = rows.offset[mine] > letters[number].offset, rows.offset[mine] < letters[number].again
-            first[mine[below & above]] = number
-    late = np.flatnonzero((first >= 0) & (rows.state == State.DONE) & (at_ns[first] + LETTER_NS < rows.begin_ns))
+            first[mine[_stands(letters[number], rows.offset[mine], rows.begin_ns[mine], rows.done_ns[mine])]] = number
+    late = np.flatnonzero(first >= 0)
     excuse = part.tables.declared(part.tp, FOREVER)
     part.tallies.put_many(
         "per-entity-order",
@@ -86,6 +85,12 @@ def requeued_and_done(part: Part) -> None:
         cause, members = part.tables.one_owner(part.tp, copy.incarnation, name), people(copy.incarnation, name)
         numbers = Numbers(1, offset, offset, copy.at_ns, done_ns)
         part.tallies.put("requeued-and-done", part.tp, Label(members, cause, excuse), numbers)
+
+
+def _stands(letter: Effect, offset: Array, begin_ns: Array, done_ns: Array) -> Array:
+    """Whether it lies before what is begun and done at an offset, from the one to the other."""
+    before = (letter.offset < offset) & (offset < letter.again)
+    return before & (letter.at_ns + LETTER_NS < begin_ns) & (done_ns < letter.retried_ns - LETTER_NS)
 
 
 def _parked(part: Part) -> Array:

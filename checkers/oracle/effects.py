@@ -41,12 +41,12 @@ def dead_letter_missing(history: History) -> Iterator[Sighting]:
 
 
 def per_entity_order(history: History) -> Iterator[Sighting]:
-    """``per-entity-order``: a record is processed although an earlier one of its key has a dead letter, where it is
-    promised that nothing is (``Parked``), or lies behind it, as it was re-queued.
+    """``per-entity-order``: a record is processed although an earlier one of its key has a dead letter that was not
+    retried yet, where it is promised that nothing is (``Parked``), or lies behind it, as it was re-queued.
 
     Of the rows that are done each that was begun more than ``LETTER_NS`` after a dead letter, or a copy at a higher
     offset than its own, of its key (records without a key have none) and partition was written, of a record at a lower
-    offset.
+    offset, and done more than ``LETTER_NS`` before that letter was retried (what was begun by then may have waited).
 
     members: the incarnation, and who wrote the first such letter or copy (by time, offset, and where it is); cause
     ``re-queued``: it is a copy; excuse: a declared act on the partition; times: that one's, and the row's begin_ns.
@@ -56,8 +56,11 @@ def per_entity_order(history: History) -> Iterator[Sighting]:
         letters = [one for one in history.tables.letters_of.get(tp, ()) if promised or one.again < FOREVER]
         for row in rows:
             mine = (one for one in letters if one.key == row.key and one.offset < row.offset < one.again)
-            letter = next(mine, None)
-            if letter and letter.at_ns + LETTER_NS < row.begin_ns and row.state == State.DONE:
+            stood = (
+                one for one in mine if one.at_ns + LETTER_NS < row.begin_ns and row.done_ns < one.retried_ns - LETTER_NS
+            )
+            letter = next(stood, None)
+            if letter and row.state == State.DONE:
                 members, times = people(row.incarnation, letter.incarnation), (letter.at_ns, row.begin_ns)
                 excuse, cause = history.declared(tp, FOREVER), "re-queued" if letter.again < FOREVER else ""
                 yield Sighting("per-entity-order", tp, members, cause, excuse, row.offset, *times)

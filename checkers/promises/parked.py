@@ -18,7 +18,8 @@ class Parked:
 
     Attributes:
         guarantee: ``at-least-once`` permits that a record has several, but not by one owner of its partition.
-        in_order: once a record has a dead letter, nothing that comes after it, under its key, is processed any more.
+        in_order: once a record has a dead letter, nothing that comes after it, under its key, is processed until it was
+            retried.
     """
 
     guarantee: str = "exactly-once"

@@ -17,7 +17,8 @@ NO_KEY = -1
 
 class Effect(NamedTuple):
     """One write. ``seq`` is its place in the store; ``token`` that of the lease under which it was made, 0: none;
-    ``key`` the number of its record's key; ``again`` the offset at which this lies again, FOREVER: it does not."""
+    ``key`` the number of its record's key; ``again`` the offset at which this lies again, FOREVER: it does not;
+    ``retried_ns``: when the letter was retried, FOREVER: never."""
 
     seq: int
     tp: int
@@ -27,6 +28,7 @@ class Effect(NamedTuple):
     at_ns: int
     key: int = NO_KEY
     again: int = FOREVER
+    retried_ns: int = FOREVER
 
 
 def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kind: EventKind) -> tuple[Effect, ...]:
@@ -41,6 +43,7 @@ def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kin
             e["begin_ns"],
             e["detail"].get("key", NO_KEY),
             e["detail"].get("again", FOREVER),
+            e["detail"].get("retried_ns", FOREVER),
         )
         for e, tp in placed(events, numbers, kind)
     )
@@ -61,6 +64,14 @@ def offsets_of(effects: Iterable[Effect]) -> dict[int, frozenset[int]]:
 
 
 def by_key(letters: Iterable[Effect]) -> dict[int, list[Effect]]:
-    """By partition those of records with a key, in the order of their times."""
-    keyed = (letter for letter in letters if letter.key != NO_KEY)
-    return by_tp(sorted(keyed, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)))
+    """By partition those of records with a key, in the order of their times.
+
+    A record that has several was retried with the first of them: the others repeat it, whenever that is.
+    """
+    keyed = [letter for letter in letters if letter.key != NO_KEY]
+    first_ns: dict[tuple[int, int], int] = {}
+    for letter in keyed:
+        of = letter.tp, letter.offset
+        first_ns[of] = min(letter.retried_ns, first_ns.get(of, FOREVER))
+    once = (letter._replace(retried_ns=first_ns[letter.tp, letter.offset]) for letter in keyed)
+    return by_tp(sorted(once, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)))

@@ -116,6 +116,7 @@ class Detail(TypedDict, total=False):
     token: Int
     key: Int
     again: Int
+    retried_ns: Int
     config: dict[str, Any] | None
 
 

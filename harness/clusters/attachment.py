@@ -82,7 +82,7 @@ class Attachment:
         """What a run does to the cluster, a sentence each."""
         topics = ", ".join(
             f"{self.prefix}{t.name} ({t.partitions} partitions, {t.replication_factor} replicas)"
-            for t in (*scenario.topics, *filter(None, [scenario.output()]))
+            for t in (*scenario.topics, *scenario.outputs())
         )
         group, load = self.prefix + scenario.group_name(plan.seed), scenario.workload.producer_config()
         rate = load.get("rate_hz") or 0

@@ -20,7 +20,8 @@ class Effect(NamedTuple):
     """An effect of the record at ``offset``.
 
     ``token``: of the lease under which it was made; 0: there was none. ``key``: the number of the record's key; -1: it
-    has none, or nobody knows. ``again``: the offset at which the record lies again; -1: it does not.
+    has none, or nobody knows. ``again``: the offset at which the record lies again; -1: it does not. ``retried_ns``:
+    when what was parked was retried; 0: it was not.
     """
 
     topic: str
@@ -32,6 +33,7 @@ class Effect(NamedTuple):
     token: int = 0
     key: int = -1
     again: int = -1
+    retried_ns: int = 0
 
 
 def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKind.EFFECT) -> None:
@@ -40,6 +42,8 @@ def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKin
         where, detail = [[*effect[:3]]], {"seq": seq, "token": effect.token, "key": effect.key}
         if effect.again >= 0:
             detail["again"] = effect.again
+        if effect.retried_ns:
+            detail["retried_ns"] = effect.retried_ns
         times = {"begin_ns": effect.begin_ns, "end_ns": effect.end_ns}
         events.note(kind, actor=effect.actor, partitions=where, detail=detail, **times)
 

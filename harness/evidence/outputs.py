@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import confluent_kafka as ck
@@ -11,35 +11,45 @@ from fencepost.errors import FencepostError
 from fencepost.evidence import committed, effects
 from fencepost.evidence.audit import ABORTED_WITHIN_S, READING, SILENCE_S
 from fencepost.evidence.times import MS, Timeline
-from fencepost.interfaces import Cluster, Writes
+from fencepost.interfaces import Cluster, Workload, Writes
 from fencepost.model import TopicPartition
+from fencepost.topics import Topics
 from fencepost_member.events import EventLog
-from fencepost_member.payload import HEADER, SOURCE, source_of, unpack
+from fencepost_member.payload import HEADER, LETTER, SOURCE, source_of, unpack
 
 
 def tell(
-    topics: Sequence[str], cluster: Cluster, pairs: Sequence[Sequence[int]], workload: Writes, events: EventLog
+    workload: Workload, topics: Topics, cluster: Cluster, pairs: Sequence[Sequence[int]], events: EventLog
 ) -> None:
-    """Tell every effect in the topics, or that they cannot be read: by partitions, in each of them in its order.
+    """Tell every effect in the topics, if members write, or that they cannot be read: by partitions, in each of them in
+    its order.
 
     Of topics that producers write, too (the workload names none ``into`` which members write), what names its source.
 
     Args:
         pairs: clock pairs (monotonic_ns, wall_ns).
     """
+    if not isinstance(workload, Writes):
+        return
     settings = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
     consumer = ck.Consumer({**READING, **cluster.access, **settings, "bootstrap.servers": cluster.bootstrap()})
     timeline = Timeline.of(pairs)
     patience_s = max(SILENCE_S, workload.transaction_timeout_ms / 1000 + ABORTED_WITHIN_S)
-    try:
-        ends = ((topic, cluster.admin.end_offsets(topic)) for topic in topics)
+
+    def read(names: Iterable[str]) -> Iterator[ck.Message]:
+        ends = ((topic, cluster.admin.end_offsets(topic)) for topic in names)
         until = {TopicPartition(topic, partition): end for topic, found in ends for partition, end in found.items()}
         begins = {tp: 0 for tp, end in until.items() if end}
-        written = (m for m in committed.records(consumer, begins, until, patience_s) if workload.into or _named(m))
-        found = [_effect(message, timeline, not workload.into) for message in sorted(written, key=_place)]
+        return committed.records(consumer, begins, until, patience_s)
+
+    try:
+        written = sorted((message for message in read(topics.holding) if workload.into or _named(message)), key=_place)
+        entries = read([topics.redirect]) if topics.redirect else ()
+        retried = {e.key(): timeline.at_ns(e.timestamp()[1]) for e in entries if e.value() is None}
+        found = [_effect(message, timeline, not workload.into, retried) for message in written]
         effects.tell(found, events, workload.holds)
     except (ck.KafkaException, FencepostError, ValueError) as error:
-        effects.cannot_tell(events, f"the topic {', '.join(topics)} cannot be read: {error}")
+        effects.cannot_tell(events, f"the topic {', '.join(topics.holding)} cannot be read: {error}")
     finally:
         consumer.close()
 
@@ -53,10 +63,13 @@ def _place(message: ck.Message) -> tuple[str, int, int]:
     return message.topic() or "", message.partition() or 0, message.offset() or 0
 
 
-def _effect(message: ck.Message, timeline: Timeline, again: bool) -> effects.Effect:
+def _effect(message: ck.Message, timeline: Timeline, again: bool, retried: Mapping[Any, int]) -> effects.Effect:
     headers: dict[str, Any] = dict(message.headers() or ())
     actor, topic, partition, offset = source_of(headers.get(SOURCE))
     at_ns = timeline.at_ns(message.timestamp()[1])
     key, _, _ = unpack(message.key(), headers.get(HEADER, message.value()))
     lies = _place(message)[2] if again else -1
-    return effects.Effect(topic, partition, offset, actor, at_ns, at_ns + MS, key=key, again=lies)
+    retried_ns = retried.get(headers.get(LETTER), 0)
+    return effects.Effect(
+        topic, partition, offset, actor, at_ns, at_ns + MS, key=key, again=lies, retried_ns=retried_ns
+    )

@@ -62,6 +62,7 @@ class LoopConfig:
             written to ``into`` after ``attempts``, between which there are ``retry_ms``; or, likewise, it is re-queued:
             written to the end of its own partition.
         keep_order: what comes after a record that was parked, under its key, is parked, too.
+        redirect: the topic that tells until when: until what was parked was retried; empty: for good.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
         processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
             rest means nothing; see ``instrument.in_hand``.
@@ -90,6 +91,7 @@ class LoopConfig:
     attempts: int = 1
     retry_ms: float = 0
     keep_order: bool = False
+    redirect: str = ""
     planted_bug: str = ""
     processed: str = ""
 

@@ -5,7 +5,8 @@ The record's key is the key number in decimal. Where the value is one that a use
 header ``fencepost``, without padding. Where a member tells of records in text, both are written in hexadecimal. Records
 of anybody else are recorded under a hash of their key bytes.
 
-What a member makes of a record carries in the header ``fencepost-source`` who made it, and of which record.
+What a member makes of a record carries in the header ``fencepost-source`` who made it, and of which record; a dead
+letter that will be retried has an id of its own in ``fencepost-letter``.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from typing import Optional, Sequence, Tuple
 MAGIC = b"FP01"
 HEADER = "fencepost"
 SOURCE = "fencepost-source"
+LETTER = "fencepost-letter"
 _LAYOUT = struct.Struct("<4sIQQ")
 SIZE = _LAYOUT.size
 TEXT_MAGIC = MAGIC.hex().encode()

@@ -4,7 +4,7 @@ same record at the end of its own partition."""
 from __future__ import annotations
 
 import threading
-from typing import Any, Callable, Dict, List, Optional, Set, Tuple
+from typing import Any, Callable, List, Optional, Tuple
 
 from fencepost_member.adapters import Headers, Output, Tp
 from fencepost_member.config import PARK, REQUEUE, LoopConfig
@@ -117,28 +117,24 @@ class Parking(Treatment):
 
 
 class InOrder(Parking):
-    """What comes after a record that was parked, under its key, is parked behind it: in each entity's order.
+    """What comes after a record that is parked, under its key, is parked behind it: in each entity's order.
 
-    Whoever takes a partition reads in the output what others parked of it.
+    Whoever takes a partition learns what others parked of it.
     """
-
-    def __init__(self, loop: LoopConfig, handler: Handler, output: Output) -> None:
-        """See ``Parking``."""
-        super().__init__(loop, handler, output)
-        self._keys: Dict[Tp, Set[bytes]] = {}  # of which something was parked
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``Treatment``."""
-        if content[0] in self._keys.get(tp, ()):
-            return super().gave_up(tp, offset, content)
+        if content[0] is not None and self._output.holding.holds(tp, content[0]):
+            return self.gave_up(tp, offset, content)
         return super().__call__(tp, offset, content)
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``Parking``."""
-        if content[0] is not None:
-            self._keys.setdefault(tp, set()).add(content[0])
-        return super().gave_up(tp, offset, content)
+        key, value, headers = content
+        if key is not None:
+            headers = [*(headers or ()), *(self._output.holding.park(tp, offset, key) or ())] or None
+        return super().gave_up(tp, offset, (key, value, headers))
 
     def taking(self, partitions: List[Tp]) -> None:
         """See ``Treatment``."""
-        self._keys.update(self._output.written(partitions))
+        self._output.holding.taking(partitions)

@@ -33,8 +33,8 @@ GLOSSARY: dict[str, str] = {
     "poll-skip": "Within one assignment, the deliveries jumped over a record that is visible in the log "
     "(Jepsen: the same; inside one poll, int-poll-skip).",
     "key-order": "Processing of a record began before an earlier record of its key was first finished.",
-    "per-entity-order": "A record was processed although an earlier one of its key had a dead letter, or was re-queued "
-    "behind it.",
+    "per-entity-order": "A record was processed although an earlier one of its key had a dead letter that was not "
+    "retried yet, or was re-queued behind it.",
     "stale-effect": "A former owner finished a record after a later owner had finished it: its effect came last.",
     "nonmonotonic-send": "Records of one producer and partition landed in another order than they were sent.",
     "assignment-overlap": "Two members certainly owned one partition at the same time, by their own callbacks.",

@@ -29,6 +29,7 @@ from cluster.plans import (
     GROWS,
     HANDED_OVER,
     HOPELESS,
+    HOPELESS_FOR_NOW,
     HOPELESS_KEYS,
     HOPELESS_ONCE,
     LATE_WRITES,
@@ -253,6 +254,8 @@ BUGS: Mapping[str, Bug] = {
     "letter-per-attempt": Bug(PEACEFUL_LETTERS, {"dead-letter-twice"}, of_member("letter-per-attempt")),
     "unwritten-letters": Bug(HOPELESS, {"dead-letter-missing"}, of_member("unwritten-letters")),
     "forgotten-keys": Bug(HOPELESS_KEYS, {"per-entity-order"}, of_member("forgotten-keys"), planted_in=ALL),
+    "forgotten-redirects": Bug(HOPELESS_FOR_NOW, {"per-entity-order"}, of_member("forgotten-keys"), planted_in=ALL),
+    "first-retried": Bug(HOPELESS_FOR_NOW, {"per-entity-order"}, of_member("first-retried")),
     "letters-without-order": Bug(HOPELESS_KEYS, {"per-entity-order"}, {"keep_order": False}, blamed=EVERYBODY),
     # No code of ours: letters and offsets apart, where it is promised that nothing comes twice.
     "letters-apart": Bug(

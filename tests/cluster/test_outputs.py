@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,16 +13,17 @@ import pytest
 
 from cluster.test_adapters import Told
 from cluster.worlds import LONG_S
-from fencepost import scenario
-from fencepost.clock import clock_pair, eventually
+from fencepost import retries, scenario
+from fencepost.clock import NS, clock_pair, eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import outputs
 from fencepost.history import EventKind
+from fencepost.workloads import DeadLetters
 from fencepost_member import adapters
 from fencepost_member.adapters import confluent_reading, confluent_trying
 from fencepost_member.config import REQUEUE, TRANSACTION, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
-from fencepost_member.payload import HEADER, SOURCE, pack, source
+from fencepost_member.payload import HEADER, LETTER, SOURCE, pack, source
 
 pytestmark = pytest.mark.cluster
 
@@ -46,6 +47,14 @@ class Back(Open):
 
     into: str = ""
     holds: ClassVar[EventKind] = EventKind.REQUEUED
+
+
+@dataclass
+class Names:
+    """Those of topics, as a run has them."""
+
+    holding: list[str]
+    redirect: str = ""
 
 
 class Cast:
@@ -76,9 +85,9 @@ class Cast:
         self.opened += [output, adapter]
         return output
 
-    def owner(self, commit: str = TRANSACTION) -> Any:
+    def owner(self, commit: str = TRANSACTION, **more: Any) -> Any:
         """The output of a member that owns everything and has been given all of it."""
-        output = self.member(commit)
+        output = self.member(commit, **more)
         adapter = output._adapter
         adapter.subscribe([self.name])
         given: list[Any] = []
@@ -93,7 +102,7 @@ class Cast:
     def seen(self) -> list[tuple[int, int, str]]:
         """(partition, offset, actor) of what whoever reads committed records sees, and what the audit says besides."""
         log = EventLog(self.folder / "harness.jsonl", "harness")
-        outputs.tell([self.into], self.cluster, [clock_pair()], Open(), log)
+        outputs.tell(Open(), Names([self.into]), self.cluster, [clock_pair()], log)
         log.close()
         events = read(self.folder / "harness.jsonl").events
         assert not [e["detail"] for e in events if e["kind"] == "unrecorded"]
@@ -200,7 +209,6 @@ def test_without_transactions_what_was_written_is_there_before_its_offsets_are(c
 
 def test_who_takes_a_partition_can_see_the_keys_of_what_others_wrote_of_it(cast: Cast) -> None:
     """But not of what was never committed, nor of other partitions, nor what has no key."""
-    assert cast.member("after-batch").written([cast.tp(A)]) == {cast.tp(A): set()}
     output = cast.owner("after-batch")
     for number, (partition, key) in enumerate([(A, b"a"), (A, b"c"), (A, None), (B, b"b"), (A, b"a")]):
         output.write(cast.tp(partition), number, key, b"v", [("theirs", b"h")])
@@ -208,9 +216,95 @@ def test_who_takes_a_partition_can_see_the_keys_of_what_others_wrote_of_it(cast:
     open_one = cast.member(number=1)
     open_one.write(cast.tp(A), 7, b"open", b"v")
     open_one._producer.flush(LONG_S)
-    other = cast.member("after-batch", number=2)
-    assert other.written([cast.tp(A), cast.tp(5)]) == {cast.tp(A): {b"a", b"c"}, cast.tp(5): set()}
-    assert other.written([]) == {}
+    holding = cast.member("after-batch", number=2).holding
+    holding.taking([])
+    assert not holding.holds(cast.tp(A), b"a"), "nobody has looked"
+    holding.taking([cast.tp(A), cast.tp(5)])
+    assert [key for key in (b"a", b"b", b"c", b"open", b"v") if holding.holds(cast.tp(A), key)] == [b"a", b"c"]
+    assert not holding.holds(cast.tp(5), b"a")
+    assert not holding.holds(cast.tp(B), b"b"), "it took another partition"
+    assert holding.park(cast.tp(B), 7, b"z") is None
+    assert holding.holds(cast.tp(B), b"z")
+
+
+def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partition(cast: Cast) -> None:
+    redirect = f"{cast.into}-redirect"
+    cast.cluster.admin.create_topics([scenario.Topic(redirect, partitions=PARTITIONS)])
+
+    def member(number: int) -> Any:
+        return cast.member("after-batch", number=number, redirect=redirect)
+
+    def parks(output: Any, offset: int, key: bytes) -> bytes:
+        headers = output.holding.park(cast.tp(A), offset, key)
+        output.write(cast.tp(A), offset, key, b"v", headers)
+        output.commit({cast.tp(A): offset + 1})
+        return dict(headers)[LETTER]
+
+    def retries(*letters: bytes) -> None:
+        for letter in letters:
+            producer.produce(redirect, key=letter, value=None)
+        assert producer.flush(LONG_S) == 0
+
+    def waits(output: Any, *keys: bytes) -> Callable[[], bool]:
+        return lambda: [key for key in (b"a", b"b", b"z") if output.holding.holds(cast.tp(A), key)] == list(keys)
+
+    producer = ck.Producer({"bootstrap.servers": cast.cluster.bootstrap()})
+    before, after, deaf = member(0), member(1), member(2)
+    first, second, other = parks(before, 0, b"a"), parks(before, 1, b"a"), parks(before, 2, b"b")
+    assert waits(before, b"a", b"b")()
+    assert waits(after)(), "it has not taken the partition yet"
+    after.holding.taking([cast.tp(A)])
+    assert waits(after, b"a", b"b")()
+    retries(first, other)
+    for output in (before, after):
+        output.holding.taking([cast.tp(A)])
+        assert waits(output, b"a")()
+    retries(second)
+    eventually(waits(before), LONG_S, "the key to be free for who parked it, without another assignment")
+    eventually(waits(after), LONG_S, "the key to be free for the next owner")
+    # A tombstone may be there before the entry, which another broker keeps.
+    entry: dict[str, Any] = {}
+    after.holding._write = lambda **record: entry.update(record)
+    early = dict(after.holding.park(cast.tp(A), 3, b"z"))[LETTER]
+    assert waits(after, b"z")()
+    retries(early)
+    producer.produce(**entry)
+    assert producer.flush(LONG_S) == 0
+    for output in (before, after):
+        output.holding.taking([cast.tp(A)])
+        assert waits(output)()
+    # Who never looks knows of its own alone, and hears of these.
+    assert waits(deaf)()
+    own = parks(deaf, 4, b"b")
+    assert waits(deaf, b"b")()
+    retries(own)
+    eventually(waits(deaf), LONG_S, "its own key to be free")
+
+
+def test_the_retry_program_is_done_with_letters_in_their_time_and_the_audit_tells_when(cast: Cast) -> None:
+    workload = DeadLetters(into=cast.into, keep_order=True, retry_after_ms=300)
+    cast.cluster.admin.create_topics([scenario.Topic(workload.redirect, partitions=PARTITIONS)])
+    log = EventLog(cast.folder / "harness.jsonl", "harness")
+    output = cast.owner("after-batch", redirect=workload.redirect)
+    with retries.of(workload, cast.cluster, "", log):
+        for offset, key in enumerate([b"a", None, b"b"]):
+            headers = output.holding.park(cast.tp(A), offset, key) if key else None
+            output.write(cast.tp(A), offset, key, pack(3, offset, offset), headers)
+        output.commit({cast.tp(A): 3})
+        free = [lambda key=key: not output.holding.holds(cast.tp(A), key) for key in (b"a", b"b")]
+        eventually(lambda: all(is_free() for is_free in free), LONG_S, "both keys to be free")
+    with retries.of(workload, cast.cluster, "no-such-", log):
+        pass
+    with retries.of(replace(workload, keep_order=False, retry_after_ms=0), cast.cluster, "no-such-", log):
+        pass
+    outputs.tell(workload, Names([cast.into], workload.redirect), cast.cluster, [clock_pair()], log)
+    log.close()
+    failed, *letters = read(cast.folder / "harness.jsonl").events
+    assert failed["detail"]["text"].startswith("the retry program failed: ")
+    waited_s = {e["partitions"][0][2]: (e["detail"].get("retried_ns", 0) - e["begin_ns"]) / NS for e in letters}
+    assert waited_s.keys() == {0, 1, 2}
+    assert waited_s[1] < 0, "it has no key, so nothing is behind it"
+    assert 0.3 <= min(waited_s[0], waited_s[2]) <= max(waited_s[0], waited_s[2]) < LONG_S
 
 
 def test_an_effect_bears_the_number_of_its_records_key_and_the_headers_that_this_had(cast: Cast) -> None:
@@ -232,7 +326,7 @@ def test_what_is_requeued_lies_at_the_end_of_its_own_partition_and_names_where_i
     output.write(cast.tp(B), 0, None, None)
     output._producer.flush(LONG_S)
     log = EventLog(cast.folder / "harness.jsonl", "harness")
-    outputs.tell([cast.name], cast.cluster, [clock_pair()], Back(), log)
+    outputs.tell(Back(), Names([cast.name]), cast.cluster, [clock_pair()], log)
     log.close()
     told = [(e["kind"], *e["partitions"][0], e["detail"]) for e in read(cast.folder / "harness.jsonl").events]
     assert [

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from pathlib import Path
 
+from fencepost.checkers.tables.effects import LETTER_NS
 from fencepost.history import State
 from history.builder import HistoryBuilder, MemberTeller, Row, ns
 
@@ -162,7 +163,12 @@ def _effects(rng: random.Random, members: list[MemberTeller], partitions: int) -
         for seq in range(rng.choice([0, 0, 4])):
             token, tp = max(0, rng.choice([0, seq, seq - 1])), min(1, rng.randrange(partitions))
             key, of_record = rng.choice([-1, 0, 0, 1]), rng.randrange(3)
-            rng.choice(members).effect(of_record, _time(rng), seq=seq, token=token, tp=tp, kind=kind, key=key)
+            more = {"retried_ns": _retried(rng)} if kind == "dead-letter" and rng.random() < 0.6 else {}
+            rng.choice(members).effect(of_record, _time(rng), seq=seq, token=token, tp=tp, kind=kind, key=key, **more)
+
+
+def _retried(rng: random.Random) -> int:
+    return ns(_time(rng)) + rng.choice([0, LETTER_NS, LETTER_NS + 1])
 
 
 def _copies(h: HistoryBuilder, rng: random.Random, members: list[MemberTeller]) -> None:

@@ -14,9 +14,10 @@ import pytest
 from fencepost.checkers import oracle
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.tables import load
+from fencepost.checkers.tables.effects import LETTER_NS
 from fencepost.checkers.tables.rows import NS
 from fencepost.history import State
-from history.builder import HistoryBuilder, MemberTeller
+from history.builder import HistoryBuilder, MemberTeller, ns
 
 Told = tuple[str, str, str, tuple[str, ...], int, int, int]  # kind, cause, excuse, members, first, last, count
 Story = Callable[[HistoryBuilder, bool], Iterable[Told]]
@@ -623,6 +624,63 @@ def a_record_processed_just_after_a_letter_of_its_key(h: HistoryBuilder, wrong: 
     a.effect(6, 15.003 - (0.011 if wrong else 0.010), seq=1, key=h.content[0, 6][0], kind="dead-letter")
     rest(a, 6)
     assert h.content[0, 9][0] == h.content[0, 6][0]
+    return [("per-entity-order", "", "", (A,), 9, 9, 1)] if wrong else []
+
+
+@case
+def a_record_processed_while_a_letter_of_its_key_was_not_retried_yet(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Letters of another key, and of later records, may lie there for ever."""
+    h.promises.append({"type": "parked", "in_order": True})
+    a, b = two(h)
+    key, other = (h.content[0, offset][0] for offset in (2, 3))
+    later = [offset for offset in range(6, 10) if h.content[0, offset][0] == key]
+    assert other != key
+    b.effect(2, 5, seq=1, key=key, kind="dead-letter", retried_ns=ns(30 if wrong else 14))
+    b.effect(3, 5, seq=2, key=other, kind="dead-letter", retried_ns=ns(14))
+    b.effect(9, 5, seq=3, key=key, kind="dead-letter")
+    rest(a, 6)
+    return [("per-entity-order", "", "", (A, B), later[0], later[-1], len(later))] if wrong else []
+
+
+@case
+def a_record_processed_when_one_of_two_letters_of_another_was_retried(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """It was processed again then; that it will be once more is no matter of order."""
+    h.promises.append({"type": "parked", "in_order": True})
+    a, b = two(h)
+    key = h.content[0, 2][0]
+    later = [offset for offset in range(6, 10) if h.content[0, offset][0] == key]
+    a.effect(2, 5, seq=1, key=key, kind="dead-letter")
+    b.effect(2, 6, seq=2, key=key, kind="dead-letter", retried_ns=ns(30 if wrong else 14))
+    rest(a, 6)
+    order = [("per-entity-order", "", "", (A,), later[0], later[-1], len(later))] if wrong else []
+    return [*order, ("dead-letter-twice", "", "", (B, A), 2, 2, 1)]
+
+
+@case
+def a_record_processed_when_only_the_first_of_two_letters_of_its_key_was_retried(
+    h: HistoryBuilder, wrong: bool
+) -> Iterable[Told]:
+    """The one that still lies there is told."""
+    h.promises.append({"type": "parked", "in_order": True})
+    a, b = two(h)
+    key = h.content[0, 2][0]
+    later = [offset for offset in range(6, 10) if h.content[0, offset][0] == key]
+    assert h.content[0, 5][0] == key
+    a.effect(2, 5, seq=1, key=key, kind="dead-letter", retried_ns=ns(14))
+    b.effect(5, 6, seq=2, key=key, kind="dead-letter", **({} if wrong else {"retried_ns": ns(14)}))
+    rest(a, 6)
+    return [("per-entity-order", "", "", (A, B), later[0], later[-1], len(later))] if wrong else []
+
+
+@case
+def a_record_processed_just_before_a_letter_of_its_key_was_retried(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """What tells of that bears its time in milliseconds, too: within 10 ms nobody knows."""
+    h.promises.append({"type": "parked", "in_order": True})
+    a, _ = two(h)
+    rest(a, 6)
+    key, done_ns = h.content[0, 6][0], a.rows[9].done_ns
+    assert h.content[0, 9][0] == key
+    a.effect(6, 14, seq=1, key=key, kind="dead-letter", retried_ns=done_ns + LETTER_NS + wrong)
     return [("per-entity-order", "", "", (A,), 9, 9, 1)] if wrong else []
 
 

@@ -471,9 +471,9 @@ def test_the_rows_of_some_partitions_are_apart_from_what_all_have() -> None:
     assert not {*rows} & {*OF_THE_DRIVER}
 
 
-def test_an_effect_that_tells_little_has_the_first_place_no_offset_no_lease_and_no_key() -> None:
+def test_an_effect_that_tells_little_has_the_first_place_no_offset_no_lease_and_no_key_and_lasts() -> None:
     told = {"kind": EventKind.EFFECT, "actor": "a", "topic": "orders", "partition": 0, "offset": None, "begin_ns": 5}
-    full = {**told, "offset": 9, "detail": {"seq": 3, "token": 4, "key": 6, "again": 8}}
+    full = {**told, "offset": 9, "detail": {"seq": 3, "token": 4, "key": 6, "again": 8, "retried_ns": 7}}
     other = {**full, "kind": EventKind.DEAD_LETTER}
     found = effects([full, other, {**told, "detail": {}}], {("orders", 0): 7}, EventKind.EFFECT)
-    assert found == (Effect(0, 7, -1, "a", 0, 5), Effect(3, 7, 9, "a", 4, 5, 6, 8))
+    assert found == (Effect(0, 7, -1, "a", 0, 5), Effect(3, 7, 9, "a", 4, 5, 6, 8, 7))

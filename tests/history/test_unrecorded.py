@@ -42,16 +42,19 @@ def test_a_history_that_does_not_tell_everything_is_never_valid(tmp_path: Path) 
 
 
 def test_effects_that_cannot_be_read_keep_only_what_needs_them_from_being_judged(tmp_path: Path) -> None:
-    h = HistoryBuilder(tmp_path, promises=[{"type": "delivery"}, {"type": "effects"}])
+    promises = [{"type": "delivery"}, {"type": "effects"}, {"type": "parked", "in_order": True}]
+    h = HistoryBuilder(tmp_path, promises=promises)
     member = good_life(h)
     h.harness.note("unrecorded", detail={"text": "the topic done cannot be read"})
     for seq in (1, 2):
         h.members[0].effect(3, 2, seq=seq)
+    h.members[0].effect(2, 1, seq=1, key=h.content[0, 2][0], kind="dead-letter")
     assert member is None
     verdict = judge(h.seal(), find_here)
     found = {(check.check, f.kind): (f.severity, f.reason) for check in verdict.checks for f in check.findings}
     assert found["effects", "duplicate-effect"][0] is Severity.VIOLATION, "that one is certain"
     assert found["effects", "missing-effect"][0] is Severity.NOTE
+    assert found["parked", "per-entity-order"][0] is Severity.NOTE, "the letter may have been retried"
     validities = {check.check: check.validity for check in verdict.checks}
     assert validities["delivery"] is Validity.VALID
     assert validities["history"] is Validity.UNKNOWN

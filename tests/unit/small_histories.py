@@ -165,7 +165,7 @@ class _Teller:
             ),
             heartbeats=tuple(Heartbeat(self.name(), 1, at + LATE_NS, at + LATE_NS, 1) for at in self.ascending(12)),
             effects=tuple(self.effects(0)),
-            dead_letters=tuple(self.effects(LETTER_NS)),
+            dead_letters=tuple(one._replace(retried_ns=self.retried()) for one in self.effects(LETTER_NS)),
             copies=tuple(one._replace(again=self.chance.randrange(END)) for one in self.effects(LETTER_NS)),
         )
         vars(tables)["writer_of"] = {a.order: self.name() for a in accepted if self.maybe(0.8)}
@@ -252,9 +252,12 @@ class _Teller:
         )
 
     def effects(self, earlier_ns: int) -> Iterator[Effect]:
-        for number in self.some(5):
+        for number in self.some(9):
             offset, key = self.chance.randrange(END), self.chance.choice([-1, 0, 1, 2])
             yield Effect(number, self.tp(), offset, self.name(), 0, self.at() - earlier_ns, key)
+
+    def retried(self) -> int:
+        return self.chance.choice([FOREVER, self.at(1, 20) + LETTER_NS])
 
 
 class Held(Files):

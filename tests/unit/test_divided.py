@@ -134,6 +134,11 @@ def test_a_row_is_of_the_former_one_until_it_was_gone_or_the_other_one_begun(
     assert (found, same) == (row._replace(tp=OLD if is_old else NEW), other)
 
 
+def test_a_letter_of_the_former_partition_was_retried_when_it_was() -> None:
+    (letter,) = of(dead_letters=(Effect(0, NEW, 5, "a", 0, 249, 1, retried_ns=300),)).dead_letters
+    assert letter == Effect(0, OLD, 5, "a", 0, 249, 1, retried_ns=300)
+
+
 @pytest.mark.parametrize("table", ["effects", "dead_letters"])
 def test_effects_stay_in_the_order_of_where_they_are(table: str) -> None:
     rows = (Effect(0, NEW, 5, "a", 0, 249), Effect(1, OTHER, 1, "a", 0, 9), Effect(2, NEW, 5, "a", 0, 260))

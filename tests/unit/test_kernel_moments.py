@@ -421,6 +421,34 @@ def test_a_record_is_out_of_order_that_was_begun_after_the_letter_of_an_earlier_
     assert of.tallies == {}
 
 
+def test_a_record_is_out_of_order_that_was_done_before_the_letters_of_its_key_were_retried() -> None:
+    """The first one that still stood by then is told. Who began before that may have waited for it."""
+    late, until = LETTER_NS + 101, 3 * LETTER_NS
+    given = rows(
+        ("a", "b", "c", "d"),
+        who=[0, 0, 1, 2, 3],
+        key=[1] * 5,
+        offset=[8, 9, 9, 9, 7],
+        begin_ns=[late, *[late + 1] * 4],
+        done_ns=[late, until - LETTER_NS - 1, until - LETTER_NS, until, until - LETTER_NS],
+        state=[State.DONE] * 5,
+    )
+    letters = [
+        Effect(1, 3, 5, "x", 0, 100, 1, retried_ns=until),
+        Effect(2, 3, 7, "y", 0, 101, 1, retried_ns=until + 1),
+        Effect(3, 3, 8, "z", 0, 102, 2),
+    ]
+    tables = SimpleNamespace(
+        letters_of={3: letters}, promised=lambda kind: [{"in_order": True}], declared=lambda tp, at: ""
+    )
+    of = part(rows=given, tables=tables)
+    per_entity_order(of)
+    assert of.tallies == {
+        ("per-entity-order", 3, ("a", "x"), "", ""): Numbers(2, 8, 9, 100, late + 1),
+        ("per-entity-order", 3, ("b", "y"), "", ""): Numbers(1, 9, 9, 101, late + 1),
+    }
+
+
 def test_a_record_is_out_of_order_that_was_begun_while_an_earlier_one_of_its_key_lay_behind_it() -> None:
     """Whatever is promised; it is not the copy itself, nor what lies behind that."""
     late, offsets = LETTER_NS + 101, [5, 6, 8, 9, 10]

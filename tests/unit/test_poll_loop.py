@@ -18,7 +18,7 @@ def test_members_and_producers_are_told_what_they_know():
     of_pool, of_loop = {"workers", "lanes", "in_hand", "wait_ms"}, {"commit", "backpressure", "pause_ms"}
     of_both, of_store = {"slow_partition", "slow_ms", "handler", "planted_bug"}, {"fence", "lease_ms"}
     of_output = {"into", "transaction_timeout_ms"}
-    of_letters = {"poison_every", "on_failure", "attempts", "retry_ms", "keep_order"}
+    of_letters = {"poison_every", "on_failure", "attempts", "retry_ms", "keep_order", "redirect"}
     of_polls, of_both_loops = {"backpressure", "pause_ms", "slow_partition", "slow_ms"}, {"deadline_ms"}
     for kind, others in (
         (PollLoop, of_pool | of_store | of_output | of_letters),
@@ -127,6 +127,9 @@ def test_a_pool_has_as_many_hands_as_find_records():
         ({"handler_ms": 5, "deadline_ms": 5}, "deadline_ms is 5, and records that take 5 ms would never be done"),
         ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' is one of members that park"),
         ({"keep_order": True, "commit": "transaction"}, "keep_order goes without transactions"),
+        ({"retry_after_ms": 5}, "retry_after_ms is about when a key is processed again: it goes with keep_order"),
+        ({"planted_bug": "first-retried", "keep_order": True}, "is about what is retried: it needs retry_after_ms"),
+        ({"retry_after_ms": -1}, "retry_after_ms is -1, it cannot be negative"),
         ({"handler": "shop:write"}, "with a handler or payload of yours it must be 0"),
         ({"payload": "shop:order"}, "with a handler or payload of yours it must be 0"),
         ({"attempts": 0}, "attempts is 0, it must be at least 1"),
@@ -137,6 +140,21 @@ def test_a_pool_has_as_many_hands_as_find_records():
 def test_a_wrong_option_of_dead_letters_is_refused_with_a_sentence(options, sentence):
     with pytest.raises(ScenarioError, match=sentence):
         DeadLetters(**options)
+
+
+def test_what_is_retried_is_told_in_a_topic_beside_the_other_one_which_the_group_does_not_read():
+    def asked(read="orders", **options):
+        return Scenario("x", [Topic(read, 4, 2)], Group(2), DeadLetters(keep_order=True, into="later", **options))
+
+    assert asked().outputs() == (Topic("later", 4, 2),)
+    assert asked(retry_after_ms=9).outputs() == (Topic("later", 4, 2), Topic("later-redirect", 4, 2))
+    assert [s.workload.member_config(0)["redirect"] for s in (asked(), asked(retry_after_ms=9))] == [
+        "",
+        "later-redirect",
+    ]
+    assert asked("later-redirect")
+    with pytest.raises(ScenarioError, match="the topic 'later-redirect' is one that the group reads"):
+        asked("later-redirect", retry_after_ms=9)
 
 
 def test_who_stops_on_failure_has_no_dead_letters_to_promise():
@@ -189,7 +207,7 @@ def test_a_supervisor_leaves_members_the_time_for_what_a_poll_returns():
 
 def test_who_requeues_writes_into_no_other_topic():
     asked = Scenario("x", [Topic("orders", 4)], Group(), Requeue(handler="shop:write", deadline_ms=0))
-    assert asked.output() is None
+    assert asked.outputs() == ()
     told = asked.workload.member_config(0)
     assert (told["into"], told["on_failure"]) == ("", "requeue")
     assert Scenario.from_json(asked.to_json()).workload == asked.workload

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import pytest
@@ -33,10 +34,26 @@ class Written(list[Any]):
         self.append("closed")
 
     start = identity = close
+
+    @cached_property
+    def holding(self) -> Parked:
+        return Parked()
+
+
+class Parked(dict[Any, Any]):
+    """What is parked, until somebody says that it was retried."""
+
     theirs: ClassVar[dict[Any, Any]] = {}
 
-    def written(self, partitions: Any) -> dict[Any, Any]:
-        return {tp: self.theirs.get(tp, set()) for tp in partitions}
+    def park(self, tp: Any, offset: int, key: bytes) -> Any:
+        self.setdefault(tp, set()).add(key)
+        return [("id", b"%d" % offset)] if offset < 0 else None
+
+    def holds(self, tp: Any, key: bytes) -> bool:
+        return key in self.get(tp, ())
+
+    def taking(self, partitions: Any) -> None:
+        self.update((tp, set(self.theirs.get(tp, ()))) for tp in partitions)
 
 
 class Handler:
@@ -166,7 +183,7 @@ def test_what_comes_after_a_parked_record_under_its_key_is_parked_untried_whoeve
     tried: list[Any] = []
     written = Written()
     treat = InOrder(replace(PARKS, attempts=1), handler, written)
-    written.theirs = {TP: {b"z"}, ("orders", 1): {b"y"}}  # type: ignore[misc]
+    written.holding.theirs = {TP: {b"z"}, ("orders", 1): {b"y"}}  # type: ignore[misc]
     treat.taking([TP])
     told = [(b"a", b"bad"), (b"a", b"good"), (b"b", b"good"), (None, b"bad"), (None, b"good"), (b"z", b"good")]
     assert [treat(TP, n, (*content, None)) for n, content in enumerate(told)] == [
@@ -183,6 +200,16 @@ def test_what_comes_after_a_parked_record_under_its_key_is_parked_untried_whoeve
     treat.taking([("orders", 1)])
     assert not treat(("orders", 1), 9, (b"y", b"good", None))
     assert treat(("orders", 1), 9, (b"z", b"good", None)), "of another partition"
+    del written.holding[TP]
     forgotten = parking.PARKINGS["forgotten-keys"](PARKS, handler, written)
     forgotten.taking([TP])
     assert forgotten(TP, 9, (b"z", b"good", None))
+
+
+def test_a_key_is_tried_again_when_all_that_was_parked_of_it_was_retried_and_letters_bear_their_ids() -> None:
+    handler, written = Handler(1), Written()
+    treat = InOrder(replace(PARKS, attempts=1), handler, written)
+    assert [treat(TP, n, (b"a", b"v", [("theirs", b"h")])) for n in (-2, -1)] == [False, False]
+    written.holding.clear()
+    assert treat(TP, 1, (b"a", b"v", None))
+    assert [headers for *_, headers in written] == [[("theirs", b"h"), ("id", b"%d" % n)] for n in (-2, -1)]

@@ -7,7 +7,7 @@ The file name in snake case is the client's name: ``confluent-kafka`` is ``confl
 from __future__ import annotations
 
 import importlib
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Set, Tuple
+from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Protocol, Sequence, Tuple
 
 from fencepost_member.config import ConfigError, MemberConfig
 
@@ -114,20 +114,34 @@ class Stores(Protocol):
         """Let the client commit these next offsets when it thinks fit."""
 
 
+class Holding(Protocol):
+    """Which keys are parked, of the partitions that a member has."""
+
+    def park(self, tp: Tp, offset: int, key: bytes) -> Headers:
+        """The record at ``offset``, of this key, is about to be written; with these headers more."""
+
+    def holds(self, tp: Tp, key: bytes) -> bool:
+        """Whether something of this key is parked."""
+
+    def taking(self, partitions: Sequence[Tp]) -> None:
+        """In the assigned callback: learn what others have parked of these. Raises TimeoutError."""
+
+    def close(self) -> None:
+        """Nobody asks any more."""
+
+
 class Output(Protocol):
     """Where a member writes what it makes of records: another topic, or the ends of the partitions that they come from.
-    A fatal error is told to the listener."""
+    A fatal error is told to the listener. ``holding``: which keys of what it writes are parked."""
 
     settings: Mapping[str, Any]
+    holding: Holding
 
     def start(self) -> None:
         """Before the first poll."""
 
     def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
         """Write what was made of the record at ``offset``; it need not be there before ``commit``."""
-
-    def written(self, partitions: Sequence[Tp]) -> Dict[Tp, Set[bytes]]:
-        """The keys of what is there, by the partitions of which it was made. Raises TimeoutError."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """All that was written, and the next offsets to read, see ``Adapter``; where there are transactions, together.

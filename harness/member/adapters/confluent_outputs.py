@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional, Sequence, Set
+from typing import Any, Dict, Mapping, Optional
 
 import confluent_kafka as client
 
 from fencepost_member.adapters import Headers, Listener, Tp
 from fencepost_member.adapters.confluent_errors import cause, error_name
+from fencepost_member.adapters.confluent_holding import Letters, Redirects
 from fencepost_member.adapters.confluent_kafka import ConfluentKafka, partitions_of
-from fencepost_member.adapters.confluent_reading import contents
 from fencepost_member.adapters.confluent_trying import CALL_S, tried
 from fencepost_member.adapters.settings import access_of
 from fencepost_member.config import TRANSACTION, ConfigError, MemberConfig
-from fencepost_member.payload import SOURCE, source, source_of
+from fencepost_member.payload import SOURCE, source
 
 WRITE_S = 60.0  # how long a record may take to be written
 GIVE_UP_S = 60.0  # what can be tried again is, for so long
@@ -42,7 +42,10 @@ class Output:
             **access_of(config),
             **self._more(config),
         }
-        self._reading = {"bootstrap.servers": config.bootstrap, **access_of(config)}
+        reading, redirect = {"bootstrap.servers": config.bootstrap, **access_of(config)}, config.loop.redirect
+        self.holding: Any = (
+            Redirects(redirect, reading, config.actor, self._produce) if redirect else Letters(self._into, reading)
+        )
         self._failed: Optional[client.KafkaError] = None  # since the last commit
         try:
             self._producer = client.Producer({**self.settings, "error_cb": self._error})
@@ -60,24 +63,18 @@ class Output:
         had = [header for header in headers or () if header[0] != SOURCE]  # it may be what somebody made itself
         more: Any = [*had, (SOURCE, source(self._actor, tp, offset))]
         where: Any = {"topic": self._into} if self._into else {"topic": tp[0], "partition": tp[1]}
+        self._produce(value=value, key=key, headers=more, **where)
+
+    def _produce(self, **record: Any) -> None:
         while True:
             try:
-                self._producer.produce(value=value, key=key, on_delivery=self._delivered, headers=more, **where)
+                self._producer.produce(on_delivery=self._delivered, **record)
                 return
             except BufferError:  # for no longer than a record may take to be written
                 self._producer.poll(FULL_S)
             except client.KafkaException as error:
                 self._failed = self._failed or error.args[0]
                 return
-
-    def written(self, partitions: Sequence[Tp]) -> Dict[Tp, Set[bytes]]:
-        """See ``adapters.Output``."""
-        found: Dict[Tp, Set[bytes]] = {tp: set() for tp in partitions}
-        for key, headers in contents(self._into, self._reading) if partitions else ():
-            _, topic, partition, _ = source_of(headers.get(SOURCE))
-            if key is not None and (topic, partition) in found:
-                found[topic, partition].add(key)
-        return found
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
         """See ``adapters.Output``. What cannot be written ends the member."""
@@ -91,6 +88,7 @@ class Output:
         """See ``adapters.Output``."""
         self._producer.purge()
         self._producer.flush(CALL_S)
+        self.holding.close()
 
     def _give_up(self, error: client.KafkaError) -> str:
         name = _name(error)

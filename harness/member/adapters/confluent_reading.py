@@ -31,7 +31,7 @@ def contents(topic: str, settings: Mapping[str, Any]) -> Iterator[Tuple[Any, Dic
     consumer = client.Consumer({**reading, **settings})
     try:
         until_s = time.monotonic() + READ_S
-        unread = _partitions(consumer, topic, until_s)
+        unread = partitions_of_topic(consumer, topic, until_s)
         consumer.assign([client.TopicPartition(topic, partition, client.OFFSET_BEGINNING) for partition in unread])
         while unread:
             message = consumer.poll(CALL_S)
@@ -50,7 +50,8 @@ def contents(topic: str, settings: Mapping[str, Any]) -> Iterator[Tuple[Any, Dic
         consumer.close()
 
 
-def _partitions(consumer: Any, topic: str, until_s: float) -> Set[int]:
+def partitions_of_topic(consumer: Any, topic: str, until_s: float) -> Set[int]:
+    """All of them. Raises TimeoutError when nobody has told by ``until_s``, of the monotonic clock."""
     while True:
         try:
             found = set(consumer.list_topics(topic, CALL_S).topics[topic].partitions)

@@ -8,6 +8,8 @@
     Keeps the order of what it parks, but does not look at what others parked before it had the partition.
 ``unwritten-letters``
     Keeps dead letters back to write many of them at once, and commits meanwhile.
+``first-retried``
+    Takes a key for free when the first of its letters was retried, and others wait.
 
 What they re-queue, to process it later:
 
@@ -64,7 +66,7 @@ class UnwrittenLetters:
         """See ``adapters.Outputs``."""
         self._adapter, self._library = adapter, adapter.output(config, listener)
         self.identity, self.settings, self.start = adapter.identity, self._library.settings, self._library.start
-        self.written = self._library.written
+        self.holding = self._library.holding
         self._letters: List[Tuple[Tp, int, Optional[bytes], Optional[bytes], Headers]] = []
 
     def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
@@ -86,6 +88,21 @@ class UnwrittenLetters:
     def _write(self) -> None:
         while self._letters:
             self._library.write(*self._letters.pop())
+
+
+def first_retried(config: MemberConfig, adapter: Any, listener: Listener) -> Any:
+    """See the module, and ``adapters.Outputs``."""
+    output = adapter.output(config, listener)
+    holding, was_retried = output.holding, output.holding.was_retried
+
+    def all_of_its_key(letter: bytes) -> None:
+        if letter in holding.entries:
+            tp, key = holding.entries[letter]
+            for each in set(holding.waiting[tp][key]):
+                was_retried(each)
+
+    holding.was_retried = all_of_its_key
+    return output
 
 
 class UnwrittenCopies(Parking):
@@ -120,7 +137,10 @@ PARKINGS: Dict[str, Callable[..., Any]] = {
     "letter-per-attempt": LetterPerAttempt,
     "forgotten-keys": ForgottenKeys,
 }
-LETTERS: Dict[str, Callable[[MemberConfig, Any, Listener], Any]] = {"unwritten-letters": UnwrittenLetters}
+LETTERS: Dict[str, Callable[[MemberConfig, Any, Listener], Any]] = {
+    "unwritten-letters": UnwrittenLetters,
+    "first-retried": first_retried,
+}
 REQUEUES: Dict[str, Callable[..., Any]] = {
     "unwritten-copies": UnwrittenCopies,
     "copied-twice": CopiedTwice,

@@ -1,0 +1,97 @@
+"""The retry program of a run: it is done with what members park some time later, and tells them.
+
+It stands for a service of its own that reads the retry topic (patterns 3 and 4 of Confluent's "Error Handling Patterns
+for Apache Kafka Applications"). It is ours and goes past the proxies, as producers do: what is judged is whether
+members keep each key's order until then, whoever has the partition.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import confluent_kafka as ck
+
+from fencepost.errors import FencepostError
+from fencepost.evidence import effects
+from fencepost.interfaces import Cluster, Workload
+from fencepost.process_interfaces import Retried
+from fencepost_member.events import EventLog
+from fencepost_member.payload import LETTER
+
+POLL_S = 0.2
+TOLD_S = 60.0  # how long it may take to tell that something was retried
+END_S = 30.0
+
+
+@contextmanager
+def of(workload: Workload, cluster: Cluster, prefix: str, events: EventLog) -> Iterator[None]:
+    """If what a workload's members park is retried: that is done, meanwhile. Where it cannot be, nobody knows what was
+    retried, and the history says so.
+
+    Args:
+        prefix: what names of topics begin with here.
+    """
+    if not isinstance(workload, Retried) or not workload.redirect:
+        yield
+        return
+    program = Program(cluster, prefix + workload.into, prefix + workload.redirect, workload.retry_after_ms / 1000)
+    thread = threading.Thread(target=program.run, name="retries", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        program.stop.set()
+        thread.join(END_S)
+        if thread.is_alive() or program.failed:
+            effects.cannot_tell(events, f"the retry program failed: {program.failed or 'it does not end'}")
+
+
+class Program:
+    """The retry program.
+
+    Attributes:
+        stop: ends it.
+        failed: why it ended otherwise; empty: it did not.
+    """
+
+    def __init__(self, cluster: Cluster, letters: str, redirect: str, after_s: float) -> None:
+        """``letters`` holds what is to be retried, ``after_s`` after it was written; ``redirect`` is told."""
+        self.stop, self.failed = threading.Event(), ""
+        self._cluster, self._letters, self._redirect, self._after_s = cluster, letters, redirect, after_s
+
+    def run(self) -> None:
+        """Retry, until told to stop."""
+        brokers = {**self._cluster.access, "bootstrap.servers": self._cluster.bootstrap()}
+        reading = {"group.id": f"{self._letters}-retries", "enable.auto.commit": False}  # nobody joins
+        consumer = ck.Consumer({**brokers, **reading})
+        producer = ck.Producer({**brokers, "enable.idempotence": True, "message.timeout.ms": int(TOLD_S * 1000)})
+        try:
+            partitions = self._cluster.admin.end_offsets(self._letters)
+            consumer.assign([ck.TopicPartition(self._letters, p, ck.OFFSET_BEGINNING) for p in partitions])
+            while not self.stop.is_set() and not self.failed:
+                message = consumer.poll(POLL_S)
+                if message is not None and message.error() is None and self._processed(message):
+                    self._tell(producer, message)
+            producer.flush(END_S)
+        except (ck.KafkaException, FencepostError) as error:
+            self.failed = str(error)
+        finally:
+            consumer.close()
+
+    def _processed(self, message: ck.Message) -> bool:
+        """It takes its time; False: it was told to stop. By the wall clock, as times of records are."""
+        return not self.stop.wait(max(0.0, message.timestamp()[1] / 1000 + self._after_s - time.time()))
+
+    def _tell(self, producer: ck.Producer, message: ck.Message) -> None:
+        letter: dict[str, Any] = dict(message.headers() or ())
+        if LETTER in letter:  # a record without a key has nothing behind it
+            producer.produce(self._redirect, key=letter[LETTER], value=None, on_delivery=self._told)
+            producer.poll(0)
+
+    def _told(self, error: ck.KafkaError | None, message: ck.Message) -> None:
+        if error is not None:
+            self.failed = f"it could not tell that something was retried: {error.str()}"
