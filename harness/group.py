@@ -190,7 +190,7 @@ def make(
     for index, (environment, static) in enumerate(zip(spec.environments, spec.statics, strict=True)):
         instance = f"{name}-member-{index}" if static else None
         loop = workload.member_config(index)
-        loop.update({name: prefix + loop[name] for name in ("into", "redirect") if loop.get(name)})
+        loop.update({option: prefix + loop[option] for option in ("into", "redirect") if loop.get(option)})
         own = {
             "bootstrap": cluster.bootstrap(index),
             "client": environment.client.name,

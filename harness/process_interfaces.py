@@ -159,12 +159,12 @@ class Retried(Protocol):
     Attributes:
         into: see ``Writes``.
         redirect: the topic in which members and the program tell each other what waits; empty: nobody retries.
-        retry_after_ms: how long the program takes for a record, from when it was written.
+        retried_after_ms: how long the program takes for a record, from when it was written.
     """
 
     into: str
     redirect: str
-    retry_after_ms: float
+    retried_after_ms: float
 
 
 @runtime_checkable

@@ -15,16 +15,16 @@ from typing import Any
 
 import confluent_kafka as ck
 
-from fencepost.errors import FencepostError
 from fencepost.evidence import effects
 from fencepost.interfaces import Cluster, Workload
 from fencepost.process_interfaces import Retried
+from fencepost_member.adapters.confluent_reading import reading
 from fencepost_member.events import EventLog
-from fencepost_member.payload import LETTER
+from fencepost_member.payload import SOURCE, letter_id, source_of
 
 POLL_S = 0.2
-TOLD_S = 60.0  # how long it may take to tell that something was retried
-END_S = 30.0
+FLUSH_S = 10.0
+END_S = 45.0  # it may ask an administrator, for longer than it flushes
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def of(workload: Workload, cluster: Cluster, prefix: str, events: EventLog) -> I
     if not isinstance(workload, Retried) or not workload.redirect:
         yield
         return
-    program = Program(cluster, prefix + workload.into, prefix + workload.redirect, workload.retry_after_ms / 1000)
+    program = Program(cluster, prefix + workload.into, prefix + workload.redirect, workload.retried_after_ms / 1000)
     thread = threading.Thread(target=program.run, name="retries", daemon=True)
     thread.start()
     try:
@@ -65,32 +65,52 @@ class Program:
 
     def run(self) -> None:
         """Retry, until told to stop."""
-        brokers = {**self._cluster.access, "bootstrap.servers": self._cluster.bootstrap()}
-        reading = {"group.id": f"{self._letters}-retries", "enable.auto.commit": False}  # nobody joins
-        consumer = ck.Consumer({**brokers, **reading})
-        producer = ck.Producer({**brokers, "enable.idempotence": True, "message.timeout.ms": int(TOLD_S * 1000)})
+        try:
+            self._run({**self._cluster.access, "bootstrap.servers": self._cluster.bootstrap()})
+        except Exception as error:  # it is told: without this program keys are never free again
+            self.failed = self.failed or str(error) or type(error).__name__
+
+    def _run(self, brokers: dict[str, Any]) -> None:
+        # However long brokers are away, what was retried is told when they are back.
+        producer = ck.Producer({**brokers, "enable.idempotence": True, "message.timeout.ms": 0})
+        consumer = ck.Consumer({**brokers, **reading(self._letters)})
         try:
             partitions = self._cluster.admin.end_offsets(self._letters)
             consumer.assign([ck.TopicPartition(self._letters, p, ck.OFFSET_BEGINNING) for p in partitions])
             while not self.stop.is_set() and not self.failed:
+                producer.poll(0)
                 message = consumer.poll(POLL_S)
-                if message is not None and message.error() is None and self._processed(message):
+                if message is not None and self._processed(message):
                     self._tell(producer, message)
-            producer.flush(END_S)
-        except (ck.KafkaException, FencepostError) as error:
-            self.failed = str(error)
+            producer.flush(FLUSH_S)
         finally:
             consumer.close()
 
     def _processed(self, message: ck.Message) -> bool:
-        """It takes its time; False: it was told to stop. By the wall clock, as times of records are."""
+        """It takes its time, by the wall clock, as times of records are. False: it was told to stop, or is no record.
+
+        Raises:
+            KafkaException: nobody may read the topic.
+        """
+        if (error := message.error()) is not None:
+            if error.code() == ck.KafkaError.TOPIC_AUTHORIZATION_FAILED:
+                raise ck.KafkaException(error)
+            return False  # the client tries again by itself
         return not self.stop.wait(max(0.0, message.timestamp()[1] / 1000 + self._after_s - time.time()))
 
     def _tell(self, producer: ck.Producer, message: ck.Message) -> None:
-        letter: dict[str, Any] = dict(message.headers() or ())
-        if LETTER in letter:  # a record without a key has nothing behind it
-            producer.produce(self._redirect, key=letter[LETTER], value=None, on_delivery=self._told)
-            producer.poll(0)
+        if message.key() is None:  # nothing is behind it
+            return
+        headers: dict[str, Any] = dict(message.headers() or ())
+        _, topic, partition, offset = source_of(headers.get(SOURCE))
+        while not self.stop.is_set():
+            try:
+                producer.produce(
+                    self._redirect, key=letter_id(topic, partition, offset), value=None, on_delivery=self._told
+                )
+                return
+            except BufferError:
+                producer.poll(POLL_S)
 
     def _told(self, error: ck.KafkaError | None, message: ck.Message) -> None:
         if error is not None:

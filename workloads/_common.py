@@ -32,7 +32,7 @@ _LEAST = {
             "overdue_ms",
             "poison_every",
             "retry_ms",
-            "retry_after_ms",
+            "retried_after_ms",
         ),
         0,
     ),

@@ -95,7 +95,12 @@ class WritingElsewhere(Writing):
         super().__post_init__()
         check_topic(self.into)
 
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """The topics that are made for it beside the scenario's."""
+        return (self.into,)
+
     def lacking(self, inventory: Inventory) -> str:
         """See ``Writing``."""
-        read = f"the topic {self.into!r} is one that the group reads" if self.into in inventory.topics else ""
-        return read or super().lacking(inventory)
+        read = [f"the topic {name!r} is one that the group reads" for name in self.beside if name in inventory.topics]
+        return next(iter(read), "") or super().lacking(inventory)

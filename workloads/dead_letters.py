@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -33,7 +34,7 @@ class DeadLetters(WritingElsewhere):
             within ``max.poll.interval.ms``.
         keep_order: what comes after a record that was parked, under its key, is parked behind it, whoever has the
             partition by then; without transactions only.
-        retry_after_ms: a retry program (ours) reads ``into``, takes so long after it was written for each letter, and
+        retried_after_ms: a retry program (ours) reads ``into``, takes so long after it was written for each letter, and
             is done with it. It says so in the topic ``redirect``; a key of which nothing waits there is processed by
             members again. 0: letters stay, and keys stay parked. It goes with ``keep_order``.
         poison_every: of so many records of each producer the last one cannot be processed; 0: of none. With a
@@ -47,7 +48,7 @@ class DeadLetters(WritingElsewhere):
     retry_ms: float = 0
     deadline_ms: float = 0
     keep_order: bool = False
-    retry_after_ms: float = 0
+    retried_after_ms: float = 0
     poison_every: int = 50
     policies: ClassVar[Collection[str]] = ("after-processing", "after-batch", TRANSACTION)
     bugs: ClassVar[Collection[str]] = (*PARKINGS, *LETTERS)
@@ -62,10 +63,10 @@ class DeadLetters(WritingElsewhere):
             raise ScenarioError(
                 "keep_order goes without transactions: a member could not see what an open one has parked"
             )
-        if self.retry_after_ms and not self.keep_order:
-            raise ScenarioError("retry_after_ms is about when a key is processed again: it goes with keep_order")
-        if self.planted_bug == "first-retried" and not self.retry_after_ms:
-            raise ScenarioError("the planted bug 'first-retried' is about what is retried: it needs retry_after_ms")
+        if self.retried_after_ms and not self.keep_order:
+            raise ScenarioError("retried_after_ms is about when a key is processed again: it goes with keep_order")
+        if self.planted_bug == "first-retried" and not self.retried_after_ms:
+            raise ScenarioError("the planted bug 'first-retried' is about what is retried: it needs retried_after_ms")
         check_deadline(self.deadline_ms, self.handler_ms, self.handler)
         if self.deadline_ms and self.on_failure != PARK:
             raise ScenarioError("deadline_ms is one of members that park")
@@ -76,12 +77,23 @@ class DeadLetters(WritingElsewhere):
     @property
     def redirect(self) -> str:
         """See ``Retried``."""
-        return f"{self.into}-redirect" if self.retry_after_ms else ""
+        return f"{self.into}-redirect" if self.retried_after_ms else ""
+
+    @property
+    def beside(self) -> tuple[str, ...]:
+        """See ``WritingElsewhere``."""
+        return (self.into, *filter(None, [self.redirect]))
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Writing``."""
-        read = f"the topic {self.redirect!r} is one that the group reads" if self.redirect in inventory.topics else ""
-        return read or super().lacking(inventory)
+        """See ``Writing``. Keys that are never free again are lacking too: of few keys one whose records wait always
+        has one more."""
+        behind = math.expm1(self.rate_hz / (self.keys * len(inventory.topics)) * self.retried_after_ms / 1000)
+        if behind > self.poison_every > 0:
+            return (
+                f"nearly all keys would be parked, as {self.keys} keys have {self.rate_hz:g} records/s, each of which "
+                f"parks its key for {self.retried_after_ms:g} ms: use more keys, or lower rate_hz or retried_after_ms"
+            )
+        return super().lacking(inventory)
 
     @property
     def each_ms(self) -> float:

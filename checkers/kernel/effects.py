@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import numpy as np
@@ -39,13 +40,13 @@ def per_entity_order(part: Part) -> None:
     if not letters:
         return
     first = np.full(len(rows), -1)  # of the letters that stand before a row, under its key
-    keys, at_ns = (
-        np.array(column, np.int64) for column in zip(*((one.key, one.at_ns) for one in letters), strict=True)
-    )
-    for key in np.unique(keys).tolist():
-        mine = np.flatnonzero((rows.key == key) & (rows.state == State.DONE))
-        for number in np.flatnonzero(keys == key)[::-1].tolist():
-            first[mine[_stands(letters[number], rows.offset[mine], rows.begin_ns[mine], rows.done_ns[mine])]] = number
+    at_ns = np.array([one.at_ns for one in letters], np.int64)
+    behind = _behind(part, letters)
+    parked = {number: letters[number].offset for number in behind if letters[number].again == FOREVER}
+    done_ns = part.whole.done(parked.values()) if parked else {}
+    for number in sorted(behind, reverse=True):
+        own_ns = done_ns.get(parked.get(number, -1), FOREVER)  # what is begun later had not to wait
+        first[behind[number][rows.begin_ns[behind[number]] <= own_ns]] = number
     late = np.flatnonzero(first >= 0)
     excuse = part.tables.declared(part.tp, FOREVER)
     part.tallies.put_many(
@@ -85,6 +86,20 @@ def requeued_and_done(part: Part) -> None:
         cause, members = part.tables.one_owner(part.tp, copy.incarnation, name), people(copy.incarnation, name)
         numbers = Numbers(1, offset, offset, copy.at_ns, done_ns)
         part.tallies.put("requeued-and-done", part.tp, Label(members, cause, excuse), numbers)
+
+
+def _behind(part: Part, letters: list[Effect]) -> dict[int, Array]:
+    """By the number of a letter the rows that are done behind it, under its key, if there are some."""
+    rows, numbers, found = part.rows, defaultdict[int, list[int]](list), dict[int, Array]()
+    for number, letter in enumerate(letters):
+        numbers[letter.key].append(number)
+    for key, those in numbers.items():
+        mine = np.flatnonzero((rows.key == key) & (rows.state == State.DONE))
+        for number in those if len(mine) else ():
+            stands = _stands(letters[number], rows.offset[mine], rows.begin_ns[mine], rows.done_ns[mine])
+            if stands.any():
+                found[number] = mine[stands]
+    return found
 
 
 def _stands(letter: Effect, offset: Array, begin_ns: Array, done_ns: Array) -> Array:

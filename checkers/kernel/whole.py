@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.arrays import among
 from fencepost.checkers.kernel.columns import Files, Near, Piece
 from fencepost.checkers.kernel.ranges import Task
+from fencepost.history import State
 
 Array = NDArray[Any]
 PRODUCED = ("produced", "unacked")  # the folders of sends
@@ -100,6 +101,18 @@ class Whole:
                 yield found
             found = offsets
         yield found
+
+    def done(self, offsets: Iterable[int]) -> dict[int, int]:
+        """When somebody was first done with the record at each of some offsets; those with which nobody was are left
+        out."""
+        wanted = np.array(sorted(set(offsets)), np.int64)
+        near, found = Near("offset", "offset", [(offset, offset) for offset in wanted.tolist()]), dict[int, int]()
+        for piece in self._files.read(self._task, "delivered", ["offset", "state", "done_ns"], near):
+            mine = among(piece["offset"], wanted)
+            mine = mine[piece["state"][mine] == State.DONE]
+            for offset, done_ns in zip(piece["offset"][mine].tolist(), piece["done_ns"][mine].tolist(), strict=True):
+                found[offset] = min(done_ns, found.get(offset, done_ns))
+        return found
 
     def sends(self, seq: Array) -> Iterator[tuple[Piece, Array]]:
         """The sends, of whatever outcome and offset, of some numbers (not none): a piece, and which rows of it."""

@@ -47,6 +47,8 @@ def per_entity_order(history: History) -> Iterator[Sighting]:
     Of the rows that are done each that was begun more than ``LETTER_NS`` after a dead letter, or a copy at a higher
     offset than its own, of its key (records without a key have none) and partition was written, of a record at a lower
     offset, and done more than ``LETTER_NS`` before that letter was retried (what was begun by then may have waited).
+    A letter does not count for what is begun after its own record was done by anybody: its writer was no longer the
+    owner, or nobody heard of it.
 
     members: the incarnation, and who wrote the first such letter or copy (by time, offset, and where it is); cause
     ``re-queued``: it is a copy; excuse: a declared act on the partition; times: that one's, and the row's begin_ns.
@@ -54,8 +56,10 @@ def per_entity_order(history: History) -> Iterator[Sighting]:
     promised = any(promise.get("in_order") for promise in history.tables.promised("parked"))
     for tp, rows in history.rows.items():
         letters = [one for one in history.tables.letters_of.get(tp, ()) if promised or one.again < FOREVER]
+        own_ns = {one.offset: _first_done(history, tp, one.offset) for one in letters}
         for row in rows:
             mine = (one for one in letters if one.key == row.key and one.offset < row.offset < one.again)
+            mine = (one for one in mine if one.again < FOREVER or row.begin_ns <= own_ns[one.offset])
             stood = (
                 one for one in mine if one.at_ns + LETTER_NS < row.begin_ns and row.done_ns < one.retried_ns - LETTER_NS
             )
@@ -64,6 +68,11 @@ def per_entity_order(history: History) -> Iterator[Sighting]:
                 members, times = people(row.incarnation, letter.incarnation), (letter.at_ns, row.begin_ns)
                 excuse, cause = history.declared(tp, FOREVER), "re-queued" if letter.again < FOREVER else ""
                 yield Sighting("per-entity-order", tp, members, cause, excuse, row.offset, *times)
+
+
+def _first_done(history: History, tp: int, offset: int) -> int:
+    rows = history.of_offset.get((tp, offset), ())
+    return min((row.done_ns for row in rows if row.state == State.DONE), default=FOREVER)
 
 
 def requeue_missing(history: History) -> Iterator[Sighting]:

@@ -64,14 +64,6 @@ def offsets_of(effects: Iterable[Effect]) -> dict[int, frozenset[int]]:
 
 
 def by_key(letters: Iterable[Effect]) -> dict[int, list[Effect]]:
-    """By partition those of records with a key, in the order of their times.
-
-    A record that has several was retried with the first of them: the others repeat it, whenever that is.
-    """
-    keyed = [letter for letter in letters if letter.key != NO_KEY]
-    first_ns: dict[tuple[int, int], int] = {}
-    for letter in keyed:
-        of = letter.tp, letter.offset
-        first_ns[of] = min(letter.retried_ns, first_ns.get(of, FOREVER))
-    once = (letter._replace(retried_ns=first_ns[letter.tp, letter.offset]) for letter in keyed)
-    return by_tp(sorted(once, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)))
+    """By partition those of records with a key, in the order of their times."""
+    keyed = (letter for letter in letters if letter.key != NO_KEY)
+    return by_tp(sorted(keyed, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 
@@ -20,7 +19,6 @@ class ContainerPackets:
     def __init__(self, owner: Owner, living: Callable[[str], Process]) -> None:
         """``living``: the present life at an address."""
         self._owner, self._living = owner, living
-        self._numbers = itertools.count(1)
         self._filters: dict[str, tuple[Process, PacketFilter]] = {}
 
     def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
@@ -58,7 +56,7 @@ class ContainerPackets:
     def _at(self, host: str) -> PacketFilter:
         life = self._living(host)
         if self._filters.get(host, (None,))[0] is not life:
-            rules = PacketFilter(self._owner, Namespace(life.pid, host), self._numbers)
+            rules = PacketFilter(self._owner, Namespace(life.pid, host))
             self._filters[host] = (life, rules)
         return self._filters[host][1]
 

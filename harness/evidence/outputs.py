@@ -15,7 +15,7 @@ from fencepost.interfaces import Cluster, Workload, Writes
 from fencepost.model import TopicPartition
 from fencepost.topics import Topics
 from fencepost_member.events import EventLog
-from fencepost_member.payload import HEADER, LETTER, SOURCE, source_of, unpack
+from fencepost_member.payload import HEADER, SOURCE, letter_id, source_of, unpack
 
 
 def tell(
@@ -45,7 +45,10 @@ def tell(
     try:
         written = sorted((message for message in read(topics.holding) if workload.into or _named(message)), key=_place)
         entries = read([topics.redirect]) if topics.redirect else ()
-        retried = {e.key(): timeline.at_ns(e.timestamp()[1]) for e in entries if e.value() is None}
+        retried: dict[Any, int] = {}
+        for entry in entries:
+            if entry.value() is None:
+                retried.setdefault(entry.key(), timeline.at_ns(entry.timestamp()[1]))  # a letter's first retry frees it
         found = [_effect(message, timeline, not workload.into, retried) for message in written]
         effects.tell(found, events, workload.holds)
     except (ck.KafkaException, FencepostError, ValueError) as error:
@@ -69,7 +72,7 @@ def _effect(message: ck.Message, timeline: Timeline, again: bool, retried: Mappi
     at_ns = timeline.at_ns(message.timestamp()[1])
     key, _, _ = unpack(message.key(), headers.get(HEADER, message.value()))
     lies = _place(message)[2] if again else -1
-    retried_ns = retried.get(headers.get(LETTER), 0)
+    retried_ns = retried.get(letter_id(topic, partition, offset), 0)
     return effects.Effect(
         topic, partition, offset, actor, at_ns, at_ns + MS, key=key, again=lies, retried_ns=retried_ns
     )

@@ -5,8 +5,8 @@ The record's key is the key number in decimal. Where the value is one that a use
 header ``fencepost``, without padding. Where a member tells of records in text, both are written in hexadecimal. Records
 of anybody else are recorded under a hash of their key bytes.
 
-What a member makes of a record carries in the header ``fencepost-source`` who made it, and of which record; a dead
-letter that will be retried has an id of its own in ``fencepost-letter``.
+What a member makes of a record carries in the header ``fencepost-source`` who made it, and of which record. Where dead
+letters are retried, the ids of the redirect topic say of which record they are.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from typing import Optional, Sequence, Tuple
 MAGIC = b"FP01"
 HEADER = "fencepost"
 SOURCE = "fencepost-source"
-LETTER = "fencepost-letter"
 _LAYOUT = struct.Struct("<4sIQQ")
 SIZE = _LAYOUT.size
 TEXT_MAGIC = MAGIC.hex().encode()
@@ -65,6 +64,17 @@ def key_hash(key: Optional[bytes]) -> int:
 def source(actor: str, tp: Tuple[str, int], offset: int) -> bytes:
     """The content of the header ``SOURCE``."""
     return json.dumps([actor, *tp, offset]).encode()
+
+
+def letter_id(topic: str, partition: int, offset: int) -> bytes:
+    """The id of a record's dead letter, however often that is written."""
+    return json.dumps([topic, partition, offset]).encode()
+
+
+def record_of(letter: bytes) -> Tuple[Tuple[str, int], int]:
+    """The place and offset of the record whose letter has this id."""
+    topic, partition, offset = json.loads(letter)
+    return (str(topic), int(partition)), int(offset)
 
 
 def source_of(header: Optional[bytes]) -> Tuple[str, str, int, int]:

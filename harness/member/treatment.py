@@ -124,17 +124,16 @@ class InOrder(Parking):
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``Treatment``."""
-        if content[0] is not None and self._output.holding.holds(tp, content[0]):
+        if content[0] is not None and self._output.parked.holds(tp, content[0]):
             return self.gave_up(tp, offset, content)
         return super().__call__(tp, offset, content)
 
     def gave_up(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``Parking``."""
-        key, value, headers = content
-        if key is not None:
-            headers = [*(headers or ()), *(self._output.holding.park(tp, offset, key) or ())] or None
-        return super().gave_up(tp, offset, (key, value, headers))
+        if content[0] is not None:
+            self._output.parked.add(tp, offset, content[0])
+        return super().gave_up(tp, offset, content)
 
     def taking(self, partitions: List[Tp]) -> None:
         """See ``Treatment``."""
-        self._output.holding.taking(partitions)
+        self._output.parked.taking(partitions)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from fencepost.errors import FencepostError
@@ -25,15 +25,13 @@ RULE = re.compile(r'--comment "?(loss-\d+)"? .*-c (\d+) ')
 class PacketFilter:
     """Rules of one owner in one network namespace, apart from those of its other filters. Satisfies ``Packets``."""
 
-    def __init__(self, owner: Owner, elsewhere: Namespace | None = None, numbers: Iterator[int] | None = None) -> None:
+    def __init__(self, owner: Owner, elsewhere: Namespace | None = None) -> None:
         """Nothing is changed yet.
 
         Args:
             elsewhere: where the rules are; None: in the namespace of this process.
-            numbers: of the rules, for their names; None: no other filter of this process has the same.
         """
         self._chain = Chain(owner, "packets", elsewhere)
-        self._numbers = numbers or NUMBERS
         self._rules: dict[str, str] = {}
 
     def inside(self, host: str) -> AbstractContextManager[None]:
@@ -46,7 +44,7 @@ class PacketFilter:
         Raises:
             ClusterError: iptables is missing, or refused.
         """
-        rules = {name: self._rule(name, loss) for loss in losses if (name := f"loss-{next(self._numbers)}")}
+        rules = {name: self._rule(name, loss) for loss in losses if (name := f"loss-{next(NUMBERS)}")}
         self._chain.make()
         self._rules |= rules
         self._chain.change(f"-I {self._chain.name} {rule}" for rule in rules.values())

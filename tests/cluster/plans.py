@@ -276,10 +276,9 @@ PEACEFUL_LETTERS = replace(
 # What comes after a record that was parked, under its key, is parked behind it, by whoever has the partition then.
 HOPELESS_KEYS = hopeless("members die that keep the order of dead letters", keep_order=True)
 
-# Likewise, until what was parked was retried. That takes longer than the group without a member; a key's records are
-# farther apart, so most keys are free again at some time.
+# Likewise, until what was parked was retried. That takes longer than the group without a member.
 HOPELESS_FOR_NOW = hopeless(
-    "members die that keep the order of what is retried", keep_order=True, keys=3000, retry_after_ms=8000
+    "members die that keep the order of what is retried", keep_order=True, keys=1500, retried_after_ms=8000
 )
 
 # Dead letters and offsets in one transaction: whoever dies, a record has one letter.

@@ -89,7 +89,7 @@ VARIANTS = (  # the seeds take turns
 WORKLOADS = (
     *VARIANTS,
     Variant("after-batch", polled("after-batch")),
-    Variant("retried", DeadLetters(rate_hz=1000, keep_order=True, keys=5000, retry_after_ms=2000)),
+    Variant("retried", DeadLetters(rate_hz=1000, keep_order=True, keys=5000, retried_after_ms=2000)),
     Variant("asynchronous", polled("asynchronous")),
     Variant("backpressure", PollLoop(rate_hz=1000, backpressure="pause")),
     Variant("relinquish", PollLoop(rate_hz=500, batch=20, deadline_ms=2000)),

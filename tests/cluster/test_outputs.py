@@ -20,10 +20,10 @@ from fencepost.evidence import outputs
 from fencepost.history import EventKind
 from fencepost.workloads import DeadLetters
 from fencepost_member import adapters
-from fencepost_member.adapters import confluent_reading, confluent_trying
+from fencepost_member.adapters import confluent_parked, confluent_reading, confluent_trying
 from fencepost_member.config import REQUEUE, TRANSACTION, LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
-from fencepost_member.payload import HEADER, LETTER, SOURCE, pack, source
+from fencepost_member.payload import HEADER, SOURCE, letter_id, pack, source
 
 pytestmark = pytest.mark.cluster
 
@@ -216,15 +216,15 @@ def test_who_takes_a_partition_can_see_the_keys_of_what_others_wrote_of_it(cast:
     open_one = cast.member(number=1)
     open_one.write(cast.tp(A), 7, b"open", b"v")
     open_one._producer.flush(LONG_S)
-    holding = cast.member("after-batch", number=2).holding
-    holding.taking([])
-    assert not holding.holds(cast.tp(A), b"a"), "nobody has looked"
-    holding.taking([cast.tp(A), cast.tp(5)])
-    assert [key for key in (b"a", b"b", b"c", b"open", b"v") if holding.holds(cast.tp(A), key)] == [b"a", b"c"]
-    assert not holding.holds(cast.tp(5), b"a")
-    assert not holding.holds(cast.tp(B), b"b"), "it took another partition"
-    assert holding.park(cast.tp(B), 7, b"z") is None
-    assert holding.holds(cast.tp(B), b"z")
+    parked = cast.member("after-batch", number=2).parked
+    parked.taking([])
+    assert not parked.holds(cast.tp(A), b"a"), "nobody has looked"
+    parked.taking([cast.tp(A), cast.tp(5)])
+    assert [key for key in (b"a", b"b", b"c", b"open", b"v") if parked.holds(cast.tp(A), key)] == [b"a", b"c"]
+    assert not parked.holds(cast.tp(5), b"a")
+    assert not parked.holds(cast.tp(B), b"b"), "it took another partition"
+    parked.add(cast.tp(B), 7, b"z")
+    assert parked.holds(cast.tp(B), b"z")
 
 
 def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partition(cast: Cast) -> None:
@@ -235,10 +235,10 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
         return cast.member("after-batch", number=number, redirect=redirect)
 
     def parks(output: Any, offset: int, key: bytes) -> bytes:
-        headers = output.holding.park(cast.tp(A), offset, key)
-        output.write(cast.tp(A), offset, key, b"v", headers)
+        output.parked.add(cast.tp(A), offset, key)
+        output.write(cast.tp(A), offset, key, b"v")
         output.commit({cast.tp(A): offset + 1})
-        return dict(headers)[LETTER]
+        return letter_id(*cast.tp(A), offset)
 
     def retries(*letters: bytes) -> None:
         for letter in letters:
@@ -246,56 +246,69 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
         assert producer.flush(LONG_S) == 0
 
     def waits(output: Any, *keys: bytes) -> Callable[[], bool]:
-        return lambda: [key for key in (b"a", b"b", b"z") if output.holding.holds(cast.tp(A), key)] == list(keys)
+        return lambda: [key for key in (b"a", b"b", b"z") if output.parked.holds(cast.tp(A), key)] == list(keys)
 
     producer = ck.Producer({"bootstrap.servers": cast.cluster.bootstrap()})
     before, after, deaf = member(0), member(1), member(2)
     first, second, other = parks(before, 0, b"a"), parks(before, 1, b"a"), parks(before, 2, b"b")
     assert waits(before, b"a", b"b")()
     assert waits(after)(), "it has not taken the partition yet"
-    after.holding.taking([cast.tp(A)])
+    after.parked.taking([cast.tp(A)])
     assert waits(after, b"a", b"b")()
     retries(first, other)
     for output in (before, after):
-        output.holding.taking([cast.tp(A)])
+        output.parked.taking([cast.tp(A)])
         assert waits(output, b"a")()
     retries(second)
     eventually(waits(before), LONG_S, "the key to be free for who parked it, without another assignment")
     eventually(waits(after), LONG_S, "the key to be free for the next owner")
-    # A tombstone may be there before the entry, which another broker keeps.
+    # A tombstone may be there before the entry, which may have been on its way for longer.
     entry: dict[str, Any] = {}
-    after.holding._write = lambda **record: entry.update(record)
-    early = dict(after.holding.park(cast.tp(A), 3, b"z"))[LETTER]
+    after.parked._write = lambda **record: entry.update(record)
+    after.parked.add(cast.tp(A), 3, b"z")
     assert waits(after, b"z")()
-    retries(early)
+    retries(letter_id(*cast.tp(A), 3))
     producer.produce(**entry)
     assert producer.flush(LONG_S) == 0
     for output in (before, after):
-        output.holding.taking([cast.tp(A)])
+        output.parked.taking([cast.tp(A)])
         assert waits(output)()
-    # Who never looks knows of its own alone, and hears of these.
+    # Its record was processed then: who is given it again, and parks it, has nothing to wait for.
+    after.parked.add(cast.tp(A), 3, b"z")
+    assert waits(after)()
+    # Who never looks knows of its own alone.
     assert waits(deaf)()
-    own = parks(deaf, 4, b"b")
+    parks(deaf, 4, b"b")
     assert waits(deaf, b"b")()
-    retries(own)
-    eventually(waits(deaf), LONG_S, "its own key to be free")
+
+
+def test_who_finds_no_end_of_what_waits_says_what_the_client_said(cast: Cast, monkeypatch: pytest.MonkeyPatch) -> None:
+    redirect = f"{cast.into}-redirect"
+    cast.cluster.admin.create_topics([scenario.Topic(redirect, partitions=PARTITIONS)])
+    monkeypatch.setattr(confluent_parked, "READ_S", 1.0)
+    parked = cast.member("after-batch", redirect=redirect).parked
+    monkeypatch.setattr(parked, "_end", lambda partition, until_s: 1)
+    with pytest.raises(TimeoutError, match=rf"the end of {redirect} \[0, 1\] was not seen within 1 s; the client said"):
+        parked.taking([cast.tp(A)])
 
 
 def test_the_retry_program_is_done_with_letters_in_their_time_and_the_audit_tells_when(cast: Cast) -> None:
-    workload = DeadLetters(into=cast.into, keep_order=True, retry_after_ms=300)
+    workload = DeadLetters(into=cast.into, keep_order=True, retried_after_ms=300)
     cast.cluster.admin.create_topics([scenario.Topic(workload.redirect, partitions=PARTITIONS)])
     log = EventLog(cast.folder / "harness.jsonl", "harness")
     output = cast.owner("after-batch", redirect=workload.redirect)
+    output.parked.taking([cast.tp(A)])
     with retries.of(workload, cast.cluster, "", log):
         for offset, key in enumerate([b"a", None, b"b"]):
-            headers = output.holding.park(cast.tp(A), offset, key) if key else None
-            output.write(cast.tp(A), offset, key, pack(3, offset, offset), headers)
+            if key:
+                output.parked.add(cast.tp(A), offset, key)
+            output.write(cast.tp(A), offset, key, pack(3, offset, offset))
         output.commit({cast.tp(A): 3})
-        free = [lambda key=key: not output.holding.holds(cast.tp(A), key) for key in (b"a", b"b")]
+        free = [lambda key=key: not output.parked.holds(cast.tp(A), key) for key in (b"a", b"b")]
         eventually(lambda: all(is_free() for is_free in free), LONG_S, "both keys to be free")
     with retries.of(workload, cast.cluster, "no-such-", log):
         pass
-    with retries.of(replace(workload, keep_order=False, retry_after_ms=0), cast.cluster, "no-such-", log):
+    with retries.of(replace(workload, keep_order=False, retried_after_ms=0), cast.cluster, "no-such-", log):
         pass
     outputs.tell(workload, Names([cast.into], workload.redirect), cast.cluster, [clock_pair()], log)
     log.close()

@@ -7,6 +7,7 @@ from pathlib import Path
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.finder import find_here
 from fencepost.evidence.seal import seal
+from fencepost.history import State
 from fencepost.model import Severity, Validity
 from fencepost_member.events import EventLog
 from history.builder import HistoryBuilder
@@ -49,6 +50,7 @@ def test_effects_that_cannot_be_read_keep_only_what_needs_them_from_being_judged
     for seq in (1, 2):
         h.members[0].effect(3, 2, seq=seq)
     h.members[0].effect(2, 1, seq=1, key=h.content[0, 2][0], kind="dead-letter")
+    h.members[0].rows[2].state = State.PARKED
     assert member is None
     verdict = judge(h.seal(), find_here)
     found = {(check.check, f.kind): (f.severity, f.reason) for check in verdict.checks for f in check.findings}

@@ -37,6 +37,8 @@ def part(**more: Any) -> Any:
     return SimpleNamespace(tp=3, tallies=Tallies(), **more)
 
 
+NOBODY = SimpleNamespace(done=lambda offsets: {})  # was done with any record that has a letter
+
 # What members did in the times without a poll.
 
 
@@ -404,7 +406,7 @@ def test_a_record_is_out_of_order_that_was_begun_after_the_letter_of_an_earlier_
         promised=lambda kind: promises if kind == "parked" else (),
         declared=lambda tp, at: "act",
     )
-    of = part(rows=given, tables=tables)
+    of = part(rows=given, tables=tables, whole=NOBODY)
     per_entity_order(of)
     assert of.tallies == {
         ("per-entity-order", 3, ("a", "x"), "", "act"): Numbers(1, 6, 6, 100, late),
@@ -412,11 +414,11 @@ def test_a_record_is_out_of_order_that_was_begun_after_the_letter_of_an_earlier_
     }
     nothing = SimpleNamespace(letters_of={}, promised=tables.promised)
     for others in ({"rows": parked, "tables": tables}, {"rows": given, "tables": nothing}):
-        of = part(**others)
+        of = part(**others, whole=NOBODY)
         per_entity_order(of)
         assert of.tallies == {}
     promises.pop()
-    of = part(rows=given, tables=tables)
+    of = part(rows=given, tables=tables, whole=NOBODY)
     per_entity_order(of)
     assert of.tallies == {}
 
@@ -441,10 +443,17 @@ def test_a_record_is_out_of_order_that_was_done_before_the_letters_of_its_key_we
     tables = SimpleNamespace(
         letters_of={3: letters}, promised=lambda kind: [{"in_order": True}], declared=lambda tp, at: ""
     )
-    of = part(rows=given, tables=tables)
+    of = part(rows=given, tables=tables, whole=NOBODY)
     per_entity_order(of)
     assert of.tallies == {
         ("per-entity-order", 3, ("a", "x"), "", ""): Numbers(2, 8, 9, 100, late + 1),
+        ("per-entity-order", 3, ("b", "y"), "", ""): Numbers(1, 9, 9, 101, late + 1),
+    }
+    of = part(rows=given, tables=tables, whole=SimpleNamespace(done=lambda offsets: {5: late, 7: late + 1, 8: 0}))
+    per_entity_order(of)
+    assert of.tallies == {
+        ("per-entity-order", 3, ("a", "x"), "", ""): Numbers(1, 8, 8, 100, late),
+        ("per-entity-order", 3, ("a", "y"), "", ""): Numbers(1, 9, 9, 101, late + 1),
         ("per-entity-order", 3, ("b", "y"), "", ""): Numbers(1, 9, 9, 101, late + 1),
     }
 

@@ -119,7 +119,7 @@ def test_the_users_handler_gets_key_and_value_of_each_record_and_ends_the_member
 def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_commit(
     tmp_path, monkeypatch, keeps_order
 ):
-    stop, story, taken, parked = threading.Event(), [], [], set()
+    stop, story, taken, keys = threading.Event(), [], [], set()
     silent = Silent(stop, 4)
     polls = iter([[("orders", 0, n, b"5", payload.pack(7, n, 5), None) for n in range(4)], []])
 
@@ -133,15 +133,15 @@ def test_what_cannot_be_processed_is_parked_and_its_letter_written_before_the_co
     monkeypatch.setattr(silent, "identity", lambda: ("m", 1), raising=False)
     monkeypatch.setattr(adapters, "connect", lambda config, member: silent)
 
-    class Holding:
-        park = staticmethod(lambda tp, offset, key: parked.add(key))
-        holds = staticmethod(lambda tp, key: key in parked)
+    class Parked:
+        add = staticmethod(lambda tp, offset, key: keys.add(key))
+        holds = staticmethod(lambda tp, key: key in keys)
         taking = staticmethod(taken.extend)
 
     class Output:
         settings, identity = {}, staticmethod(lambda: ("m", 1))
         start = close = staticmethod(lambda: None)
-        holding = Holding
+        parked = Parked
         write = staticmethod(lambda tp, offset, *content: story.append(offset))
 
         @staticmethod

@@ -127,9 +127,9 @@ def test_a_pool_has_as_many_hands_as_find_records():
         ({"handler_ms": 5, "deadline_ms": 5}, "deadline_ms is 5, and records that take 5 ms would never be done"),
         ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' is one of members that park"),
         ({"keep_order": True, "commit": "transaction"}, "keep_order goes without transactions"),
-        ({"retry_after_ms": 5}, "retry_after_ms is about when a key is processed again: it goes with keep_order"),
-        ({"planted_bug": "first-retried", "keep_order": True}, "is about what is retried: it needs retry_after_ms"),
-        ({"retry_after_ms": -1}, "retry_after_ms is -1, it cannot be negative"),
+        ({"retried_after_ms": 5}, "retried_after_ms is about when a key is processed again: it goes with keep_order"),
+        ({"planted_bug": "first-retried", "keep_order": True}, "is about what is retried: it needs retried_after_ms"),
+        ({"retried_after_ms": -1}, "retried_after_ms is -1, it cannot be negative"),
         ({"handler": "shop:write"}, "with a handler or payload of yours it must be 0"),
         ({"payload": "shop:order"}, "with a handler or payload of yours it must be 0"),
         ({"attempts": 0}, "attempts is 0, it must be at least 1"),
@@ -147,14 +147,18 @@ def test_what_is_retried_is_told_in_a_topic_beside_the_other_one_which_the_group
         return Scenario("x", [Topic(read, 4, 2)], Group(2), DeadLetters(keep_order=True, into="later", **options))
 
     assert asked().outputs() == (Topic("later", 4, 2),)
-    assert asked(retry_after_ms=9).outputs() == (Topic("later", 4, 2), Topic("later-redirect", 4, 2))
-    assert [s.workload.member_config(0)["redirect"] for s in (asked(), asked(retry_after_ms=9))] == [
+    assert asked(retried_after_ms=9).outputs() == (Topic("later", 4, 2), Topic("later-redirect", 4, 2))
+    assert [s.workload.member_config(0)["redirect"] for s in (asked(), asked(retried_after_ms=9))] == [
         "",
         "later-redirect",
     ]
     assert asked("later-redirect")
     with pytest.raises(ScenarioError, match="the topic 'later-redirect' is one that the group reads"):
-        asked("later-redirect", retry_after_ms=9)
+        asked("later-redirect", retried_after_ms=9)
+    with pytest.raises(ScenarioError, match="nearly all keys would be parked, as 1000 keys have 500 records/s"):
+        asked(retried_after_ms=8000)
+    assert asked(retried_after_ms=8000, keys=1100)
+    assert asked(retried_after_ms=8000, handler="a:b", poison_every=0)
 
 
 def test_who_stops_on_failure_has_no_dead_letters_to_promise():

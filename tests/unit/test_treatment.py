@@ -36,7 +36,7 @@ class Written(list[Any]):
     start = identity = close
 
     @cached_property
-    def holding(self) -> Parked:
+    def parked(self) -> Parked:
         return Parked()
 
 
@@ -45,9 +45,8 @@ class Parked(dict[Any, Any]):
 
     theirs: ClassVar[dict[Any, Any]] = {}
 
-    def park(self, tp: Any, offset: int, key: bytes) -> Any:
+    def add(self, tp: Any, offset: int, key: bytes) -> None:
         self.setdefault(tp, set()).add(key)
-        return [("id", b"%d" % offset)] if offset < 0 else None
 
     def holds(self, tp: Any, key: bytes) -> bool:
         return key in self.get(tp, ())
@@ -183,7 +182,7 @@ def test_what_comes_after_a_parked_record_under_its_key_is_parked_untried_whoeve
     tried: list[Any] = []
     written = Written()
     treat = InOrder(replace(PARKS, attempts=1), handler, written)
-    written.holding.theirs = {TP: {b"z"}, ("orders", 1): {b"y"}}  # type: ignore[misc]
+    written.parked.theirs = {TP: {b"z"}, ("orders", 1): {b"y"}}  # type: ignore[misc]
     treat.taking([TP])
     told = [(b"a", b"bad"), (b"a", b"good"), (b"b", b"good"), (None, b"bad"), (None, b"good"), (b"z", b"good")]
     assert [treat(TP, n, (*content, None)) for n, content in enumerate(told)] == [
@@ -200,16 +199,16 @@ def test_what_comes_after_a_parked_record_under_its_key_is_parked_untried_whoeve
     treat.taking([("orders", 1)])
     assert not treat(("orders", 1), 9, (b"y", b"good", None))
     assert treat(("orders", 1), 9, (b"z", b"good", None)), "of another partition"
-    del written.holding[TP]
+    del written.parked[TP]
     forgotten = parking.PARKINGS["forgotten-keys"](PARKS, handler, written)
     forgotten.taking([TP])
     assert forgotten(TP, 9, (b"z", b"good", None))
 
 
-def test_a_key_is_tried_again_when_all_that_was_parked_of_it_was_retried_and_letters_bear_their_ids() -> None:
+def test_a_key_is_tried_again_when_all_that_was_parked_of_it_was_retried() -> None:
     handler, written = Handler(1), Written()
     treat = InOrder(replace(PARKS, attempts=1), handler, written)
-    assert [treat(TP, n, (b"a", b"v", [("theirs", b"h")])) for n in (-2, -1)] == [False, False]
-    written.holding.clear()
-    assert treat(TP, 1, (b"a", b"v", None))
-    assert [headers for *_, headers in written] == [[("theirs", b"h"), ("id", b"%d" % n)] for n in (-2, -1)]
+    assert [treat(TP, n, (b"a", b"v", None)) for n in (1, 2)] == [False, False]
+    written.parked.clear()
+    assert treat(TP, 3, (b"a", b"v", None))
+    assert [(n, headers) for _, n, *_, headers in written] == [(1, None), (2, None)]

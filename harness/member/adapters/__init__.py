@@ -114,11 +114,11 @@ class Stores(Protocol):
         """Let the client commit these next offsets when it thinks fit."""
 
 
-class Holding(Protocol):
+class ParkedKeys(Protocol):
     """Which keys are parked, of the partitions that a member has."""
 
-    def park(self, tp: Tp, offset: int, key: bytes) -> Headers:
-        """The record at ``offset``, of this key, is about to be written; with these headers more."""
+    def add(self, tp: Tp, offset: int, key: bytes) -> None:
+        """The record at ``offset``, of this key, is parked."""
 
     def holds(self, tp: Tp, key: bytes) -> bool:
         """Whether something of this key is parked."""
@@ -132,10 +132,10 @@ class Holding(Protocol):
 
 class Output(Protocol):
     """Where a member writes what it makes of records: another topic, or the ends of the partitions that they come from.
-    A fatal error is told to the listener. ``holding``: which keys of what it writes are parked."""
+    A fatal error is told to the listener. ``parked``: the keys of what it writes."""
 
     settings: Mapping[str, Any]
-    holding: Holding
+    parked: ParkedKeys
 
     def start(self) -> None:
         """Before the first poll."""

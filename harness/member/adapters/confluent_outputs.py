@@ -8,8 +8,8 @@ import confluent_kafka as client
 
 from fencepost_member.adapters import Headers, Listener, Tp
 from fencepost_member.adapters.confluent_errors import cause, error_name
-from fencepost_member.adapters.confluent_holding import Letters, Redirects
 from fencepost_member.adapters.confluent_kafka import ConfluentKafka, partitions_of
+from fencepost_member.adapters.confluent_parked import Letters, Redirects
 from fencepost_member.adapters.confluent_trying import CALL_S, tried
 from fencepost_member.adapters.settings import access_of
 from fencepost_member.config import TRANSACTION, ConfigError, MemberConfig
@@ -43,9 +43,7 @@ class Output:
             **self._more(config),
         }
         reading, redirect = {"bootstrap.servers": config.bootstrap, **access_of(config)}, config.loop.redirect
-        self.holding: Any = (
-            Redirects(redirect, reading, config.actor, self._produce) if redirect else Letters(self._into, reading)
-        )
+        self.parked: Any = Redirects(redirect, reading, self._produce) if redirect else Letters(self._into, reading)
         self._failed: Optional[client.KafkaError] = None  # since the last commit
         try:
             self._producer = client.Producer({**self.settings, "error_cb": self._error})
@@ -88,7 +86,7 @@ class Output:
         """See ``adapters.Output``."""
         self._producer.purge()
         self._producer.flush(CALL_S)
-        self.holding.close()
+        self.parked.close()
 
     def _give_up(self, error: client.KafkaError) -> str:
         name = _name(error)

@@ -21,14 +21,7 @@ def contents(topic: str, settings: Mapping[str, Any]) -> Iterator[Tuple[Any, Dic
     Raises:
         TimeoutError: the brokers told nothing new for a minute.
     """
-    reading: Dict[str, Any] = {
-        "group.id": "%s-reader" % topic,  # the library asks for one; nobody joins
-        "enable.auto.commit": False,
-        "auto.offset.reset": "earliest",
-        "enable.partition.eof": True,
-        "isolation.level": "read_committed",
-    }
-    consumer = client.Consumer({**reading, **settings})
+    consumer = client.Consumer({**reading(topic), **settings})
     try:
         until_s = time.monotonic() + READ_S
         unread = partitions_of_topic(consumer, topic, until_s)
@@ -48,6 +41,17 @@ def contents(topic: str, settings: Mapping[str, Any]) -> Iterator[Tuple[Any, Dic
                 unread.discard(message.partition())
     finally:
         consumer.close()
+
+
+def reading(topic: str) -> Dict[str, Any]:
+    """The settings with which a topic is read beside the group, but for addresses and access."""
+    return {
+        "group.id": "%s-reader" % topic,  # the library asks for one; nobody joins
+        "enable.auto.commit": False,
+        "auto.offset.reset": "earliest",
+        "enable.partition.eof": True,
+        "isolation.level": "read_committed",
+    }
 
 
 def partitions_of_topic(consumer: Any, topic: str, until_s: float) -> Set[int]:

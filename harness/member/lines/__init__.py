@@ -12,7 +12,7 @@ until that pipe is closed, so what a killed program had printed is recorded.
 the scribe reads of it says nothing (the program may be paused, the scribe late). So a callback lasts from the beginning
 of its millisecond to the end of it, a commit from the beginning of one to the end of another: a member certainly owns a
 partition for no longer than it did, and possibly for no shorter. It has paused one from the beginning of a millisecond
-to the beginning of another, so that short pauses, one after the other, never overlap. Records have the beginning of
+to the beginning of another, so that short pauses, one after the other, do not overlap. Records have the beginning of
 their millisecond: they keep their order among each other and with commits, and from one member to another a partition
 passes by several round trips, which take longer than that. A line that says an earlier time than one before it counts
 as that one.

@@ -66,7 +66,7 @@ class UnwrittenLetters:
         """See ``adapters.Outputs``."""
         self._adapter, self._library = adapter, adapter.output(config, listener)
         self.identity, self.settings, self.start = adapter.identity, self._library.settings, self._library.start
-        self.holding = self._library.holding
+        self.parked = self._library.parked
         self._letters: List[Tuple[Tp, int, Optional[bytes], Optional[bytes], Headers]] = []
 
     def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
@@ -93,15 +93,15 @@ class UnwrittenLetters:
 def first_retried(config: MemberConfig, adapter: Any, listener: Listener) -> Any:
     """See the module, and ``adapters.Outputs``."""
     output = adapter.output(config, listener)
-    holding, was_retried = output.holding, output.holding.was_retried
+    parked, was_retried = output.parked, output.parked.was_retried
 
     def all_of_its_key(letter: bytes) -> None:
-        if letter in holding.entries:
-            tp, key = holding.entries[letter]
-            for each in set(holding.waiting[tp][key]):
+        if letter in parked.entries:
+            tp, key = parked.entries[letter]
+            for each in set(parked.waiting[tp][key]):
                 was_retried(each)
 
-    holding.was_retried = all_of_its_key
+    parked.was_retried = all_of_its_key
     return output
 
 
