@@ -33,6 +33,7 @@ class Extra(StrEnum):
     STARTS = "Starts"
     STORES = "Stores"
     OUTPUTS = "Outputs"
+    DELAYS = "Delays"  # it polls on while its listener puts a revocation off
     REPORTS = "Reports"  # it tells what its client commits by itself
     TRESPASSES = "Trespasses"  # it commits partitions, too, that it is not assigned
 
@@ -83,7 +84,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "kafka-python",
                 "Kafka's protocol in Python, blocking.",
                 {"eager": ("range", "roundrobin", "sticky"), "cooperative": ("cooperative-sticky",)},
-                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS},
+                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS, Extra.DELAYS},
                 {"cooperative": "3.0.0", STATIC: "2.3.0"},
                 oldest="2.0.2",
             ),
@@ -91,7 +92,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 "aiokafka",
                 "Kafka's protocol in Python, for asyncio.",
                 {"eager": ("range", "roundrobin", "sticky")},
-                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS, Extra.REPORTS, Extra.TRESPASSES},
+                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS, Extra.DELAYS, Extra.REPORTS, Extra.TRESPASSES},
                 {STATIC: "0.10.0"},
                 oldest="0.9.0",
             ),

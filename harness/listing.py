@@ -32,6 +32,7 @@ BESIDES = {
     Extra.STARTS: "begin an assignment elsewhere than at the committed offset",
     Extra.STORES: "have the client commit by itself what the member stored",
     Extra.OUTPUTS: "write, and commit offsets in transactions",
+    Extra.DELAYS: "poll on while a revocation is delayed",
     Extra.REPORTS: "tell what the client commits by itself",
     Extra.TRESPASSES: "commit partitions that the member is not assigned",
 }

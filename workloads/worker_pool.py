@@ -23,6 +23,7 @@ from fencepost_member.config import LANES
 from fencepost_member.planted import POOLS
 
 NEEDS = ("Pauses",)  # of the adapter: a partition that has enough in hand is paused
+DELAYS = "Delays"  # likewise: it polls on while a revocation is put off
 
 
 @dataclass(frozen=True)
@@ -39,6 +40,9 @@ class WorkerPool(Load):
         in_hand: records of one partition above which a member pauses it; a poll may bring ``batch`` more.
         wait_ms: how long the revoked callback and a clean end wait for records that are begun, at most; less than
             ``max.poll.interval.ms``. What takes longer goes on, and is done again by the next owner.
+        delay_revoke: they wait no longer there: the member polls on meanwhile, so that partitions that stay get new
+            records, and completes the revocation in a later poll (KIP-983). The member stays in the group then even if
+            its thread that polls stands still. Not with the protocol ``eager``, where no partition stays.
         handler_ms: how long a record's handler takes.
         slow_partition: it takes ``slow_ms`` more for records of this partition (of each topic), which may be more than
             it keeps up with; -1: of none.
@@ -54,6 +58,7 @@ class WorkerPool(Load):
     lanes: str = "partition"
     in_hand: int = 1000
     wait_ms: float = 10_000
+    delay_revoke: bool = False
     handler_ms: float = 0
     slow_partition: int = -1
     slow_ms: float = 0
@@ -77,8 +82,14 @@ class WorkerPool(Load):
             alien_loop(inventory)
             or next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
             or unable(inventory, range(len(inventory.clients)), NEEDS, "a pool of workers")
+            or (self._delay(inventory) if self.delay_revoke else "")
             or overload(self.rate_hz, self.handler_ms, able, f"{able} workers that find records")
         )
+
+    def _delay(self, inventory: Inventory) -> str:
+        if inventory.protocol == "eager":
+            return "delay_revoke is of no use with the protocol eager, where every partition is revoked"
+        return unable(inventory, range(len(inventory.clients)), [DELAYS], "to delay a revocation")
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""

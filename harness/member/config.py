@@ -43,21 +43,20 @@ class LoopConfig:
         batch: records that one poll may return; 1 polls singly.
         backpressure: one of ``BACKPRESSURE``, see there; empty: none.
         pause_ms: how long partitions are paused at least.
-        slow_partition: the handler takes ``slow_ms`` more for records of this partition, of any topic; -1: of none.
-        slow_ms: see there.
+        slow_partition, slow_ms: so much longer it takes for records of this partition, of any topic; -1: of none.
         deadline_ms: a record whose handler takes longer is parked or re-queued, or where neither is done given up
             together with all partitions; 0: it takes as long as it takes.
         workers: threads that handle records, see ``pool``; 0: the one that polls does.
         lanes: one of ``LANES``: what is handled in order.
         in_hand: records of one partition above which it is paused.
         wait_ms: how long the revoked callback, or a clean end, waits for workers at most.
+        delay_revoke: it puts a revocation off for so long instead.
         fence: one of ``FENCES``, where records have effects in a ``store``; empty: they have none.
         lease_ms: how long a member has a partition's lease there.
         into: the topic of an output: what is made of records is written there, or what cannot be processed; empty:
             there is none, unless records are re-queued.
         transaction_timeout_ms: after so long the brokers abort a transaction that nobody ends.
-        poison_every: without a ``handler``: of so many records of a writer the last one cannot be processed; 0: of
-            none.
+        poison_every: without a ``handler``: one of so many records of a writer cannot be processed; 0: none.
         on_failure: one of ``ON_FAILURE``: what a handler raises ends the member, or the record is parked: it is
             written to ``into`` after ``attempts``, between which there are ``retry_ms``; or, likewise, it is re-queued:
             written to the end of its own partition.
@@ -82,6 +81,7 @@ class LoopConfig:
     lanes: str = "partition"
     in_hand: int = 1000
     wait_ms: float = 10_000
+    delay_revoke: bool = False
     fence: str = ""
     lease_ms: float = 2000
     into: str = ""

@@ -78,6 +78,9 @@ class Way(Protocol):
     def process(self, work: Work, records: List[Record]) -> int:
         """What a poll returned, maybe nothing; how many records were finished since the last time."""
 
+    def may_give_up(self, partitions: Iterable[Tp]) -> bool:
+        """Begin no more records of these; whether nothing that was begun of them has to be waited for."""
+
     def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
         """In the callback, before the policy commits; likewise."""
 
@@ -132,6 +135,10 @@ class InTurn:
                     break
                 self._policy.between()
         return count
+
+    def may_give_up(self, partitions: Iterable[Tp]) -> bool:
+        """See ``Way``: nothing is in hand."""
+        return True
 
     def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
         """See ``Way``: nothing is in hand."""

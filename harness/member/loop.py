@@ -159,6 +159,10 @@ class Member:
             self._handling.taking(partitions)
             apply()
 
+    def revoking(self, partitions: List[Tp]) -> bool:
+        """See ``Delays``."""
+        return self._way.may_give_up(partitions)
+
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
         """See ``Listener``."""
         with self._account.giving_up("revoked", partitions):

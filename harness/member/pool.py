@@ -9,6 +9,7 @@ What is committed is where everything below is finished (``Ledger``), whatever i
 In the revoked callback records that are begun are waited for, and those before them, behind which nothing could be
 committed; the others are dropped. That takes ``wait_ms`` at most, and workers go on with what is in hand of partitions
 that stay. Then the policy commits. Of lost partitions nothing is waited for. A clean end is a revocation of everything.
+With ``delay_revoke`` it is not the callback that waits: the member polls on until then, see ``adapters.Delays``.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class Pool:
         self._tasks: Dict[Hashable, Deque[_Task]] = {}  # by lane; one that has none is not there
         self._turns: Deque[Hashable] = deque()  # lanes that nobody is at work on
         self._ended, self._count = False, 0
+        self._asked_s: Optional[float] = None  # since when partitions are to be given up
         self._failure: Optional[BaseException] = None
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(loop.workers)]
         for thread in self._threads:
@@ -80,11 +82,24 @@ class Pool:
         self._paused.resume({tp for tp in self._paused.partitions if held[tp] <= self._loop.in_hand // 2})
         return self._account(self._ledgers)
 
+    def may_give_up(self, partitions: Iterable[Tp]) -> bool:
+        """See ``Way``."""
+        now_s = time.monotonic()
+        self._asked_s = now_s if self._asked_s is None else self._asked_s
+        ledgers = [self._ledgers[tp] for tp in partitions if tp in self._ledgers]
+        with self._finished:
+            for ledger in ledgers:
+                ledger.close()
+            may = now_s - self._asked_s >= self._loop.wait_ms / 1000 or not any(ledger.owes for ledger in ledgers)
+        if may:
+            self._asked_s = None
+        return may
+
     def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
         """See ``Way``."""
         gone = {tp: self._ledgers[tp] for tp in partitions if tp in self._ledgers}
         self._paused.resume(self._paused.partitions & set(gone))
-        self._let_go(gone.values(), wait=not lost)
+        self._let_go(gone.values(), wait=not lost and not self._loop.delay_revoke)
         finished = self._account(gone)
         for tp in gone:
             del self._ledgers[tp]

@@ -72,6 +72,7 @@ class Variant:
     static: bool = False
     coordinator: bool = True
     defect: str = ""
+    protocols: tuple[str, ...] = PROTOCOLS
 
     def __str__(self) -> str:
         return self.name
@@ -94,6 +95,7 @@ WORKLOADS = (
     Variant("backpressure", PollLoop(rate_hz=1000, backpressure="pause")),
     Variant("relinquish", PollLoop(rate_hz=500, batch=20, deadline_ms=2000)),
     Variant("pool", WorkerPool(rate_hz=1000)),
+    Variant("pool-that-delays", WorkerPool(rate_hz=1000, handler_ms=5, delay_revoke=True), protocols=PROTOCOLS[1:]),
     Variant("pool-of-keys", WorkerPool(rate_hz=1000, lanes="key")),
     Variant("exclusive", ExclusiveWrites(handler_ms=1)),
     Variant("supervised", ExclusiveWrites(handler_ms=1, fence="supervisor")),
@@ -221,6 +223,6 @@ def test_a_correct_group_is_never_accused(chaos, protocol, seed, lacking_packets
 @pytest.mark.usefixtures("packets_work")
 @pytest.mark.parametrize(("variant", "seed", "number"), ALL, ids=str)
 def test_every_workload_meets_every_fault_and_is_never_accused(chaos, variant, seed, number):
-    protocol = PROTOCOLS[(seed + number) % len(PROTOCOLS)]
+    protocol = variant.protocols[(seed + number) % len(variant.protocols)]
     steps = together(BEGIN_S, *handfuls(variant, seed)[number])
     must_be_valid(chaos, asked(protocol, variant, steps), seed, variant.defect)

@@ -71,7 +71,7 @@ def test_extras_are_the_protocols_of_adapters():
     assert {name for name in Extra if not hasattr(adapters, name)} == {Extra.REPORTS, Extra.TRESPASSES}
     assert parse("aiokafka").lacks([Extra.SEEKS, Extra.STORES]) == [Extra.STORES]
     assert parse("confluent-kafka").lacks(Extra) == []
-    assert parse("kafka-python").lacks(Extra) == [Extra.OUTPUTS, Extra.STORES]
+    assert parse("kafka-python").lacks(Extra) == [Extra.DELAYS, Extra.OUTPUTS, Extra.STORES]
 
 
 def mixed(**more):

@@ -15,7 +15,8 @@ from fencepost_member import config
 
 def test_members_and_producers_are_told_what_they_know():
     known = {f.name for f in fields(config.LoopConfig)} - {"processed"}
-    of_pool, of_loop = {"workers", "lanes", "in_hand", "wait_ms"}, {"commit", "backpressure", "pause_ms"}
+    of_pool = {"workers", "lanes", "in_hand", "wait_ms", "delay_revoke"}
+    of_loop = {"commit", "backpressure", "pause_ms"}
     of_both, of_store = {"slow_partition", "slow_ms", "handler", "planted_bug"}, {"fence", "lease_ms"}
     of_output = {"into", "transaction_timeout_ms"}
     of_letters = {"poison_every", "on_failure", "attempts", "retry_ms", "keep_order", "redirect"}
@@ -114,6 +115,26 @@ def test_a_pool_has_as_many_hands_as_find_records():
         asked(lanes="key", keys=2)
     with pytest.raises(ScenarioError, match="no member 2"):
         asked(lanes="key", planted_bug="highest-finished", planted_in=(2,))
+
+
+@pytest.mark.parametrize(
+    ("group", "sentence"),
+    [
+        (Group(2), ""),
+        (Group(2, protocol="consumer"), ""),
+        (Group(2, protocol="eager"), "of no use with the protocol eager, where every partition is revoked"),
+        (Group(2, client="kafka-python"), "to delay a revocation needs Delays, and kafka-python lacks that"),
+    ],
+)
+def test_a_revocation_is_delayed_where_partitions_stay_and_the_client_can(group, sentence):
+    def asked():
+        return Scenario("x", [Topic("orders", 4)], group, WorkerPool(delay_revoke=True))
+
+    if sentence:
+        with pytest.raises(ScenarioError, match=sentence):
+            asked()
+    else:
+        assert asked().workload.member_config(0)["delay_revoke"]
 
 
 @pytest.mark.parametrize(

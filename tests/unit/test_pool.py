@@ -154,6 +154,35 @@ def test_the_callback_waits_no_longer_than_it_may_and_what_was_not_finished_is_n
     assert bench.told == {}
 
 
+def test_a_revocation_is_put_off_until_what_is_begun_is_done_and_nothing_more_is_begun(bench: Bench) -> None:
+    pool = bench.pool(delay_revoke=True)
+    assert pool.may_give_up([A]), "nothing is in hand"
+    hand(pool, A, 0, 1)
+    eventually(lambda: bench.begun == [0], SOON_S, "the first one to be begun")
+    assert not pool.may_give_up([A])
+    hand(pool, A, 2)
+    hand(pool, B, 10)
+    bench.open[B].set()
+    settled(pool, lambda: bench.told == {B: 11}, "the partition that stays to be done meanwhile")
+    assert not pool.may_give_up([A])
+    bench.open[A].set()
+    eventually(lambda: pool.may_give_up([A]), SOON_S, "the partition to be free")
+    assert pool.giving_up([A], lost=False) == 1
+    assert (bench.told, bench.begun) == ({A: 1, B: 11}, [0, 10])
+
+
+def test_a_revocation_is_put_off_no_longer_than_it_may_and_each_has_its_own_time(bench: Bench) -> None:
+    pool = bench.pool(delay_revoke=True, wait_ms=300, workers=2)
+    hand(pool, A, 0)
+    hand(pool, B, 10)
+    eventually(lambda: sorted(bench.begun) == [0, 10], SOON_S, "both to be begun")
+    for tp in (A, B):
+        assert not pool.may_give_up([tp])
+        eventually(lambda tp=tp: pool.may_give_up([tp]), SOON_S, "its time to be over")
+        assert pool.giving_up([tp], lost=False) == 0, "it does not wait once more"
+    assert bench.told == {}
+
+
 def test_nothing_is_waited_for_when_partitions_are_lost(bench: Bench) -> None:
     pool = bench.pool(in_hand=1)
     hand(pool, A, 0, 1)

@@ -36,6 +36,13 @@ class Listener(Protocol):
         """The client reports an error by Kafka's name; after a fatal one it will not work again."""
 
 
+class Delays(Protocol):
+    """A listener that can put a revocation off, if its adapter polls on meanwhile."""
+
+    def revoking(self, partitions: List[Tp]) -> bool:
+        """These are to be given up: whether they can be by now. Asked in each poll until so; then they are revoked."""
+
+
 class Adapter(Protocol):
     """One consumer object of one library."""
 

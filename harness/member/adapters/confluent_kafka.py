@@ -59,6 +59,10 @@ def client_settings(config: MemberConfig) -> Dict[str, Any]:
 
 def connect(config: MemberConfig, listener: Listener) -> ConfluentKafka:
     """A consumer for ``config``. Raises ConfigError when librdkafka refuses the settings."""
+    if config.loop.delay_revoke:
+        from fencepost_member.adapters.confluent_delaying import Delaying
+
+        return Delaying(config, listener)
     return ConfluentKafka(config, listener)
 
 
@@ -77,9 +81,10 @@ class ConfluentKafka:
         if self.settings["enable.auto.commit"] or config.loop.commit == ASYNCHRONOUS:
             callbacks["on_commit"] = self._committed
         try:
-            self._consumer = client.Consumer({**self.settings, **callbacks})
+            self._consumer: Any = client.Consumer({**self.settings, **callbacks})
         except (client.KafkaException, TypeError, ValueError) as error:
             raise ConfigError("confluent-kafka refuses the client settings: %s" % error) from error
+        self._fetching = self._consumer
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """See ``Adapter``."""
@@ -88,10 +93,10 @@ class ConfluentKafka:
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``. A batch waits up to ``timeout_s`` to become full."""
         if most == 1:
-            message = self._consumer.poll(timeout_s)
+            message = self._fetching.poll(timeout_s)
             messages: List[Any] = [] if message is None else [message]
         else:
-            messages = self._consumer.consume(most, timeout_s)
+            messages = self._fetching.consume(most, timeout_s)
         records = []
         for m in messages:
             error = m.error()
@@ -128,15 +133,15 @@ class ConfluentKafka:
 
     def seek(self, tp: Tp, offset: int) -> None:
         """See ``Seeks``."""
-        self._guarded(lambda: self._consumer.seek(client.TopicPartition(tp[0], tp[1], offset)))()
+        self._guarded(lambda: self._fetching.seek(client.TopicPartition(tp[0], tp[1], offset)))()
 
     def pause(self, tp: Tp) -> None:
         """See ``Pauses``."""
-        self._guarded(lambda: self._consumer.pause([client.TopicPartition(*tp)]))()
+        self._guarded(lambda: self._fetching.pause([client.TopicPartition(*tp)]))()
 
     def resume(self, tp: Tp) -> None:
         """See ``Pauses``."""
-        self._guarded(lambda: self._consumer.resume([client.TopicPartition(*tp)]))()
+        self._guarded(lambda: self._fetching.resume([client.TopicPartition(*tp)]))()
 
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
         """See ``Starts``."""
@@ -176,18 +181,18 @@ class ConfluentKafka:
 
     def _assigned(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
         assign = consumer.incremental_assign if self._incremental else consumer.assign
-        self._listener.assigned(_tps(partitions), self._guarded(lambda: assign(self._placed(partitions))))
+        self._listener.assigned(tps_of(partitions), self._guarded(lambda: assign(self._placed(partitions))))
 
     def _placed(self, partitions: List[client.TopicPartition]) -> List[client.TopicPartition]:
         starts, self._starts = self._starts, {}
         own = client.OFFSET_INVALID  # the committed offset
-        return [client.TopicPartition(*tp, starts.get(tp, own)) for tp in _tps(partitions)] if starts else partitions
+        return [client.TopicPartition(*tp, starts.get(tp, own)) for tp in tps_of(partitions)] if starts else partitions
 
     def _revoked(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
-        self._listener.revoked(_tps(partitions), self._guarded(lambda: self._unassign(consumer, partitions)))
+        self._listener.revoked(tps_of(partitions), self._guarded(lambda: self._unassign(consumer, partitions)))
 
     def _lost(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
-        self._listener.lost(_tps(partitions), self._guarded(lambda: self._unassign(consumer, partitions)))
+        self._listener.lost(tps_of(partitions), self._guarded(lambda: self._unassign(consumer, partitions)))
 
     def _unassign(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
         if self._incremental:
@@ -220,7 +225,8 @@ class ConfluentKafka:
         return guarded
 
 
-def _tps(partitions: List[client.TopicPartition]) -> List[Tp]:
+def tps_of(partitions: List[client.TopicPartition]) -> List[Tp]:
+    """Partitions as this project has them."""
     return [(p.topic, p.partition) for p in partitions]
 
 

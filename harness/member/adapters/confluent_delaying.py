@@ -1,0 +1,151 @@
+"""A member of confluent-kafka that polls on while partitions that it is to give up are still worked on.
+
+KIP-983 proposes that of consumers: a revocation that is asked for in one poll is completed in a later one. librdkafka
+fetches nothing while its callback waits, so there are two consumers here. One is in the group, on a thread of its own,
+where callbacks may wait; all that it is assigned is paused. The other one fetches these partitions by itself, on the
+thread of the member's loop, which answers the callbacks between its polls.
+
+The library lets one thread at a time call a consumer, and a callback counts as a call: whatever the loop asks of the
+group is done on the thread beside it, inside of callbacks, too. As that thread polls, the group does not notice when
+the loop stands still.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from concurrent.futures import Future
+from contextlib import suppress
+from functools import partial
+from typing import Any, Callable, List, Optional, Sequence
+
+import confluent_kafka as client
+
+from fencepost_member.adapters import Record
+from fencepost_member.adapters.confluent_kafka import CLASSIC_ONLY, ConfluentKafka, tps_of
+from fencepost_member.adapters.handover import Handover
+from fencepost_member.config import ConfigError, MemberConfig
+
+SERVE_S = 0.02  # what the loop asks for waits no longer
+OF_THE_GROUP = ("group.protocol", "group.instance.id", *CLASSIC_ONLY)
+
+
+class _Elsewhere:
+    """A consumer that is called on another thread: there ``do`` does what is asked for here."""
+
+    def __init__(self, consumer: Any) -> None:
+        self._consumer = consumer
+        self._asked: queue.SimpleQueue[Callable[[], None]] = queue.SimpleQueue()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return partial(self._ask, getattr(self._consumer, name))
+
+    def do(self, within_s: float) -> None:
+        """What is asked for first, if that comes in time."""
+        with suppress(queue.Empty):
+            self._asked.get(timeout=within_s)()
+
+    def _ask(self, method: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+        answer: Future[Any] = Future()
+
+        def run() -> None:
+            try:
+                answer.set_result(method(*arguments, **named))
+            except BaseException as error:  # it is raised where it was asked for
+                answer.set_exception(error)
+
+        self._asked.put(run)
+        return answer.result()
+
+
+class Delaying(ConfluentKafka):
+    """Two consumers; satisfies what ``ConfluentKafka`` does, for incremental protocols."""
+
+    def __init__(self, config: MemberConfig, listener: Any) -> None:
+        """``listener`` satisfies ``Delays``, too. Raises ConfigError when librdkafka refuses the settings."""
+        self._handover, self._closing = Handover(), threading.Event()
+        self._put_off: List[Callable[[], bool]] = []  # revocations; each says whether it is completed
+        self._thread: Optional[threading.Thread] = None
+        self._served: Future[None] = Future()
+        super().__init__(config, listener)
+        self._delays, self._group = listener, self._consumer
+        self._consumer = self._elsewhere = _Elsewhere(self._group)
+        settings = {name: value for name, value in self.settings.items() if name not in OF_THE_GROUP}
+        try:
+            self._fetching = client.Consumer({**settings, "error_cb": self._error})
+        except (client.KafkaException, TypeError, ValueError) as error:
+            raise ConfigError("confluent-kafka refuses the client settings: %s" % error) from error
+
+    def subscribe(self, topics: Sequence[str]) -> None:
+        """See ``Adapter``."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._serve, daemon=True)  # a member that crashes is not held up
+            self._thread.start()
+        super().subscribe(topics)
+
+    def poll(self, most: int, timeout_s: float) -> List[Record]:
+        """See ``Adapter``."""
+        self._answer()
+        return super().poll(most, timeout_s)
+
+    def close(self) -> None:
+        """See ``Adapter``. Nothing is put off any more."""
+        self._closing.set()
+        if self._thread:
+            self._answer()
+            self._handover.wait(self._served)
+        else:
+            self._group.close()
+        self._fetching.close()
+
+    def _answer(self) -> None:
+        """What the other thread has asked for."""
+        self._handover.wait(Future(), 0)
+        self._put_off = [completed for completed in self._put_off if not completed()]
+
+    def _serve(self) -> None:
+        try:
+            while not self._closing.is_set():
+                self._elsewhere.do(0)
+                self._group.poll(SERVE_S)
+            self._group.close()
+        finally:
+            self._served.set_result(None)
+
+    def _assigned(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
+        fetch = self._guarded(lambda: self._fetching.incremental_assign(self._placed(partitions)))
+        self._until(self._handover.ask(lambda: self._listener.assigned(tps_of(partitions), fetch)))
+        self._guarded(lambda: consumer.incremental_assign(partitions))()
+        self._guarded(lambda: consumer.pause(partitions))()
+
+    def _revoked(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
+        given_up: Future[None] = Future()
+
+        def completed() -> bool:
+            if not self._closing.is_set() and not self._delays.revoking(tps_of(partitions)):
+                return False
+            try:
+                self._listener.revoked(tps_of(partitions), self._no_longer(partitions))
+            finally:
+                given_up.set_result(None)
+            return True
+
+        self._handover.ask(lambda: self._put_off.append(completed) if not completed() else None)
+        self._until(given_up)
+        self._guarded(lambda: self._unassign(consumer, partitions))()
+
+    def _lost(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
+        self._until(self._handover.ask(lambda: self._listener.lost(tps_of(partitions), self._no_longer(partitions))))
+        self._guarded(lambda: self._unassign(consumer, partitions))()
+
+    def _until(self, answered: Future[None]) -> None:
+        """In a callback: the loop answers, and may ask for something meanwhile."""
+        while not answered.done():
+            self._elsewhere.do(SERVE_S)
+
+    def _no_longer(self, partitions: List[client.TopicPartition]) -> Callable[[], None]:
+        return self._guarded(lambda: self._fetching.incremental_unassign(partitions))
+
+    def _error(self, error: client.KafkaError) -> None:
+        """On either thread: the loop hears of it in its next poll."""
+        self._handover.ask(lambda: super(Delaying, self)._error(error))

@@ -1,0 +1,58 @@
+"""Revocations that are put off (KIP-983): the member polls on while records of what it is to give up are worked on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from fencepost import Group, Scenario, Topic, at
+from fencepost.checkers.tables import load
+from fencepost.faults import Bounce, ScaleOut
+from fencepost.history import EventKind
+from fencepost.plugin import Chaos
+from fencepost.targets import idle, member
+from fencepost.workloads import WorkerPool
+
+pytestmark = pytest.mark.cluster
+
+TAKES_MS = 2500  # each record, longer than a poll may be apart from the next one without being told
+
+
+def scenario(protocol: str, delay_revoke: bool) -> Scenario:
+    """A third member comes, and another one goes for a while: the others give up what they are at work on."""
+    return Scenario(
+        name=f"partitions move, {'delayed' if delay_revoke else 'blocking'}",
+        topics=[Topic("orders", partitions=6)],
+        group=Group(members=2, spare=1, protocol=protocol, config={"session.timeout.ms": 10_000}),
+        workload=WorkerPool(
+            workers=64, lanes="key", handler_ms=TAKES_MS, rate_hz=20, keys=300, delay_revoke=delay_revoke
+        ),
+        schedule=[at(2, ScaleOut(joined_within_s=20), idle()), at(14, Bounce(), member(2), heal_after=1)],
+        min_records=300,
+    )
+
+
+def gaps(run: Path) -> Iterator[dict[str, Any]]:
+    """When members did not poll for a second or more, while partitions were being given up."""
+    tables = load(run)
+    begun_ns = min(step.begun_ns for step in tables.steps)
+    for event in pq.read_table(run / "history/events.parquet").to_pylist():
+        if event["kind"] == EventKind.POLL_GAP and begun_ns < event["begin_ns"] < tables.closing_ns:
+            yield event
+
+
+@pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
+def test_a_member_polls_on_while_a_revocation_is_put_off_and_stands_still_in_a_callback_that_waits(
+    chaos: Chaos, protocol: str
+) -> None:
+    blocking, delayed = (chaos.run(scenario(protocol, delays)) for delays in (False, True))
+    for run in (blocking, delayed):
+        run.must_keep_its_promises()
+        moved = [i for i in load(run.folder).intervals if i.how == "revoked" and i.incarnation != "member-2.1"]
+        assert moved
+    assert list(gaps(blocking.folder))
+    assert not list(gaps(delayed.folder))
