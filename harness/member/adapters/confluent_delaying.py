@@ -26,7 +26,7 @@ from fencepost_member.adapters.confluent_kafka import CLASSIC_ONLY, ConfluentKaf
 from fencepost_member.adapters.handover import Handover
 from fencepost_member.config import ConfigError, MemberConfig
 
-SERVE_S = 0.02  # what the loop asks for waits no longer
+SERVE_S = 0.005  # what the loop asks for waits no longer
 OF_THE_GROUP = ("group.protocol", "group.instance.id", *CLASSIC_ONLY)
 
 
