@@ -52,7 +52,9 @@ KNOWN = {
 LIBRARIES = {
     "confluent_kafka": {"confluent_kafka"},
     "confluent_errors": {"confluent_kafka"},
+    "confluent_delaying": {"confluent_kafka"},
     "confluent_outputs": {"confluent_kafka"},
+    "confluent_parked": {"confluent_kafka"},
     "confluent_reading": {"confluent_kafka"},
     "confluent_trying": {"confluent_kafka"},
     "confluent_tape": {"confluent_kafka"},

@@ -27,7 +27,7 @@ from fencepost_member.adapters.handover import Handover
 from fencepost_member.config import ConfigError, MemberConfig
 
 SERVE_S = 0.005  # what the loop asks for waits no longer
-OF_THE_GROUP = ("group.protocol", "group.instance.id", *CLASSIC_ONLY)
+OF_THE_GROUP = ("group.protocol", "group.instance.id", "max.poll.interval.ms", *CLASSIC_ONLY)
 
 
 class _Elsewhere:
