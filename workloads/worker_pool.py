@@ -19,7 +19,7 @@ from fencepost.workloads._common import (
     overload,
     unable,
 )
-from fencepost_member.config import LANES
+from fencepost_member.config import ASYNCHRONOUS, LANES
 from fencepost_member.planted import POOLS
 
 NEEDS = ("Pauses",)  # of the adapter: a partition that has enough in hand is paused
@@ -41,8 +41,9 @@ class WorkerPool(Load):
         wait_ms: how long the revoked callback and a clean end wait for records that are begun, at most; less than
             ``max.poll.interval.ms``. What takes longer goes on, and is done again by the next owner.
         delay_revoke: they wait no longer there: the member polls on meanwhile, so that partitions that stay get new
-            records, and completes the revocation in a later poll (KIP-983). The member stays in the group then even if
-            its thread that polls stands still. Not with the protocol ``eager``, where no partition stays.
+            records, and completes the revocation in a later poll (KIP-983); it commits asynchronously. The member
+            stays in the group then even if its thread that polls stands still. Not with the protocol ``eager``, where
+            no partition stays.
         handler_ms: how long a record's handler takes.
         slow_partition: it takes ``slow_ms`` more for records of this partition (of each topic), which may be more than
             it keeps up with; -1: of none.
@@ -93,7 +94,8 @@ class WorkerPool(Load):
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""
-        return loop_options(self, member)
+        # A commit that is waited for waits behind a request to join, as long as others take for theirs.
+        return {**loop_options(self, member), **({"commit": ASYNCHRONOUS} if self.delay_revoke else {})}
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, in order by key, one owner at a time, commits of what is done, and progress."""

@@ -11,6 +11,7 @@ import pytest
 
 from fencepost import Group, Scenario, Topic, at
 from fencepost.checkers.tables import load
+from fencepost.clock import NS
 from fencepost.faults import Bounce, ScaleOut
 from fencepost.history import EventKind
 from fencepost.plugin import Chaos
@@ -53,4 +54,8 @@ def test_a_member_polls_on_while_a_revocation_is_put_off_and_stands_still_in_a_c
     run = chaos.run(scenario(protocol, delay_revoke))
     run.must_keep_its_promises()
     assert [i for i in load(run.folder).intervals if i.how == "revoked" and i.incarnation != "member-2.1"]
-    assert bool(list(gaps(run.folder))) is not delay_revoke
+    longest_s = max(((gap["end_ns"] - gap["begin_ns"]) / NS for gap in gaps(run.folder)), default=0.0)
+    if delay_revoke:
+        assert longest_s < 0.8 * TAKES_MS / 1000, "a busy machine may take a while"
+    else:
+        assert longest_s

@@ -146,6 +146,9 @@ class Delaying(ConfluentKafka):
     def _no_longer(self, partitions: List[client.TopicPartition]) -> Callable[[], None]:
         return self._guarded(lambda: self._fetching.incremental_unassign(partitions))
 
+    def _committed(self, error: Optional[client.KafkaError], partitions: List[client.TopicPartition]) -> None:
+        self._handover.ask(lambda: super(Delaying, self)._committed(error, partitions))
+
     def _error(self, error: client.KafkaError) -> None:
         """On either thread: the loop hears of it in its next poll."""
         self._handover.ask(lambda: super(Delaying, self)._error(error))
