@@ -90,6 +90,8 @@ class Scenario:
                 )
         if isinstance(self.workload, Names) and (lacking := self.workload.lacking(self.inventory())):
             raise ScenarioError(f"the workload: {lacking}")
+        for name in {topic.name for topic in self.topics} & {topic.name for topic in self.outputs()}:
+            raise ScenarioError(f"the workload: the topic {name!r} is one that the group reads")
 
     def outputs(self) -> tuple[Topic, ...]:
         """The topics that the workload's members write besides: that for what they write of records, if they do, and

@@ -94,13 +94,3 @@ class WritingElsewhere(Writing):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_topic(self.into)
-
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """The topics that are made for it beside the scenario's."""
-        return (self.into,)
-
-    def lacking(self, inventory: Inventory) -> str:
-        """See ``Writing``."""
-        read = [f"the topic {name!r} is one that the group reads" for name in self.beside if name in inventory.topics]
-        return next(iter(read), "") or super().lacking(inventory)

@@ -79,16 +79,13 @@ class DeadLetters(WritingElsewhere):
         """See ``Retried``."""
         return f"{self.into}-redirect" if self.retried_after_ms else ""
 
-    @property
-    def beside(self) -> tuple[str, ...]:
-        """See ``WritingElsewhere``."""
-        return (self.into, *filter(None, [self.redirect]))
-
     def lacking(self, inventory: Inventory) -> str:
         """See ``Writing``. Keys that are never free again are lacking too: of few keys one whose records wait always
         has one more."""
-        behind = math.expm1(self.rate_hz / (self.keys * len(inventory.topics)) * self.retried_after_ms / 1000)
-        if behind > self.poison_every > 0:
+        while_one_waits = (
+            self.rate_hz / (self.keys * len(inventory.topics)) * self.retried_after_ms / 1000
+        )  # of its key
+        if self.poison_every and while_one_waits > math.log1p(self.poison_every):
             return (
                 f"nearly all keys would be parked, as {self.keys} keys have {self.rate_hz:g} records/s, each of which "
                 f"parks its key for {self.retried_after_ms:g} ms: use more keys, or lower rate_hz or retried_after_ms"

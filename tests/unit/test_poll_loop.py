@@ -178,6 +178,8 @@ def test_what_is_retried_is_told_in_a_topic_beside_the_other_one_which_the_group
         asked("later-redirect", retried_after_ms=9)
     with pytest.raises(ScenarioError, match="nearly all keys would be parked, as 1000 keys have 500 records/s"):
         asked(retried_after_ms=8000)
+    with pytest.raises(ScenarioError, match="nearly all keys would be parked, as 1 keys have 500 records/s"):
+        asked(retried_after_ms=8000, keys=1)
     assert asked(retried_after_ms=8000, keys=1100)
     assert asked(retried_after_ms=8000, handler="a:b", poison_every=0)
 
