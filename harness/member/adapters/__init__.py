@@ -36,7 +36,7 @@ class Listener(Protocol):
         """The client reports an error by Kafka's name; after a fatal one it will not work again."""
 
 
-class Delays(Protocol):
+class Delays(Listener, Protocol):
     """A listener that can put a revocation off, if its adapter polls on meanwhile."""
 
     def revoking(self, partitions: List[Tp]) -> bool:

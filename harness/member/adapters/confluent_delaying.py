@@ -21,10 +21,10 @@ from typing import Any, Callable, List, Optional, Sequence
 
 import confluent_kafka as client
 
-from fencepost_member.adapters import Record
-from fencepost_member.adapters.confluent_kafka import CLASSIC_ONLY, ConfluentKafka, tps_of
+from fencepost_member.adapters import Delays, Record
+from fencepost_member.adapters.confluent_kafka import CLASSIC_ONLY, ConfluentKafka, consumer_of, tps_of
 from fencepost_member.adapters.handover import Handover
-from fencepost_member.config import ConfigError, MemberConfig
+from fencepost_member.config import MemberConfig
 
 SERVE_S = 0.005  # what the loop asks for waits no longer
 OF_THE_GROUP = ("group.protocol", "group.instance.id", "max.poll.interval.ms", *CLASSIC_ONLY)
@@ -61,20 +61,18 @@ class _Elsewhere:
 class Delaying(ConfluentKafka):
     """Two consumers; satisfies what ``ConfluentKafka`` does, for incremental protocols."""
 
+    _listener: Delays
+
     def __init__(self, config: MemberConfig, listener: Any) -> None:
-        """``listener`` satisfies ``Delays``, too. Raises ConfigError when librdkafka refuses the settings."""
+        """``listener`` satisfies ``Delays``. Raises ConfigError when librdkafka refuses the settings."""
         self._handover, self._closing = Handover(), threading.Event()
         self._put_off: List[Callable[[], bool]] = []  # revocations; each says whether it is completed
         self._thread: Optional[threading.Thread] = None
         self._served: Future[None] = Future()
         super().__init__(config, listener)
-        self._delays, self._group = listener, self._consumer
-        self._consumer = self._elsewhere = _Elsewhere(self._group)
+        self._group, self._consumer = self._consumer, _Elsewhere(self._consumer)
         settings = {name: value for name, value in self.settings.items() if name not in OF_THE_GROUP}
-        try:
-            self._fetching = client.Consumer({**settings, "error_cb": self._error})
-        except (client.KafkaException, TypeError, ValueError) as error:
-            raise ConfigError("confluent-kafka refuses the client settings: %s" % error) from error
+        self._fetching = consumer_of({**settings, "error_cb": self._error})
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """See ``Adapter``."""
@@ -106,7 +104,7 @@ class Delaying(ConfluentKafka):
     def _serve(self) -> None:
         try:
             while not self._closing.is_set():
-                self._elsewhere.do(0)
+                self._consumer.do(0)
                 self._group.poll(SERVE_S)
             self._group.close()
         finally:
@@ -122,7 +120,7 @@ class Delaying(ConfluentKafka):
         given_up: Future[None] = Future()
 
         def completed() -> bool:
-            if not self._closing.is_set() and not self._delays.revoking(tps_of(partitions)):
+            if not self._closing.is_set() and not self._listener.revoking(tps_of(partitions)):
                 return False
             try:
                 self._listener.revoked(tps_of(partitions), self._no_longer(partitions))
@@ -141,7 +139,7 @@ class Delaying(ConfluentKafka):
     def _until(self, answered: Future[None]) -> None:
         """In a callback: the loop answers, and may ask for something meanwhile."""
         while not answered.done():
-            self._elsewhere.do(SERVE_S)
+            self._consumer.do(SERVE_S)
 
     def _no_longer(self, partitions: List[client.TopicPartition]) -> Callable[[], None]:
         return self._guarded(lambda: self._fetching.incremental_unassign(partitions))

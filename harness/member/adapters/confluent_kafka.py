@@ -57,6 +57,14 @@ def client_settings(config: MemberConfig) -> Dict[str, Any]:
     return settings
 
 
+def consumer_of(settings: Mapping[str, Any]) -> Any:
+    """A consumer of the library, callbacks included. Raises ConfigError when librdkafka refuses the settings."""
+    try:
+        return client.Consumer(dict(settings))
+    except (client.KafkaException, TypeError, ValueError) as error:
+        raise ConfigError("confluent-kafka refuses the client settings: %s" % error) from error
+
+
 def connect(config: MemberConfig, listener: Listener) -> ConfluentKafka:
     """A consumer for ``config``. Raises ConfigError when librdkafka refuses the settings."""
     if config.loop.delay_revoke:
@@ -80,11 +88,7 @@ class ConfluentKafka:
         callbacks: Dict[str, Any] = {"error_cb": self._error}
         if self.settings["enable.auto.commit"] or config.loop.commit == ASYNCHRONOUS:
             callbacks["on_commit"] = self._committed
-        try:
-            self._consumer: Any = client.Consumer({**self.settings, **callbacks})
-        except (client.KafkaException, TypeError, ValueError) as error:
-            raise ConfigError("confluent-kafka refuses the client settings: %s" % error) from error
-        self._fetching = self._consumer
+        self._consumer = self._fetching = consumer_of({**self.settings, **callbacks})
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """See ``Adapter``."""
