@@ -10,15 +10,13 @@ drain begins, when producers stop. The runs go in turns; medians of all turns. E
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
-from in_turns import performed
+from in_turns import by_name, medians, performed
 
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
@@ -83,10 +81,7 @@ def turns(times: int, runs: Path) -> Iterator[tuple[str, Rates]]:
 
 def table(found: Iterable[tuple[str, Rates]]) -> str:
     """Medians, as Markdown."""
-    by_name = defaultdict(list)
-    for name, rates in found:
-        by_name[name].append(rates)
-    middle = {name: Rates(*map(median, zip(*those, strict=True))) for name, those in by_name.items()}
+    middle = {name: medians(those) for name, those in by_name(found).items()}
     lines = ["| workload | hot partition | the others together | the slowest of these |", "|---|---|---|---|"]
     lines += [f"| {name} | {' | '.join(f'{hz:.0f}/s' for hz in rates)} |" for name, rates in middle.items()]
     loop, pool = middle["poll_loop"], middle["worker_pool"]

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
+from statistics import median
+from typing import Any
 
 from fencepost.checkers.tables import Tables, load
 from fencepost.clusters import backends
@@ -25,3 +28,17 @@ def performed(
                 assert verdict is not None
                 print(f"{name}, seed {seed}: {verdict.validity}  {folder}", flush=True)
                 yield name, folder, load(folder), verdict
+
+
+def by_name(found: Iterable[tuple[str, Any]]) -> dict[str, list[Any]]:
+    """What was found of all turns, together."""
+    together = defaultdict(list)
+    for name, one in found:
+        together[name].append(one)
+    return dict(together)
+
+
+def medians(found: Iterable[Any]) -> Any:
+    """Of some named tuples of numbers the one of the medians of each."""
+    those = list(found)
+    return type(those[0])(*map(median, zip(*those, strict=True)))

@@ -11,14 +11,13 @@ medians of all turns. Every run is judged, too: its promises are those of any gr
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from in_turns import performed
+from in_turns import by_name, medians, performed
 
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
@@ -92,15 +91,12 @@ def turns(asked: argparse.Namespace) -> Iterator[tuple[str, Pauses]]:
 
 def table(found: Iterable[tuple[str, Pauses]]) -> str:
     """Medians, as Markdown."""
-    by_name = defaultdict(list)
-    for name, pauses in found:
-        by_name[name].append(pauses)
     lines = [
         "| protocol | pause in sum | of the middle partition | of the worst | partitions moved | rebalances | took |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, those in by_name.items():
-        middle = Pauses(*(median(column) for column in zip(*those, strict=True)))
+    for name, those in by_name(found).items():
+        middle = medians(those)
         times = [f"{seconds:.1f} s" for seconds in (middle.sum_s, middle.median_s, middle.worst_s)]
         lines.append(
             f"| {name} | {' | '.join(times)} | {middle.moved:g} | {middle.rebalances:g} | {middle.took_s:.0f} s |"

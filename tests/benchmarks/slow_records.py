@@ -13,7 +13,6 @@ was ever worked on by two members at a time.
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -23,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from in_turns import performed
+from in_turns import by_name, medians, performed
 
 from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 from fencepost.checkers.tables import Tables
@@ -120,15 +119,12 @@ def turns(asked: argparse.Namespace) -> Iterator[tuple[str, Cost, str]]:
 
 def table(found: Iterable[tuple[str, Cost, str]]) -> str:
     """Medians, as Markdown."""
-    by_name = defaultdict(list)
-    for name, cost, kinds in found:
-        by_name[name].append((cost, kinds))
     lines = [
         "| strategy | worst partition idle | the middle one | rebalances | done again | put aside | found |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, those in by_name.items():
-        middle = Cost(*(median(column) for column in zip(*(cost for cost, _ in those), strict=True)))
+    for name, those in by_name((name, (cost, kinds)) for name, cost, kinds in found).items():
+        middle = medians(cost for cost, _ in those)
         kinds = sorted({kinds for _, kinds in those} - {""})
         lines.append(
             f"| {name} | {middle.worst_s:.1f} s | {middle.middle_s:.1f} s | {middle.rebalances:g} | {middle.again:g} "

@@ -12,15 +12,13 @@ them which waited longest. The runs go in turns; medians of all turns. Every run
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from statistics import median
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow.parquet as pq
-from in_turns import performed
+from in_turns import by_name, medians, performed
 
 from fencepost import at
 from fencepost.checkers.tables import Tables
@@ -95,12 +93,9 @@ def turns(times: int, runs: Path) -> Iterator[tuple[str, Brought]]:
 
 def table(found: Iterable[tuple[str, Brought]]) -> str:
     """Medians, as Markdown."""
-    by_name = defaultdict(list)
-    for name, brought in found:
-        by_name[name].append(brought)
     lines = ["| protocol, who waits | before | meanwhile | ratio | longest without a record |", "|---|---|---|---|---|"]
-    for name, those in by_name.items():
-        middle = Brought(*map(median, zip(*those, strict=True)))
+    for name, those in by_name(found).items():
+        middle = medians(those)
         rates = f"{middle.before_hz:.1f}/s | {middle.meanwhile_hz:.1f}/s | {middle.meanwhile_hz / middle.before_hz:.2f}"
         lines.append(f"| {name} | {rates} | {middle.longest_s:.1f} s |")
     return "\n".join(lines)

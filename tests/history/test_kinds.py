@@ -628,20 +628,30 @@ def a_record_processed_just_after_a_letter_of_its_key(h: HistoryBuilder, wrong: 
     return [("per-entity-order", "", "", (A,), 9, 9, 1)] if wrong else []
 
 
+def of_its_key(h: HistoryBuilder, offset: int) -> tuple[int, list[int]]:
+    """The key of a record, and which of the last four records of partition 0 have it, too."""
+    key = h.content[0, offset][0]
+    return key, [later for later in range(6, 10) if h.content[0, later][0] == key]
+
+
+def overtook(later: list[int]) -> list[Told]:
+    """These records, of the first member, overtook a letter of the second one."""
+    return [("per-entity-order", "", "", (A, B), later[0], later[-1], len(later))]
+
+
 @case
 def a_record_processed_while_a_letter_of_its_key_was_not_retried_yet(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     """Letters of another key, and of later records, may lie there for ever."""
     h.promises.append({"type": "parked", "in_order": True})
     a, b = two(h)
-    key, other = (h.content[0, offset][0] for offset in (2, 3))
-    later = [offset for offset in range(6, 10) if h.content[0, offset][0] == key]
+    (key, later), other = of_its_key(h, 2), h.content[0, 3][0]
     assert other != key
     b.effect(2, 5, seq=1, key=key, kind="dead-letter", retried_ns=ns(30 if wrong else 14))
     b.effect(3, 5, seq=2, key=other, kind="dead-letter", retried_ns=ns(14))
     b.effect(9, 5, seq=3, key=key, kind="dead-letter")
     a.rows[2].state = State.PARKED
     rest(a, 6)
-    return [("per-entity-order", "", "", (A, B), later[0], later[-1], len(later))] if wrong else []
+    return overtook(later) if wrong else []
 
 
 @case
@@ -651,12 +661,11 @@ def a_record_processed_after_a_letter_of_another_that_nobody_was_done_with(
     """Else who parked it had it no longer, as a member that stood still past its session."""
     h.promises.append({"type": "parked", "in_order": True})
     a, b = two(h)
-    key = h.content[0, 2][0]
-    later = [offset for offset in range(6, 10) if h.content[0, offset][0] == key]
+    key, later = of_its_key(h, 2)
     b.effect(2, 5, seq=1, key=key, kind="dead-letter")
     a.rows[2].state = State.PARKED if wrong else State.DONE
     rest(a, 6)
-    return [("per-entity-order", "", "", (A, B), later[0], later[-1], len(later))] if wrong else []
+    return overtook(later) if wrong else []
 
 
 @case
@@ -666,14 +675,13 @@ def a_record_processed_when_only_the_first_of_two_letters_of_its_key_was_retried
     """The one that still lies there is told."""
     h.promises.append({"type": "parked", "in_order": True})
     a, b = two(h)
-    key = h.content[0, 2][0]
-    later = [offset for offset in range(6, 10) if h.content[0, offset][0] == key]
+    key, later = of_its_key(h, 2)
     assert h.content[0, 5][0] == key
     a.effect(2, 5, seq=1, key=key, kind="dead-letter", retried_ns=ns(14))
     b.effect(5, 6, seq=2, key=key, kind="dead-letter", **({} if wrong else {"retried_ns": ns(14)}))
     a.rows[2].state = a.rows[5].state = State.PARKED
     rest(a, 6)
-    return [("per-entity-order", "", "", (A, B), later[0], later[-1], len(later))] if wrong else []
+    return overtook(later) if wrong else []
 
 
 @case
@@ -763,8 +771,7 @@ def a_record_is_done_by_who_requeued_it(h: HistoryBuilder, wrong: bool) -> Itera
 def a_record_processed_while_an_earlier_one_of_its_key_lay_behind_it(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     """Not one of before it was re-queued, of another key, or that was parked; nor the copy itself."""
     a, _ = two(h)
-    key = h.content[0, 2][0]
-    later = [offset for offset in range(6, 10) if h.content[0, offset][0] == key]
+    key, later = of_its_key(h, 2)
     a.rows[2].state = State.PARKED
     again = h.lands_again(2)
     a.effect(2, 15 if wrong else 30, seq=1, key=key, kind="requeued", again=again)
