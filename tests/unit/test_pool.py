@@ -179,7 +179,9 @@ def test_a_revocation_is_put_off_no_longer_than_it_may_and_each_has_its_own_time
     for tp in (A, B):
         assert not pool.may_give_up([tp])
         eventually(lambda tp=tp: pool.may_give_up([tp]), SOON_S, "its time to be over")
-        assert pool.giving_up([tp], lost=False) == 0, "it does not wait once more"
+        with pytest.MonkeyPatch.context() as patched:
+            patched.setattr(pool._finished, "wait_for", lambda *_: pytest.fail("it waits once more"))
+            assert pool.giving_up([tp], lost=False) == 0
     assert bench.told == {}
 
 
