@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
 from fencepost.checkers.tables.effects import Effect
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Window
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Interval, Window
 from fencepost.checkers.tables.tables import Tables
 
 EFFECT_NS = 2_000_000  # what is written elsewhere bears its time in milliseconds
@@ -96,7 +96,7 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
         copies=_effects(tables.copies, r),
         intervals=_with_copies(tables.intervals, r, lambda i: i.assigned_begin_ns <= end_ns),
         given=_with_copies(tables.given, r, lambda g: g.at_ns <= end_ns),
-        acts=_acts(tables.acts, r, _settled_ns(r, commits, after)),
+        acts=_acts(tables.acts, r, _settled_ns(r, commits, after, _late_ns(r, commits, tables.intervals))),
     )
 
 
@@ -117,16 +117,26 @@ def _asked(commit: Commit, started: Mapping[str, int]) -> Window:
     return Window(begin_ns, commit.end_ns or FOREVER)
 
 
-def _settled_ns(r: Renewal, commits: Iterable[Commit], accepted: Sequence[Accepted]) -> int:
+def _late_ns(r: Renewal, commits: Iterable[Commit], intervals: Iterable[Interval]) -> int:
+    """When the last commit was made by who had the former partition in hand, and nothing of the successor yet.
+
+    The coordinator of the consumer protocol gives the successor to others while a member works on what is gone.
+    """
+    held = {i.incarnation for i in intervals if i.tp == r.successor and i.assigned_begin_ns <= r.window.end_ns}
+    mine = (c for c in commits if c.tp == r.successor and c.incarnation in held)
+    return max((c.end_ns or c.begin_ns for c in mine if c.begin_ns < r.begin_ns.get(c.incarnation, FOREVER)), default=0)
+
+
+def _settled_ns(r: Renewal, commits: Iterable[Commit], accepted: Sequence[Accepted], late_ns: int) -> int:
     """Until when the former partition may show in what concerns the successor.
 
-    That is until a member has committed that had finished a record of the successor before: of commits that the client
-    made by itself the second one, as the first may have been made before.
+    That is until a member has committed, after ``late_ns``, that had finished a record of the successor before: of
+    commits that the client made by itself the second one, as the first may have been made before.
     """
     ends, alone = [], set[str]()
     for commit in sorted((c for c in commits if c.tp == r.successor), key=lambda c: c.begin_ns):
         done_ns = r.done_ns.get(commit.incarnation, FOREVER)
-        if commit.outcome == "ok" and commit.begin_ns > done_ns:
+        if commit.outcome == "ok" and commit.begin_ns > max(done_ns, late_ns):
             if commit.mode == "auto" and commit.incarnation not in alone:
                 alone.add(commit.incarnation)
             else:

@@ -167,6 +167,32 @@ def test_what_was_overtaken_before_is_of_the_one_that_there_was(tmp_path: Path) 
     assert told(h.seal()) == LOST
 
 
+@pytest.mark.parametrize(("begun", "excuse"), [(False, ACT), (True, "")], ids=["of before", "of the new one"])
+def test_a_commit_of_before_is_permitted_although_another_member_has_settled(
+    tmp_path: Path, begun: bool, excuse: str
+) -> None:
+    """The coordinator of the consumer protocol gives the new one to another member, while one works on what is gone."""
+    story = Story(tmp_path)
+    h, a, b = story.h, story.a, story.h.member(1)
+    tell_current(h, [(b, [0])], [5.6])
+    if begun:
+        a.process([0], 5.55)  # it has one of the new one in its hands: it may know better
+    b.assigned(5.7)
+    b.process(range(3), 6)
+    b.commit(3, 6.2)
+    a.commit(10, 6.4)
+    a.revoked(6.5)
+    b.process(range(3, 6), 7)
+    b.commit(6, 8)
+    b.revoked(37)
+    b.close(37.5)
+    a.revoked(38, 1)
+    a.close(39)
+    kinds = ("zombie-commit", "commit-beyond-end", "commit-regression")
+    found = {row[0]: row[-1] for row in told(h.seal()) if row[0] in kinds and row[1] == "orders"}
+    assert found == dict.fromkeys(kinds, excuse)
+
+
 @pytest.mark.parametrize(("settled", "excuse"), [(False, ACT), (True, "")])
 def test_who_is_told_to_start_where_the_former_one_was_begins_anew(tmp_path: Path, settled: bool, excuse: str) -> None:
     """A commit of before came late, and the member's client finds no record there."""
