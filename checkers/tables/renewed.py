@@ -131,12 +131,13 @@ def _settled_ns(r: Renewal, commits: Iterable[Commit], accepted: Sequence[Accept
     """Until when the former partition may show in what concerns the successor.
 
     That is until a member has committed, after ``late_ns``, that had finished a record of the successor before: of
-    commits that the client made by itself the second one, as the first may have been made before.
+    commits that the client made by itself the second one, as the first may have been made before. Whoever had records
+    of both in hand may commit once more where the former one ended.
     """
     ends, alone = [], set[str]()
     for commit in sorted((c for c in commits if c.tp == r.successor), key=lambda c: c.begin_ns):
         done_ns = r.done_ns.get(commit.incarnation, FOREVER)
-        if commit.outcome == "ok" and commit.begin_ns > max(done_ns, late_ns):
+        if commit.outcome == "ok" and commit.offset != r.next and commit.begin_ns > max(done_ns, late_ns):
             if commit.mode == "auto" and commit.incarnation not in alone:
                 alone.add(commit.incarnation)
             else:

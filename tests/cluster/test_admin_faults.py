@@ -419,16 +419,18 @@ def remade(name: str, group: Group, workload: Workload, until_s: float = 10) -> 
             ("confluent-kafka", "cooperative", PollLoop(rate_hz=600)),
             ("confluent-kafka", "consumer", PollLoop(rate_hz=600)),
             ("kafka-python", "cooperative", PollLoop(rate_hz=600)),
+            # A member works on what is gone, while another one has the new one already.
+            ("confluent-kafka", "consumer", PollLoop(rate_hz=250, handler_ms=10, batch=200, commit_every_ms=500)),
             ("confluent-kafka", "cooperative", Transform(rate_hz=300)),
         ],
     ),
-    ids=lambda asked: "-".join((*asked[:2], type(asked[2]).__name__)),
+    ids=lambda asked: f"{asked[0]}-{asked[1]}-{type(asked[2]).__name__}-{asked[2].rate_hz}",
 )
 def test_what_comes_of_a_topic_that_was_made_again_is_permitted_and_the_new_one_is_judged(
     chaos: Chaos, asked: tuple[str, str, Workload]
 ) -> None:
     client, protocol, workload = asked
-    group = Group(members=2, client=client, protocol=protocol)
+    group = Group(members=3, client=client, protocol=protocol)
     run = chaos.run(remade(f"{client}, {protocol}, {type(workload).__name__}", group, workload))
     assert run.verdict.validity is Validity.VALID, run.verdict
     lost = [f for check in run.verdict.checks for f in check.findings if f.kind == "lost-write"]

@@ -193,15 +193,17 @@ def test_a_commit_of_before_is_permitted_although_another_member_has_settled(
     assert found == dict.fromkeys(kinds, excuse)
 
 
-@pytest.mark.parametrize(("settled", "excuse"), [(False, ACT), (True, "")])
-def test_who_is_told_to_start_where_the_former_one_was_begins_anew(tmp_path: Path, settled: bool, excuse: str) -> None:
-    """A commit of before came late, and the member's client finds no record there."""
+@pytest.mark.parametrize(("committed", "excuse"), [(None, ACT), (10, ACT), (3, "")])
+def test_who_is_told_to_start_where_the_former_one_was_begins_anew(
+    tmp_path: Path, committed: int | None, excuse: str
+) -> None:
+    """A commit of before came late, maybe once more by who had records of both, and the client finds no record there."""
     story = Story(tmp_path)
     a = story.a
     a.commit(10, 5.2)
     a.process(range(6), 5.6)
-    if settled:
-        a.commit(3, 6.3)
+    if committed:
+        a.commit(committed, 6.3)
     a.revoked(6.5)
     a.assigned(6.6, generation=2)
     a.process(range(3), 6.7)
@@ -213,8 +215,8 @@ def test_who_is_told_to_start_where_the_former_one_was_begins_anew(tmp_path: Pat
     a.close(39)
     kinds = ("redelivery-below-commit", "redelivery", "avoidable-redelivery")
     found = [row for row in told(story.h.seal()) if row[0] in kinds]
-    below = ("redelivery-below-commit", "orders", 0, 0, 2 if settled else 5, excuse)
-    assert found == ([("avoidable-redelivery", "orders", 0, 3, 5, ""), below] if settled else [below])
+    below = ("redelivery-below-commit", "orders", 0, 0, 2 if committed == 3 else 5, excuse)
+    assert found == ([("avoidable-redelivery", "orders", 0, 3, 5, ""), below] if committed == 3 else [below])
 
 
 @pytest.mark.parametrize(("at", "excuse"), [(5.1, ACT), (8.1, "")])
