@@ -197,7 +197,7 @@ def test_a_commit_of_before_is_permitted_although_another_member_has_settled(
 def test_who_is_told_to_start_where_the_former_one_was_begins_anew(
     tmp_path: Path, committed: int | None, excuse: str
 ) -> None:
-    """A commit of before came late, maybe once more by who had records of both, and the client finds no record there."""
+    """A commit of before came late, maybe again by who had records of both, and the client finds no record there."""
     story = Story(tmp_path)
     a = story.a
     a.commit(10, 5.2)
