@@ -158,12 +158,13 @@ class Retried(Protocol):
 
     Attributes:
         into: see ``Writes``.
-        redirect: the topic in which members and the program tell each other what waits; empty: nobody retries.
+        retried: the topic in which the program tells what it is done with, and members that keep the order of keys
+            what waits; empty: nobody retries.
         retried_after_ms: how long the program takes for a record, from when it was written.
     """
 
     into: str
-    redirect: str
+    retried: str
     retried_after_ms: float
 
 

@@ -1,8 +1,9 @@
 """The retry program of a run: it is done with what members park some time later, and tells them.
 
 It stands for a service of its own that reads the retry topic (patterns 3 and 4 of Confluent's "Error Handling Patterns
-for Apache Kafka Applications"). It is ours and goes past the proxies, as producers do: what is judged is whether
-members keep each key's order until then, whoever has the partition.
+for Apache Kafka Applications"). It is ours and goes past the proxies, as producers do. What is judged is what members
+do: with pattern 3 whether all that they could not process is in the retry topic, with pattern 4 besides whether they
+keep each key's order until it was retried, whoever has the partition. The audit reads what the program tells.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ def of(workload: Workload, cluster: Cluster, prefix: str, events: EventLog) -> I
     Args:
         prefix: what names of topics begin with here.
     """
-    if not isinstance(workload, Retried) or not workload.redirect:
+    if not isinstance(workload, Retried) or not workload.retried:
         yield
         return
-    program = Program(cluster, prefix + workload.into, prefix + workload.redirect, workload.retried_after_ms / 1000)
+    program = Program(cluster, prefix + workload.into, prefix + workload.retried, workload.retried_after_ms / 1000)
     thread = threading.Thread(target=program.run, name="retries", daemon=True)
     thread.start()
     try:
@@ -58,16 +59,16 @@ class Program:
         failed: why it ended otherwise; empty: it did not.
     """
 
-    def __init__(self, cluster: Cluster, letters: str, redirect: str, after_s: float) -> None:
-        """``letters`` holds what is to be retried, ``after_s`` after it was written; ``redirect`` is told."""
+    def __init__(self, cluster: Cluster, letters: str, retried: str, after_s: float) -> None:
+        """``letters`` holds what is to be retried, ``after_s`` after it was written; it is told in ``retried``."""
         self.stop, self.failed = threading.Event(), ""
-        self._cluster, self._letters, self._redirect, self._after_s = cluster, letters, redirect, after_s
+        self._cluster, self._letters, self._retried, self._after_s = cluster, letters, retried, after_s
 
     def run(self) -> None:
         """Retry, until told to stop."""
         try:
             self._run({**self._cluster.access, "bootstrap.servers": self._cluster.bootstrap()})
-        except Exception as error:  # it is told: without this program keys are never free again
+        except Exception as error:  # it is told: nobody would know what was retried
             self.failed = self.failed or str(error) or type(error).__name__
 
     def _run(self, brokers: dict[str, Any]) -> None:
@@ -99,14 +100,12 @@ class Program:
         return not self.stop.wait(max(0.0, message.timestamp()[1] / 1000 + self._after_s - time.time()))
 
     def _tell(self, producer: ck.Producer, message: ck.Message) -> None:
-        if message.key() is None:  # nothing is behind it
-            return
         headers: dict[str, Any] = dict(message.headers() or ())
         _, topic, partition, offset = source_of(headers.get(SOURCE))
         while not self.stop.is_set():
             try:
                 producer.produce(
-                    self._redirect, key=letter_id(topic, partition, offset), value=None, on_delivery=self._told
+                    self._retried, key=letter_id(topic, partition, offset), value=None, on_delivery=self._told
                 )
                 return
             except BufferError:

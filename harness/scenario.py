@@ -99,8 +99,8 @@ class Scenario:
         partitions = max(topic.partitions for topic in self.topics)
         replicas = max(topic.replication_factor for topic in self.topics)
         into = self.workload.into if isinstance(self.workload, Writes) else ""
-        redirect = self.workload.redirect if isinstance(self.workload, Retried) else ""
-        return tuple(Topic(name, partitions, replicas) for name in (into, redirect) if name)
+        retried = self.workload.retried if isinstance(self.workload, Retried) else ""
+        return tuple(Topic(name, partitions, replicas) for name in (into, retried) if name)
 
     def inventory(self) -> Inventory:
         """What steps of the schedule and the workload may name."""

@@ -43,7 +43,7 @@ class Topics:
         return [topic.name for topic in (self.made if self.requeued else self.beside[:1])]
 
     @property
-    def redirect(self) -> str:
+    def retried(self) -> str:
         """The name of the one that tells what was retried; empty: nothing is."""
         return next((topic.name for topic in self.beside[1:]), "")
 

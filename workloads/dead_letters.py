@@ -35,8 +35,8 @@ class DeadLetters(WritingElsewhere):
         keep_order: what comes after a record that was parked, under its key, is parked behind it, whoever has the
             partition by then; without transactions only.
         retried_after_ms: a retry program (ours) reads ``into``, takes so long after it was written for each letter, and
-            is done with it. It says so in the topic ``redirect``; a key of which nothing waits there is processed by
-            members again. 0: letters stay, and keys stay parked. It goes with ``keep_order``.
+            is done with it. It says so in the topic ``retried``. With ``keep_order`` that is a redirect topic: a key of
+            which nothing waits there is processed by members again. 0: letters stay, and keys stay parked.
         poison_every: of so many records of each producer the last one cannot be processed; 0: of none. With a
             ``handler`` it is 0: what it raises for decides.
     """
@@ -63,10 +63,10 @@ class DeadLetters(WritingElsewhere):
             raise ScenarioError(
                 "keep_order goes without transactions: a member could not see what an open one has parked"
             )
-        if self.retried_after_ms and not self.keep_order:
-            raise ScenarioError("retried_after_ms is about when a key is processed again: it goes with keep_order")
-        if self.planted_bug == "first-retried" and not self.retried_after_ms:
-            raise ScenarioError("the planted bug 'first-retried' is about what is retried: it needs retried_after_ms")
+        if self.planted_bug == "first-retried" and not self.redirect:
+            raise ScenarioError(
+                "the planted bug 'first-retried' is about what is retried: it needs keep_order and retried_after_ms"
+            )
         check_deadline(self.deadline_ms, self.handler_ms, self.handler)
         if self.deadline_ms and self.on_failure != PARK:
             raise ScenarioError("deadline_ms is one of members that park")
@@ -75,9 +75,14 @@ class DeadLetters(WritingElsewhere):
                 raise ScenarioError(f"{what} {of_output!r} is one of members that park")
 
     @property
-    def redirect(self) -> str:
+    def retried(self) -> str:
         """See ``Retried``."""
-        return f"{self.into}-redirect" if self.retried_after_ms else ""
+        return f"{self.into}-{'redirect' if self.keep_order else 'retried'}" if self.retried_after_ms else ""
+
+    @property
+    def redirect(self) -> str:
+        """That topic, where members write and read it, too; empty: what is retried is nothing to them."""
+        return self.retried if self.keep_order else ""
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Writing``. Keys that are never free again are lacking too: of few keys one whose records wait always
@@ -85,7 +90,7 @@ class DeadLetters(WritingElsewhere):
         while_one_waits = (
             self.rate_hz / (self.keys * len(inventory.topics)) * self.retried_after_ms / 1000
         )  # of its key
-        if self.poison_every and while_one_waits > math.log1p(self.poison_every):
+        if self.keep_order and self.poison_every and while_one_waits > math.log1p(self.poison_every):
             return (
                 f"nearly all keys would be parked, as {self.keys} keys have {self.rate_hz:g} records/s, each of which "
                 f"parks its key for {self.retried_after_ms:g} ms: use more keys, or lower rate_hz or retried_after_ms"

@@ -44,7 +44,7 @@ def tell(
 
     try:
         written = sorted((message for message in read(topics.holding) if workload.into or _named(message)), key=_place)
-        entries = read([topics.redirect]) if topics.redirect else ()
+        entries = read([topics.retried]) if topics.retried else ()
         retried: dict[Any, int] = {}
         for entry in entries:
             if entry.value() is None:

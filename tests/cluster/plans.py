@@ -282,8 +282,10 @@ HOPELESS_FOR_NOW = replace(
     min_records=7_000,  # keys are free again, too
 )
 
-# Dead letters and offsets in one transaction: whoever dies, a record has one letter.
-HOPELESS_ONCE = hopeless("members die that write dead letters in transactions", commit="transaction")
+# Dead letters and offsets in one transaction: whoever dies, a record has one letter. That is retried, in no order.
+HOPELESS_ONCE = hopeless(
+    "members die that write dead letters in transactions", commit="transaction", retried_after_ms=2000
+)
 
 # A member is put out of the group in the middle of a transaction, and ends it as it wakes, before it hears. Members are
 # never done with what there is, so they are in one nearly always; not when they commit, so it happens twice. A poll

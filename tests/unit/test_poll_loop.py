@@ -148,8 +148,8 @@ def test_a_revocation_is_delayed_where_partitions_stay_and_the_client_can(group,
         ({"handler_ms": 5, "deadline_ms": 5}, "deadline_ms is 5, and records that take 5 ms would never be done"),
         ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' is one of members that park"),
         ({"keep_order": True, "commit": "transaction"}, "keep_order goes without transactions"),
-        ({"retried_after_ms": 5}, "retried_after_ms is about when a key is processed again: it goes with keep_order"),
-        ({"planted_bug": "first-retried", "keep_order": True}, "is about what is retried: it needs retried_after_ms"),
+        ({"planted_bug": "first-retried", "keep_order": True}, "it needs keep_order and retried_after_ms"),
+        ({"planted_bug": "first-retried", "retried_after_ms": 5}, "it needs keep_order and retried_after_ms"),
         ({"retried_after_ms": -1}, "retried_after_ms is -1, it cannot be negative"),
         ({"handler": "shop:write"}, "with a handler or payload of yours it must be 0"),
         ({"payload": "shop:order"}, "with a handler or payload of yours it must be 0"),
@@ -182,6 +182,14 @@ def test_what_is_retried_is_told_in_a_topic_beside_the_other_one_which_the_group
         asked(retried_after_ms=8000, keys=1)
     assert asked(retried_after_ms=8000, keys=1100)
     assert asked(retried_after_ms=8000, handler="a:b", poison_every=0)
+
+
+def test_what_is_retried_without_order_is_nothing_to_members():
+    scenario = Scenario("x", [Topic("orders", 4, 2)], Group(2), DeadLetters(into="later", retried_after_ms=8000))
+    assert scenario.outputs() == (Topic("later", 4, 2), Topic("later-retried", 4, 2))
+    assert scenario.workload.member_config(0)["redirect"] == ""
+    (parked,) = (p for p in scenario.workload.promises() if isinstance(p, Parked))
+    assert not parked.in_order
 
 
 def test_who_stops_on_failure_has_no_dead_letters_to_promise():
