@@ -38,10 +38,10 @@ class Critical(InTurn):
         self._store = store
 
     def process(self, work: Work, records: List[Record]) -> int:
-        """See ``Way``. Raises TimeoutError, see ``Store``."""
+        """See ``Way``: partition after partition, as polls mix them. Raises TimeoutError, see ``Store``."""
         handle, count = self._handler(), 0
         inside: Set[Tp] = set()
-        for index, tp, next_offset in work:
+        for index, tp, next_offset in sorted(work, key=lambda one: one[1]):  # in each of them in order
             self._store.leave(inside - {tp})
             inside = {tp}
             if not self._ended(index, tp, next_offset, handle):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from itertools import groupby
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -239,6 +240,22 @@ def test_what_another_member_did_meanwhile_is_ended_and_not_done_again(
     assert written(tmp_path) == [(7, "member-1.1", 2), (8, "member-1.1", 2), (9, "member-0.1", 3)]
     assert [one for one in section.told if one[0] == "worked"] == [("worked", 7), ("worked", 9)]
     assert [one for one in section.told if one[0] == "finished"] == [("finished", 8), ("finished", 9), ("finished", 10)]
+
+
+def test_each_partition_of_a_poll_is_entered_once_and_its_records_are_done_in_order(
+    opened: Open, clock: Clock, tmp_path: Path
+) -> None:
+    section, other = Section(opened("member-0.1")), opened("member-1.1")
+    work = [(10, B, 6), (11, A, 1), (12, B, 7), (13, A, 2), (14, B, 8)]
+    section.meanwhile[14] = lambda: section.say("free", other.enter(A))
+    assert section.way.process(work, []) == len(work)
+    worked = [number for what, number in section.told if what == "worked"]
+    visits = [tp for tp, _ in groupby({index: tp for index, tp, _ in work}[index] for index in worked)]
+    assert visits == [A, B]
+    assert ("free", True) in section.told, "it let go of the first one before the second one"
+    assert [number for what, number in section.told if what == "finished"] == [1, 2, 6, 7, 8]
+    assert [number for what, number in section.told if what == "done"] == worked == [11, 13, 10, 12, 14]
+    assert [offset for offset, _, _ in written(tmp_path)] == [0, 1, 5, 6, 7]
 
 
 def test_who_lost_nothing_but_its_lease_loses_no_record(opened: Open, clock: Clock, tmp_path: Path) -> None:
