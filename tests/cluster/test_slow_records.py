@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.plans import BOUNDED, PROMISES, SUSPECT, one_a_day, under
+from cluster.plans import BOUNDED, PROMISES, STRICT, SUSPECT, one_a_day, under
 from fencepost.checkers import Parked, Requeued
+from fencepost.evidence.times import MS
 from fencepost.faults import Kill, Stall
 from fencepost.history import EventKind
 from fencepost.model import Severity
@@ -35,6 +36,18 @@ def told(run, kind):
     """What lives of the slow member told."""
     paths = sorted((run.folder / "history" / "events").glob(f"member-{SUSPECT}.*.jsonl"))
     return [event for path in paths for event in read(path).events if event["kind"] == kind]
+
+
+@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 2))
+def test_who_may_take_long_enough_keeps_its_partitions_and_does_nothing_twice(chaos, protocol):
+    config = {**SLOW.group.config, "max.poll.interval.ms": 60_000}
+    strict = (STRICT, *PROMISES[1:])
+    run = chaos.run(under(protocol, replace(SLOW, group=replace(SLOW.group, config=config), promises=strict)))
+    run.must_keep_its_promises()
+    assert not told(run, EventKind.ERROR)
+    (stall,) = (event for event in told(run, EventKind.STALL) if event["end_ns"])
+    assert stall["end_ns"] - stall["begin_ns"] > INTERVAL_MS * MS, "the others would have been put out for it"
+    assert not [one for one in run.verdict.rebalances if stall["begin_ns"] < one["begin_ns"] < stall["end_ns"]]
 
 
 # With the consumer protocol this library's client leaves the group only when its program polls again.
