@@ -14,10 +14,11 @@ from types import MappingProxyType
 from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.settings import ASSIGNORS
-from fencepost_member.adapters.settings import unknown
+from fencepost_member.adapters.settings import READ_COMMITTED, unknown
 
 REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
 STATIC = "static members"
+CONFLUENT = "confluent-kafka"
 LINES, VERIFIABLE, BLACK_BOX = "json-lines", "verifiable-consumer", "black-box"
 KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
 
@@ -51,6 +52,7 @@ class Library:
         oldest: the first release that the adapter is made for.
         lines: its members are programs that tell what they do, see ``fencepost_member.lines``; no loop of ours.
         silent: its members are programs that tell nothing: what they do is known from the brokers alone.
+        isolation: what its consumers read where no ``isolation.level`` is set; empty: nobody knows.
     """
 
     name: str
@@ -61,6 +63,7 @@ class Library:
     oldest: str = "0"
     lines: bool = False
     silent: bool = False
+    isolation: str = "read_uncommitted"
 
     @property
     def imported(self) -> bool:
@@ -73,12 +76,13 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
         library.name: library
         for library in (
             Library(
-                "confluent-kafka",
+                CONFLUENT,
                 "librdkafka.",
                 ASSIGNORS,
                 frozenset(Extra),
                 {"consumer": "2.4.0", KAFKA_4: "1.8.2"},
                 oldest="1.6.1",
+                isolation=READ_COMMITTED,
             ),
             Library(
                 "kafka-python",
@@ -104,6 +108,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 {"consumer": "4.0.0"},
                 oldest="3.9.1",
                 lines=True,
+                isolation=READ_COMMITTED,  # which Fencepost sets
             ),
             Library(
                 LINES,
@@ -111,6 +116,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
                 frozenset(),
                 lines=True,
+                isolation="",
             ),
             Library(
                 BLACK_BOX,
@@ -118,6 +124,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
                 {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
                 frozenset(),
                 silent=True,
+                isolation="",
             ),
         )
     }

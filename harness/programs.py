@@ -27,7 +27,7 @@ from fencepost.errors import MemberError
 from fencepost.process_interfaces import Environment, Interpreter, Process
 from fencepost.processes import send
 from fencepost.settings import HEARTBEAT, SESSION, STRATEGY
-from fencepost_member.adapters.settings import ACCESS_PREFIXES, STRATEGIES
+from fencepost_member.adapters.settings import ACCESS_PREFIXES, ISOLATION, READ_COMMITTED, STRATEGIES
 from fencepost_member.config import AUTOMATIC
 
 NO_LINES = "It does not tell startup_complete. Does the program flush what it prints, line by line?"
@@ -213,7 +213,8 @@ def _properties(config: Mapping[str, Any]) -> str:
     own = {name: value for name, value in config["client_config"].items() if name not in brokers}
     names = {"bootstrap.servers": config["bootstrap"], "group.id": config["group"], "client.id": config["actor"]}
     static = {"group.instance.id": config["instance_id"]} if config["instance_id"] else {}
-    return "".join(f"{name}={_plain(value)}\n" for name, value in {**own, **names, **static}.items())
+    usual = {ISOLATION: READ_COMMITTED} if config["client"] == VERIFIABLE else {}  # as the others have it
+    return "".join(f"{name}={_plain(value)}\n" for name, value in {**usual, **own, **names, **static}.items())
 
 
 def _plain(value: Any) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from fencepost.errors import ScenarioError
 from fencepost_member.adapters.settings import ACCESS_PREFIXES
+from fencepost_member.adapters.settings import ISOLATION as ISOLATION
 from fencepost_member.adapters.settings import STRATEGY as STRATEGY
 
 Setting = str | int | float | bool  # a value of Kafka's settings

@@ -76,7 +76,8 @@ class Load:
         transaction_records: so many records of a producer are one transaction, the last one may be smaller; 0: there
             are no transactions.
         abort_every: each so-many-th transaction of a producer is aborted on purpose, when all of it is in the log; 0:
-            none is. What is aborted is not there for members, unless their ``isolation.level`` is read_uncommitted.
+            none is. What is aborted is not there for members, unless their ``isolation.level`` is read_uncommitted,
+            which is what most clients of a program of the user's have where it does not say otherwise.
         payload: what makes the records' values, ``module:function``, imported by producers from the current directory:
             ``function(key: int, seq: int)`` gives bytes, text, or a dict that is sent as JSON. Who wrote a record is
             then in its header ``fencepost``. Empty: values of ours, which mean nothing.

@@ -80,22 +80,22 @@ def _vanished(part: Part, strange: Array) -> None:
     if not len(strange):
         return
     sent, act = _among_sends(part, strange), part.tables.declared(part.tp, FOREVER)
-    excuses = {"aborted-read": act or part.tables.reads_uncommitted}
+    excuses: Mapping[str, Mapping[str, str]] = {"aborted-read": part.tables.uncommitted}
     for code, kind in enumerate(("phantom", "delivered-then-lost", "aborted-read")):
-        which, excuse = strange[sent == code], excuses.get(kind, act)
+        which = strange[sent == code]
         part.tallies.put_many(
             kind,
             part.tp,
             [rows.who[which]],
-            partial(_of_one, rows.names, excuse),
+            partial(_of_one, rows.names, act, excuses.get(kind, {})),
             first=rows.offset[which],
             from_ns=rows.delivered_ns[which],
             to_ns=rows.delivered_ns[which],
         )
 
 
-def _of_one(names: Sequence[str], excuse: str, who: int) -> Label:
-    return Label((names[who],), "", excuse)
+def _of_one(names: Sequence[str], act: str, excuses: Mapping[str, str], who: int) -> Label:
+    return Label((names[who],), "", act or excuses.get(names[who], ""))
 
 
 def inconsistent_offsets(part: Part) -> None:

@@ -43,8 +43,8 @@ def vanished(history: History) -> Iterator[Sighting]:
       replicated;
     * else ``phantom``.
 
-    members: the incarnation; times: delivered_ns; excuse: a declared act on it; of an aborted read else that the
-    scenario declares the group to read what is not committed.
+    members: the incarnation; times: delivered_ns; excuse: a declared act on it; of an aborted read else that its
+    consumer reads what is not committed, or that nobody knows (``Recorded.uncommitted``).
     """
     sent: dict[tuple[int, int, int, int], bool] = {}
     for p in history.records.produced:
@@ -58,7 +58,7 @@ def vanished(history: History) -> Iterator[Sighting]:
             kind = "phantom" if aborted is None else "aborted-read" if aborted else "delivered-then-lost"
             excuse, at_ns = history.declared(row.tp, FOREVER), row.delivered_ns
             if aborted:
-                excuse = excuse or history.tables.reads_uncommitted
+                excuse = excuse or history.tables.uncommitted.get(row.incarnation, "")
             yield Sighting(kind, row.tp, (row.incarnation,), "", excuse, row.offset, at_ns, at_ns)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 from fencepost.checkers.tables import coordinator, lives, renewed, requests, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
+from fencepost.checkers.tables.isolation import uncommitted
 from fencepost.checkers.tables.paused import paused
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Act, Partition, Window
@@ -86,6 +87,7 @@ def load(run: Path) -> Tables:
         copies=effects(events, numbers, EventKind.REQUEUED),
         unguarded=lives.unguarded(events),
         protocols=lives.protocols(events),
+        uncommitted=uncommitted(events, scenario.get("scenario") or {}),
         damage=tuple(reader.damage),
     )
     return renewed.divided(tables, renewed.renewals(entries))

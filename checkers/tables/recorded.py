@@ -46,6 +46,7 @@ class Recorded:
         unguarded: writers whose client was not told to be idempotent.
         copies: of records that were re-queued, by whom each was written.
         protocols: those by which members took part, as they told: of a group that is migrated there are several.
+        uncommitted: by incarnation the excuse for who is given what was aborted; see ``isolation``.
     """
 
     run: Path
@@ -74,6 +75,7 @@ class Recorded:
     leaders: tuple[Led, ...] = ()
     unguarded: frozenset[int] = frozenset()
     protocols: frozenset[str] = frozenset()
+    uncommitted: Mapping[str, str] = field(default_factory=dict)
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
@@ -125,12 +127,6 @@ class Recorded:
     def resets_to_end(self) -> bool:
         """Whether a member without a committed offset starts at the end."""
         return self.setting("auto.offset.reset", "earliest") in ("latest", "largest", "end")
-
-    @property
-    def reads_uncommitted(self) -> str:
-        """The excuse for who is given what was aborted: the scenario declares it so; else empty."""
-        declared = self.setting("isolation.level", "read_committed") == "read_uncommitted"
-        return "the group reads what is not committed" if declared else ""
 
     @property
     def heartbeat_ns(self) -> int:

@@ -117,6 +117,8 @@ class Detail(TypedDict, total=False):
     key: Int
     again: Int
     retried_ns: Int
+    client: str | None
+    told_by: str | None
     config: dict[str, Any] | None
 
 

@@ -12,9 +12,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from fencepost.history import EventKind
+from fencepost.isolation import UNCOMMITTED, reads
 from fencepost.reports.folder import Folder, mapping
 from fencepost.reports.words import number
-from fencepost.settings import DEFAULT_MS, HEARTBEAT, MIN_INSYNC, POLL_INTERVAL, SESSION, STRATEGY
+from fencepost.settings import DEFAULT_MS, HEARTBEAT, ISOLATION, MIN_INSYNC, POLL_INTERVAL, SESSION, STRATEGY
 
 HEARTBEATS_A_SESSION = 3
 HEADROOM = 2
@@ -31,11 +32,18 @@ class Advice(NamedTuple):
 
 @dataclass(frozen=True)
 class Life:
-    """What one member ran with: its client settings under Kafka's names, and how long a poll's records took it."""
+    """What one member ran with: its client settings under Kafka's names, and how long a poll's records took it.
+
+    Attributes:
+        isolation: what its consumer reads, see ``fencepost.isolation``.
+        transactions: whether what it reads is written in transactions.
+    """
 
     protocol: str
     settings: Mapping[str, Any]
     work_ms: float = 0.0
+    isolation: str = ""
+    transactions: bool = False
 
     def ms(self, name: str) -> float:
         """A setting that is a time; its default where it is none."""
@@ -110,7 +118,19 @@ def assignor(life: Life) -> str:
     )
 
 
-RULES: tuple[Callable[[Life], str], ...] = (heartbeat, poll_interval, automatic_commit, offset_reset, assignor)
+def uncommitted(life: Life) -> str:
+    """What is aborted is in the log, too, and most clients return it unless they are told otherwise."""
+    if not life.transactions or life.isolation != UNCOMMITTED:
+        return ""
+    return (
+        f"{ISOLATION} is {UNCOMMITTED}, and what the group reads is written in transactions: members are given what is "
+        f"aborted, or not committed yet. Use read_committed."
+    )
+
+
+RULES: tuple[Callable[[Life], str], ...] = (
+    *(heartbeat, poll_interval, automatic_commit, offset_reset, assignor, uncommitted),
+)
 
 
 def replicas(topic: Mapping[str, Any], cluster: Mapping[str, Any]) -> str:
@@ -152,4 +172,13 @@ def _lives(folder: Folder) -> Iterator[tuple[str, Life]]:
         most = 1 if workload.get("type") == OWN_PROGRAM else workload.get("batch", 0)
         records = min((one for one in (most, settings.get(POLL_RECORDS)) if isinstance(one, int)), default=0)
         member = f"member-{fact.detail['member']}"
-        yield member, Life(str(fact.detail.get("protocol")), settings, records * each_ns / 1e6)
+        yield (
+            member,
+            Life(
+                protocol=str(fact.detail.get("protocol")),
+                settings=settings,
+                work_ms=records * each_ns / 1e6,
+                isolation=reads(fact.detail, mapping(mapping(folder.asked.get("group")).get("config"))),
+                transactions=bool(workload.get("transaction_records")),
+            ),
+        )

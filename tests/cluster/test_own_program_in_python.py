@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,7 +11,7 @@ from cluster.plans import one_in
 from cluster.programs import broken, group, performed
 from fencepost import Scenario, Topic, at, past_session
 from fencepost.faults import Bounce, Pause
-from fencepost.model import Validity, Verdict
+from fencepost.model import Severity, Validity, Verdict
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 
@@ -97,15 +98,16 @@ PROGRAMS = {"kafka-python": KAFKA_PYTHON, "aiokafka": AIOKAFKA}
 AHEAD = 5  # a wrong program commits so many records that it has not got yet
 
 
-def judged(folder: Path, client: str, ahead: int) -> Verdict:
-    """What is said of a run of the program, in which a member is a zombie and one is deployed."""
+def judged(folder: Path, client: str, ahead: int, **load: Any) -> Verdict:
+    """What is said of a run of the program, in which a member is a zombie and one is deployed; ``load``: what
+    producers are told besides."""
     (folder / "program.py").write_text(f"AHEAD = {ahead}\n{PROGRAMS[client]}", encoding="utf-8")
     (folder / "fakes.py").write_text("def order(key, seq): return {'customer': key, 'number': seq}\n", encoding="utf-8")
     asked = Scenario(
         f"a program on {client}",
         [Topic("orders", partitions=4)],
         group(client),
-        OwnProgram(payload="fakes:order", rate_hz=300),
+        OwnProgram(payload="fakes:order", rate_hz=300, **load),
         schedule=[
             at(2, Pause(), one_member(), heal_after=past_session(1.5)),
             at(14, Bounce(), one_member(), heal_after=1),
@@ -130,3 +132,16 @@ def test_a_program_that_commits_what_it_has_not_got_is_named(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert broken(judged(tmp_path, client, ahead=AHEAD)) & {"commit-ahead", "unseen"}
+
+
+@pytest.mark.parametrize("client", one_in(2, PROGRAMS))
+def test_a_program_that_reads_what_is_aborted_is_not_accused_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
+) -> None:
+    """It never asked for anything else: that is what its client does by default."""
+    monkeypatch.chdir(tmp_path)
+    verdict = judged(tmp_path, client, ahead=0, transaction_records=60, abort_every=4)
+    assert verdict.validity is Validity.VALID, [(c.check, c.validity, c.reason) for c in verdict.checks]
+    found = [f for check in verdict.checks for f in check.findings if f.kind == "aborted-read"]
+    assert {f.severity for f in found} == {Severity.PERMITTED}
+    assert sum(f.count for f in found) > 50

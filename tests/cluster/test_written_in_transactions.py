@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import numpy as np
@@ -9,6 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster.plans import ABORTS, one_a_day, under
+from fencepost import Group
+from fencepost.checkers import Commits, Delivery, Order, Progress
+from fencepost.clients import Members
 from fencepost.faults import Bounce
 from fencepost.history import Sent
 from fencepost.single import at
@@ -31,3 +35,19 @@ def test_what_was_aborted_is_written_and_is_no_loss(chaos, protocol):
     assert visible.merge(aborted, on=["tp", "writer", "seq"]).empty
     holes = sum(int((np.diff(np.sort(part.offset)) - 1).sum()) for _, part in visible.groupby("tp"))
     assert holes > len(aborted) * 0.8, "the log holds them, where nobody sees them"
+
+
+def test_nobody_is_given_what_was_aborted_whatever_the_default_of_a_client(chaos):
+    """That of two of these is to read what is not committed, too."""
+    clients = ("kafka-python", "aiokafka", "confluent-kafka")
+    group = Group([Members(client=client) for client in clients], protocol="eager", config=ABORTS.group.config)
+    promises = (Delivery("at-least-once"), Order(by="key"), Progress(within_s=30), Commits())
+    run = chaos.run(replace(ABORTS, name="aborted, three clients", group=group, promises=promises))
+    run.must_keep_its_promises()
+    events = pq.read_table(run.folder / "history" / "events.parquet").to_pylist()
+    told = [json.loads(e["detail"]) for e in events if e["kind"] == "started" and e["actor"].startswith("member-")]
+    assert {each["client"]: each["config"]["isolation.level"] for each in told} == dict.fromkeys(
+        clients, "read_committed"
+    )
+    delivered = pq.read_table(run.folder / "history" / "delivered", columns=["tp"])
+    assert delivered.num_rows > 1000

@@ -382,22 +382,29 @@ class HistoryBuilder:
         self.harness.note("started", actor=f"producer-{writer}", detail=detail, begin_ns=ns(0.1), end_ns=ns(0.1))
 
     def member(
-        self, index: int, *, member_id: str = "", instance_id: str | None = None, at: float = 0.9
+        self, index: int, *, member_id: str = "", instance_id: str | None = None, at: float = 0.9, **told: Any
     ) -> MemberTeller:
-        """The next life of a member, started at ``at``."""
+        """The next life of a member, started at ``at``; ``told``: what it tells then besides."""
         life = sum(m.name.startswith(f"member-{index}.") for m in self.members) + 1
         name, detail = f"member-{index}.{life}", {"slot": index, "member": index, "pid": 1}
         self.harness.note("launched", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
-        return self.consumer(name, index, member_id=member_id, instance_id=instance_id, at=at)
+        return self.consumer(name, index, member_id=member_id, instance_id=instance_id, at=at, **told)
 
     def consumer(
-        self, name: str, index: int, *, member_id: str = "", instance_id: str | None = None, at: float = 0.9
+        self,
+        name: str,
+        index: int,
+        *,
+        member_id: str = "",
+        instance_id: str | None = None,
+        at: float = 0.9,
+        **told: Any,
     ) -> MemberTeller:
         """A consumer of that name in a process of the member ``index``."""
         events = EventLog(self.run.history / "events" / f"{name}.jsonl", name)
         teller = MemberTeller(self, name, member_id or f"id-{name}", events)
         times = {"begin_ns": ns(at), "end_ns": ns(at)}
-        detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id}
+        detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id, **told}
         if not self.black_box:
             events.note("started", detail=detail, **times)
         self.members.append(teller)

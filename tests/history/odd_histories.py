@@ -15,6 +15,7 @@ from history.builder import HistoryBuilder, MemberTeller, Row, ns
 
 HUGE = 3_000_000_000_000
 FENCED = "UNKNOWN_MEMBER_ID"
+CLIENTS = ("confluent-kafka", "kafka-python", "json-lines")  # by their defaults: reads what is committed, all, unknown
 
 
 def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
@@ -34,7 +35,11 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
     if rng.random() < 0.3:
         h.phases = {**h.phases, "drain": (20.1, rng.choice([21.0, 60.0, 120.0]))}
     static, starts = rng.choice([(None,), (None, "one")]), [0.9, 0.9, 3.0, 12.0]
-    members = [h.member(n, instance_id=rng.choice(static), at=rng.choice(starts)) for n in (0, 1, 2, 1)]
+    reads = random.Random(f"reads/{seed}")
+    members = [
+        h.member(n, instance_id=rng.choice(static), at=rng.choice(starts), client=reads.choice(CLIENTS))
+        for n in (0, 1, 2, 1)
+    ]
     for tp in range(partitions):
         _write(h, rng, tp)
         _story(h, rng, tp, members)

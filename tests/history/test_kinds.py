@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -110,10 +111,13 @@ def a_phantom(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     return []
 
 
-def some_aborted(h: HistoryBuilder, read: Iterable[int]) -> None:
+UNCOMMITTED = "its consumer reads what is not committed"
+
+
+def some_aborted(h: HistoryBuilder, read: Iterable[int], **told: Any) -> None:
     """Of ten records the transaction of two was aborted; a member is delivered the others, and of the two those."""
     h.write(10)
-    a = h.member(0)
+    a = h.member(0, **told)
     a.assigned(1)
     for offset in (4, 5):
         h.aborts(offset)
@@ -133,7 +137,22 @@ def an_aborted_record(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
 def an_aborted_record_that_the_scenario_asks_for(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     h.config["isolation.level"] = "read_uncommitted"
     some_aborted(h, (5,) if wrong else ())
-    return [("aborted-read", "", "the group reads what is not committed", (A,), 5, 5, 1)] if wrong else []
+    return [("aborted-read", "", UNCOMMITTED, (A,), 5, 5, 1)] if wrong else []
+
+
+@case
+def an_aborted_record_of_a_client_that_reads_all_by_default(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    settings = {} if wrong else {"isolation.level": "read_committed"}
+    some_aborted(h, (5,), client="kafka-python", config=settings)
+    return [("aborted-read", "", UNCOMMITTED if wrong else "", (A,), 5, 5, 1)]
+
+
+@case
+def an_aborted_record_of_a_program_that_does_not_say_what_it_reads(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    settings = {} if wrong else {"isolation.level": "read_committed"}
+    some_aborted(h, (5,), client="sarama", told_by="lines", config=settings)
+    excuse = "nobody knows whether its consumer reads what is not committed" if wrong else ""
+    return [("aborted-read", "", excuse, (A,), 5, 5, 1)]
 
 
 @case

@@ -99,11 +99,45 @@ def test_a_topic_outlives_a_broker(topic, cluster, told):
     assert bool(said) == bool(told)
 
 
-def run_of(path: Path, *settings: dict[str, Any], workload: dict[str, Any] | None = None, record_ms: int = 0) -> Path:
-    """A run with a member for each of these settings, whose records took so long."""
+@pytest.mark.parametrize(
+    ("transactions", "isolation", "advised"),
+    [
+        (True, "read_uncommitted", True),
+        (True, "read_committed", False),
+        (True, "", False),
+        (False, "read_uncommitted", False),
+    ],
+)
+def test_who_reads_what_may_be_aborted_is_told(transactions, isolation, advised):
+    said = advice.uncommitted(Life("eager", GOOD, isolation=isolation, transactions=transactions))
+    assert ("isolation.level is read_uncommitted" in said) == bool(said) == advised
+
+
+@pytest.mark.parametrize(
+    ("each", "told", "advised"),
+    [
+        (200, {"client": "kafka-python"}, True),
+        (200, {"client": "aiokafka", "config": {"isolation.level": "read_uncommitted"}}, True),
+        (200, {"client": "kafka-python", "config": {"isolation.level": "read_committed"}}, False),
+        (200, {"client": "confluent-kafka"}, False),
+        (200, {"client": "sarama", "told_by": "lines", "config": {"a": 1}}, False),
+        (0, {"client": "kafka-python"}, False),
+    ],
+)
+def test_what_a_member_reads_is_by_its_settings_and_its_clients_default(
+    tmp_path: Path, each: int, told: dict[str, Any], advised: bool
+) -> None:
+    run = run_of(tmp_path / "run", {**GOOD, **told.pop("config", {})}, workload={"transaction_records": each}, **told)
+    assert [one.to for one in advice.advise(folder.read(run))] == [("member-0",)] * advised
+
+
+def run_of(
+    path: Path, *settings: dict[str, Any], workload: dict[str, Any] | None = None, record_ms: int = 0, **told: Any
+) -> Path:
+    """A run with a member for each of these settings, whose records took so long; ``told``: what they tell besides."""
     history = runs.group_history()
     for member, one in enumerate(settings):
-        detail = {"member": member, "protocol": "eager", "config": {**GOOD, **one}}
+        detail = {"member": member, "protocol": "eager", "config": {**GOOD, **one}, **told}
         history.add("started", f"member-{member}.1", 3.5, detail=detail)
         history.add("started", f"member-{member}.2", 9.5, detail=detail)
     told = runs.write_run(path, runs.verdict("x", runs.checks("valid")), history)

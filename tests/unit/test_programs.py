@@ -217,3 +217,18 @@ def test_faults_that_tell_our_loop_something_are_refused() -> None:
     group = Group(members=[Members(1), Members(1, VERIFIABLE)])
     with pytest.raises(PlanError, match="which cannot be told to do otherwise"):
         Scenario("x", [Topic("t")], group, PollLoop(), [at(1, Stall(), one_member(), heal_after=1)]).plan(1)
+
+
+@pytest.mark.parametrize(
+    ("client", "own", "told"),
+    [
+        (VERIFIABLE, {}, ["read_committed"]),
+        (VERIFIABLE, {"isolation.level": "read_uncommitted"}, ["read_uncommitted"]),
+        (LINES, {}, []),
+    ],
+)
+def test_kafkas_own_client_is_told_what_other_members_read_and_a_program_of_the_users_is_not(
+    client: str, own: dict[str, str], told: list[str]
+) -> None:
+    lines = programs._properties({**CONFIG, "actor": "member-0.1", "client": client, "client_config": own}).splitlines()
+    assert [line.partition("=")[2] for line in lines if line.startswith("isolation.level=")] == told

@@ -23,7 +23,7 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from fencepost_member.adapters import Listener, Record, Tp
 from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.handover import Handover, tell, tell_error
-from fencepost_member.adapters.settings import arguments, settings_of
+from fencepost_member.adapters.settings import ISOLATION, arguments, settings_of
 from fencepost_member.config import ConfigError, MemberConfig
 
 KNOWN = client.KafkaConsumer.DEFAULT_CONFIG
@@ -47,9 +47,8 @@ def connect(config: MemberConfig, listener: Listener) -> KafkaPython:
 
 
 class KafkaPython:
-    """One consumer of kafka-python.
+    """One consumer: ``Adapter``, ``Seeks``, ``Pauses``, ``Leaves``, ``Annotates``, ``Defers`` and ``Starts``.
 
-    It satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Leaves``, ``Annotates``, ``Defers`` and ``Starts``.
     The library connects as it is made: where no broker answers, that is an error of the polls, which try again.
     """
 
@@ -57,6 +56,8 @@ class KafkaPython:
         """Raises ConfigError when kafka-python refuses the settings."""
         self.version = str(client.__version__)
         self.settings = settings_of(config)
+        if "isolation_level" not in KNOWN and ISOLATION not in config.client_config:
+            del self.settings[ISOLATION]  # an old release, which reads all there is
         self._arguments = arguments(config.client, self.settings, ASSIGNORS)
         self._arguments["default_offset_commit_callback"] = self._auto_committed
         if "bootstrap_timeout_ms" in KNOWN:
@@ -74,8 +75,7 @@ class KafkaPython:
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """See ``Adapter``. Asks for the topics' partitions first: a leader that hears of them later joins twice, and
-        release 3.0.12 never takes the second assignment if the poll in which it joins ends before the group is ready.
-        """
+        release 3.0.12 never takes the second assignment if the poll in which it joins ends before the group is ready"""
         self._topics = list(topics)
         if self._consumer:
             self._consumer.subscribe(self._topics, listener=_listener(self))

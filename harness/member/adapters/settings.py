@@ -8,6 +8,7 @@ from typing import Any, Dict, Mapping
 from fencepost_member.config import AUTOMATIC, ConfigError, MemberConfig
 
 STRATEGY = "partition.assignment.strategy"
+ISOLATION, READ_COMMITTED = "isolation.level", "read_committed"
 STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
 # What the loop, the group or the slot decides; a client setting of that name would contradict it.
 RESERVED = ("bootstrap.servers", "group.id", "group.protocol", "group.instance.id")
@@ -22,7 +23,7 @@ _TUNING = (
     "fetch.max.wait.ms",
     "fetch.min.bytes",
     "heartbeat.interval.ms",
-    "isolation.level",
+    ISOLATION,
     "max.partition.fetch.bytes",
     "max.poll.interval.ms",
     "max.poll.records",
@@ -111,6 +112,7 @@ def settings_of(config: MemberConfig) -> Dict[str, Any]:
         "group.id": config.group,
         "client.id": config.actor,
         "auto.offset.reset": "earliest",
+        ISOLATION: READ_COMMITTED,  # librdkafka's default; that of the others is to read what may be aborted yet
         "enable.auto.commit": auto,
     }
     if auto:

@@ -11,7 +11,7 @@
 ``slow-start``
     Begins to fetch what it is assigned only after a while, as one that has much to load first.
 ``reads-uncommitted``
-    Is told to read what is not committed, whatever its program asked for.
+    Reads what is not committed, whatever its program asked for and it says of itself.
 
 ``requests`` describes those that ask the cluster for something else, ``callbacks`` those that tell their program of
 other assignments than there are.
@@ -26,6 +26,7 @@ from typing import Any, Callable, Dict, Iterator, List, Optional, Set
 
 from fencepost_member import adapters
 from fencepost_member.adapters import Headers, Listener, Record, Tp
+from fencepost_member.adapters.settings import ISOLATION, READ_COMMITTED
 from fencepost_member.config import MemberConfig
 from fencepost_member.payload import carrier, pack, unpack
 from fencepost_member.planted.turns import ALWAYS, EVERY_S, TIMES, Turns
@@ -189,8 +190,9 @@ class ReadsUncommitted(Client):
 
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
         """Raises ConfigError."""
-        told = {**config.client_config, "isolation.level": "read_uncommitted"}
+        told = {**config.client_config, ISOLATION: "read_uncommitted"}
         super().__init__(replace(config, client_config=told), listener)
+        self.settings = {**self._library.settings, ISOLATION: config.client_config.get(ISOLATION, READ_COMMITTED)}
 
 
 CLIENTS = {
