@@ -20,6 +20,7 @@ from fencepost import retries, schema
 from fencepost.abilities import check_abilities, network, on_network
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
+from fencepost.clusters.trials import try_settings
 from fencepost.commands import check_command
 from fencepost.evidence import audit, effects, host, outputs, recorded
 from fencepost.evidence.committed import visible_ends
@@ -64,6 +65,7 @@ def run(
 
     Raises:
         PlanError: the plan cannot be performed on this back-end, or nobody allowed it; nothing was started.
+        ScenarioError: a client refuses the group's settings; nothing was started but what asked it.
         FencepostError: the cluster could not be provided; the folder keeps what was recorded.
         WaitTimeout: other runs kept all the machine's places; nothing was started.
     """
@@ -73,6 +75,7 @@ def run(
     check_command(scenario.group, backend.abilities, str(backend))
     backend.permit(scenario, plan)
     tell = _to(observe) if observe else logging.getLogger(__name__).warning
+    try_settings(scenario.group, backend.abilities, tell)
     with turn(f"{scenario.name}, seed {plan.seed}", tell=tell):
         folder = _make_folder(scenario, plan, runs, backend)
         with Owner.open() as owner:
@@ -108,13 +111,7 @@ class _Run:
     """The phases of one run, in order. Everything it starts belongs to ``owner``."""
 
     def __init__(
-        self,
-        scenario: Scenario,
-        plan: Plan,
-        folder: RunFolder,
-        owner: Owner,
-        observe: Observer,
-        backend: Backend,
+        self, scenario: Scenario, plan: Plan, folder: RunFolder, owner: Owner, observe: Observer, backend: Backend
     ) -> None:
         self._scenario, self._plan, self._folder, self._owner, self._backend = scenario, plan, folder, owner, backend
         self._events = EventLog(folder.history / "events" / f"{HARNESS}.jsonl", HARNESS)

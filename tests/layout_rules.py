@@ -66,7 +66,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "docker": "harness/clusters/docker",
     "kafka": (
         "harness/clusters/admin",
-        "harness/member/adapters/kafka_python.py",
+        "harness/member/adapters/kafka_python",
         "harness/member/instrument/kafka_python.py",
     ),
     "aiokafka": ("harness/member/adapters/aiokafka.py", "harness/member/instrument/aiokafka.py"),

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pytest
 
 from cluster.plans import one_in
-from fencepost import Group, Scenario, Topic, at
+from fencepost import Group, Scenario, Topic, at, runner
 from fencepost.clients import parse
 from fencepost.clusters import environments, nodes, provision
 from fencepost.errors import ProvisionError, ScenarioError
@@ -103,3 +103,13 @@ def test_a_group_of_a_release_lives_through_a_move_of_its_coordinator(chaos, pai
 def test_who_cannot_talk_to_these_brokers_is_refused_before_the_start(pair):
     with pytest.raises(ScenarioError, match=r"cannot talk to Kafka 4, .* use a later release, or an older Kafka"):
         nodes.check(pair.scenario.cluster_spec())
+
+
+def test_a_setting_that_a_release_does_not_have_is_an_error_before_anything_starts(tmp_path):
+    config = {"isolation.level": "read_committed"}
+    group = Group(1, "kafka-python==2.0.2", "eager", config, python=PYTHONS["kafka-python==2.0.2"])
+    asked = Scenario("an old release", [Topic("orders", partitions=1)], group, PollLoop())
+    said = "does not go with kafka-python 2.0.2: kafka-python refuses .*: this release has no isolation.level$"
+    with pytest.raises(ScenarioError, match=said):
+        runner.run(asked, plan=asked.plan(1), runs=tmp_path / "runs")
+    assert not (tmp_path / "runs").exists()

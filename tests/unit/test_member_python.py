@@ -27,6 +27,7 @@ KNOWN = {
     "functools",
     "hashlib",
     "importlib",
+    "inspect",
     "itertools",
     "json",
     "math",
@@ -61,6 +62,7 @@ LIBRARIES = {
     "producer": {"confluent_kafka"},
     "transacting": {"confluent_kafka"},
     "kafka_python": {"kafka"},
+    "kafka_python_settings": {"kafka"},
     "aiokafka": {"aiokafka"},
     "databases": {"psycopg"},
 }

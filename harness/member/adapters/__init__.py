@@ -1,7 +1,8 @@
 """Adapters: a thin layer over one client library each. They hold library calls and error names, and no judgement.
 
 The file name in snake case is the client's name: ``confluent-kafka`` is ``confluent_kafka.py``. Each file offers
-``connect(config, listener) -> Adapter``. What only some libraries can do is a protocol of its own.
+``connect(config, listener) -> Adapter`` and ``try_settings(config)``. What only some libraries can do is a protocol of
+its own.
 """
 
 from __future__ import annotations
@@ -186,9 +187,21 @@ def connect(config: MemberConfig, listener: Listener) -> Any:
     Raises:
         ConfigError: there is no such adapter, its library is missing, or it refuses the settings.
     """
+    return _module(config).connect(config, listener)
+
+
+def try_settings(config: MemberConfig) -> None:
+    """Ask the library of ``config.client`` whether it takes the settings, without any network.
+
+    Raises:
+        ConfigError: see ``connect``; what only brokers can refuse is not among it.
+    """
+    _module(config).try_settings(config)
+
+
+def _module(config: MemberConfig) -> Any:
     name = config.client.replace("-", "_")
     try:
-        module = importlib.import_module("%s.%s" % (__name__, name))
+        return importlib.import_module("%s.%s" % (__name__, name))
     except ImportError as error:
         raise ConfigError("client %r cannot be used here: %s" % (config.client, error)) from error
-    return module.connect(config, listener)

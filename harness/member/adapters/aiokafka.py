@@ -6,6 +6,7 @@ Its event loop runs on a thread of its own all the time: calls are handed over t
 from __future__ import annotations
 
 import asyncio
+import inspect
 import sys
 import threading
 import time
@@ -31,6 +32,15 @@ ASSIGNORS = {
     "sticky": sticky_assignor.StickyPartitionAssignor,
 }
 GRACE_S = 0.05  # for the library, which is about to return
+
+
+def try_settings(config: MemberConfig) -> None:
+    """See ``adapters``. The library wants an event loop to be made in, so its names are looked up."""
+    given = with_context(arguments(config.client, settings_of(config), ASSIGNORS))
+    known = inspect.signature(client.AIOKafkaConsumer.__init__).parameters
+    wrong = [name.replace("_", ".") for name in sorted(given) if name not in known]
+    if wrong:
+        raise ConfigError("aiokafka refuses the client settings: this release has no %s" % ", ".join(wrong))
 
 
 def connect(config: MemberConfig, listener: Listener) -> AioKafka:

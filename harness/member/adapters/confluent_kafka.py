@@ -65,6 +65,11 @@ def consumer_of(settings: Mapping[str, Any]) -> Any:
         raise ConfigError("confluent-kafka refuses the client settings: %s" % error) from error
 
 
+def try_settings(config: MemberConfig) -> None:
+    """See ``adapters``. Without an address the library asks nobody."""
+    consumer_of({k: v for k, v in client_settings(config).items() if k != "bootstrap.servers"}).close()
+
+
 def connect(config: MemberConfig, listener: Listener) -> ConfluentKafka:
     """A consumer for ``config``. Raises ConfigError when librdkafka refuses the settings."""
     if config.loop.delay_revoke:

@@ -13,9 +13,6 @@ from contextlib import suppress
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Sequence, Set, Tuple
 
 import kafka as client
-from kafka.coordinator.assignors import range as by_range
-from kafka.coordinator.assignors import roundrobin
-from kafka.coordinator.assignors.sticky import sticky_assignor
 from kafka.errors import KafkaConfigurationError, KafkaError
 from kafka.future import Future
 from kafka.structs import OffsetAndMetadata, TopicPartition
@@ -23,19 +20,11 @@ from kafka.structs import OffsetAndMetadata, TopicPartition
 from fencepost_member.adapters import Listener, Record, Tp
 from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.handover import Handover, tell, tell_error
-from fencepost_member.adapters.settings import ISOLATION, arguments, settings_of
+from fencepost_member.adapters.kafka_python_settings import ASSIGNORS, KNOWN, known_settings
+from fencepost_member.adapters.kafka_python_settings import try_settings as try_settings
+from fencepost_member.adapters.settings import arguments
 from fencepost_member.config import ConfigError, MemberConfig
 
-KNOWN = client.KafkaConsumer.DEFAULT_CONFIG
-ASSIGNORS = {
-    "range": by_range.RangePartitionAssignor,
-    "roundrobin": roundrobin.RoundRobinPartitionAssignor,
-    "sticky": sticky_assignor.StickyPartitionAssignor,
-}
-with suppress(ImportError):  # since release 3
-    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
-
-    ASSIGNORS["cooperative-sticky"] = CooperativeStickyAssignor
 AsyncListener: Any = getattr(client, "AsyncConsumerRebalanceListener", None)  # since release 3, as is the own thread
 ASK_MS = 5000  # how long a question to the brokers may take, and the first connection
 NO_EPOCH = -1
@@ -55,9 +44,7 @@ class KafkaPython:
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
         """Raises ConfigError when kafka-python refuses the settings."""
         self.version = str(client.__version__)
-        self.settings = settings_of(config)
-        if "isolation_level" not in KNOWN and ISOLATION not in config.client_config:
-            del self.settings[ISOLATION]  # an old release, which reads all there is
+        self.settings = known_settings(config)
         self._arguments = arguments(config.client, self.settings, ASSIGNORS)
         self._arguments["default_offset_commit_callback"] = self._auto_committed
         if "bootstrap_timeout_ms" in KNOWN:

@@ -14,7 +14,8 @@ from typing import Any, Dict, Mapping, Set
 import kafka
 
 from fencepost_member.adapters.errors import error_name
-from fencepost_member.adapters.kafka_python import ASSIGNORS, KNOWN, AsyncListener, identity
+from fencepost_member.adapters.kafka_python import AsyncListener, identity
+from fencepost_member.adapters.kafka_python_settings import ASSIGNORS, KNOWN
 from fencepost_member.adapters.settings import arguments
 from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.python_tape import PythonTape, alike, offsets_of, reaching, replace, wanted

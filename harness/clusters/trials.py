@@ -1,0 +1,87 @@
+"""Whether clients take the settings of a group: each is asked itself, where its members will run, before a cluster is.
+
+One short process for each client and release, which connects to nobody.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from importlib import metadata
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from fencepost.abilities import Abilities
+from fencepost.clusters import environments
+from fencepost.clusters.cache import Progress
+from fencepost.consumers import Group
+from fencepost.errors import ProvisionError, ScenarioError
+from fencepost.lives import member_side
+from fencepost.process_interfaces import Environment
+from fencepost_member.process import BAD_CONFIG
+
+SLOW_S, TRIAL_S = 2.0, 60.0
+
+
+def try_settings(group: Group, abilities: Abilities, progress: Progress) -> None:
+    """Refuse settings that a client of the group does not have, in the release that its members use.
+
+    A program of the user's is not asked: it brings its client. What runs on a release of its own where the back-end
+    has none is left to that to refuse.
+
+    Raises:
+        ScenarioError: names the client, its release, and what it said.
+        ProvisionError: see ``environments.interpreter``; or the trial itself failed.
+    """
+    for environment in dict.fromkeys(group.environments):
+        elsewhere = "command" not in abilities or abilities["command"]()
+        if not group.command and environment.client.library.imported and not (environment.own and elsewhere):
+            _try(group, environment, progress)
+
+
+def _try(group: Group, environment: Environment, progress: Progress) -> None:
+    client = environment.client
+    python = environments.interpreter(environment, progress).python
+    release = f"{client.name} {client.version or metadata.version(client.name)}"
+    config = {
+        "actor": "trial",
+        "member": 0,
+        "slot": 0,
+        "run": "",
+        "group": "trial",
+        "topics": {},
+        "bootstrap": "",
+        "client": client.name,
+        "protocol": group.protocol,
+        "client_config": group.client_config(),
+    }
+    with TemporaryDirectory(prefix="fencepost-trial-") as folder:
+        file = Path(folder, "trial.json")
+        file.write_text(json.dumps(config), encoding="utf-8")
+        argv = [python, "-m", "fencepost_member.trying", str(file)]
+        path = {"PYTHONPATH": str(member_side(Path(folder)))}
+        code, said = _run(argv, path, lambda: progress(f"asking {release} whether it takes the group's settings"))
+    if code == BAD_CONFIG:
+        raise ScenarioError(f"the group's config does not go with {release}: {said}")
+    if code:
+        raise ProvisionError(f"{release} could not be asked whether it takes the group's settings: {said}")
+
+
+def _run(argv: Sequence[str], env: Mapping[str, str], slow: Callable[[], None]) -> tuple[int, str]:
+    """The exit code of a trial, and the last line of what it said; ``slow`` is called where it takes long."""
+    with subprocess.Popen(
+        argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, **env}, text=True
+    ) as process:
+        try:
+            said = process.communicate(timeout=SLOW_S)[1]
+        except subprocess.TimeoutExpired:
+            slow()
+            try:
+                said = process.communicate(timeout=TRIAL_S)[1]
+            except subprocess.TimeoutExpired:
+                process.kill()
+                return -1, f"it did not end within {TRIAL_S:g} s"
+    lines = [line for line in said.splitlines() if line.strip()]
+    return process.returncode, lines[-1] if lines else "it said nothing"

@@ -1,0 +1,41 @@
+"""What a release of kafka-python can be told: its settings, and its assignors."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any, Dict
+
+import kafka as client
+from kafka.coordinator.assignors import range as by_range
+from kafka.coordinator.assignors import roundrobin
+from kafka.coordinator.assignors.sticky import sticky_assignor
+
+from fencepost_member.adapters.settings import ISOLATION, arguments, settings_of
+from fencepost_member.config import ConfigError, MemberConfig
+
+KNOWN = client.KafkaConsumer.DEFAULT_CONFIG
+ASSIGNORS = {
+    "range": by_range.RangePartitionAssignor,
+    "roundrobin": roundrobin.RoundRobinPartitionAssignor,
+    "sticky": sticky_assignor.StickyPartitionAssignor,
+}
+with suppress(ImportError):  # since release 3
+    from kafka.coordinator.assignors.cooperative_sticky import CooperativeStickyAssignor
+
+    ASSIGNORS["cooperative-sticky"] = CooperativeStickyAssignor
+
+
+def known_settings(config: MemberConfig) -> Dict[str, Any]:
+    """``settings_of`` it, without the loop's own that this release does not have. Raises ConfigError."""
+    settings = settings_of(config)
+    if "isolation_level" not in KNOWN and ISOLATION not in config.client_config:
+        del settings[ISOLATION]  # an old release, which reads all there is
+    return settings
+
+
+def try_settings(config: MemberConfig) -> None:
+    """See ``adapters``. The library connects as it is made, so its names are looked up."""
+    given = arguments(config.client, known_settings(config), ASSIGNORS)
+    wrong = [name.replace("_", ".") for name in sorted(given) if name not in KNOWN]
+    if wrong:
+        raise ConfigError("kafka-python refuses the client settings: this release has no %s" % ", ".join(wrong))
