@@ -1,7 +1,7 @@
-"""Advice on the settings that members ran with: what Kafka takes, and people regret. It changes no verdict.
+"""Advice on the settings that members ran with: what people regret, or wonder at. It changes no verdict.
 
 The rules are those of Kafka's documentation of its consumer settings, and what guides to the design of consumer groups
-name as mistakes. Bounds that brokers or clients enforce are not among them: who breaks one gets an error.
+name as mistakes. Of bounds that are enforced those are among them whose error does not name them.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from math import inf
 from typing import Any, NamedTuple
 
 from fencepost.history import EventKind
@@ -20,7 +21,11 @@ from fencepost.settings import DEFAULT_MS, HEARTBEAT, ISOLATION, MIN_INSYNC, POL
 HEARTBEATS_A_SESSION = 3
 HEADROOM = 2
 POLL_RECORDS = "max.poll.records"
+INSTANCE = "group.instance.id"
+SESSION_LEAST, SESSION_MOST = "group.min.session.timeout.ms", "group.max.session.timeout.ms"
+LONGEST_SESSION_MS = 1_800_000  # unless brokers are told otherwise
 OWN_PROGRAM = "own_program"
+HOLD_UP = {"pause", "stall", "duplicate_instance"}  # faults that keep a member from finishing what it has in hand
 
 
 class Advice(NamedTuple):
@@ -32,9 +37,10 @@ class Advice(NamedTuple):
 
 @dataclass(frozen=True)
 class Life:
-    """What one member ran with: its client settings under Kafka's names, and how long a poll's records took it.
+    """What one member ran with: its client settings under Kafka's names, and how long a poll's records may take it.
 
     Attributes:
+        sessions_ms: the shortest and the longest session time-out that brokers take.
         isolation: what its consumer reads, see ``fencepost.isolation``.
         transactions: whether what it reads is written in transactions.
     """
@@ -44,6 +50,7 @@ class Life:
     work_ms: float = 0.0
     isolation: str = ""
     transactions: bool = False
+    sessions_ms: tuple[float, float] = (0, inf)
 
     def ms(self, name: str) -> float:
         """A setting that is a time; its default where it is none."""
@@ -68,14 +75,24 @@ def heartbeat(life: Life) -> str:
     )
 
 
+def session(life: Life) -> str:
+    """Brokers tell who is outside of their bounds so, and not what these are (INVALID_SESSION_TIMEOUT)."""
+    (least, most), own = life.sessions_ms, life.ms(SESSION)
+    if life.protocol == "consumer" or least <= own <= most:
+        return ""
+    name, bound = (SESSION_LEAST, least) if own < least else (SESSION_MOST, most)
+    told = f"{SESSION} is {number(own)}, and the brokers' {name} is {number(bound)}"
+    return f"{told}: they let no such member in. Change one of them."
+
+
 def poll_interval(life: Life) -> str:
     """The records of a poll must be done well before the next one is due, else the group rebalances again and again."""
     if life.work_ms * HEADROOM <= life.ms(POLL_INTERVAL):
         return ""
     return (
-        f"the records of one poll may take {number(round(life.work_ms))} ms, by what a record took on average here, "
-        f"and {POLL_INTERVAL} is {number(life.ms(POLL_INTERVAL))}: less than {HEADROOM} times as much. Have polls "
-        f"return fewer records, or make the interval longer."
+        f"the records of one poll may take {number(round(life.work_ms))} ms, by the slowest one here and the mean, and "
+        f"{POLL_INTERVAL} is {number(life.ms(POLL_INTERVAL))}: less than {HEADROOM} times as much. Have polls return "
+        f"fewer records, or make the interval longer."
     )
 
 
@@ -129,7 +146,7 @@ def uncommitted(life: Life) -> str:
 
 
 RULES: tuple[Callable[[Life], str], ...] = (
-    *(heartbeat, poll_interval, automatic_commit, offset_reset, assignor, uncommitted),
+    *(heartbeat, session, poll_interval, automatic_commit, offset_reset, assignor, uncommitted),
 )
 
 
@@ -147,12 +164,28 @@ def replicas(topic: Mapping[str, Any], cluster: Mapping[str, Any]) -> str:
     return f"{MIN_INSYNC} is 1: an acknowledged record may be in one place only. Use 2." if insync == 1 else ""
 
 
+def shared_ids(folder: Folder) -> dict[str, list[str]]:
+    """Of each static id that several members have a sentence, and who they are; unless a fault has it be so."""
+    found: defaultdict[str, dict[str, None]] = defaultdict(dict)
+    for detail in _started(folder) if "duplicate_instance" not in _faults(folder) else ():
+        if own := detail["config"].get(INSTANCE) or detail.get("instance_id"):
+            found[str(own)][f"member-{detail['member']}"] = None
+    return {
+        f"{INSTANCE} {own} is that of several members: whoever comes puts the other one out of the group for good. "
+        "Give each its own, and the same one after a restart.": [*members]
+        for own, members in found.items()
+        if len(members) > 1
+    }
+
+
 def advise(folder: Folder) -> list[Advice]:
     """All advice on a run, each sentence once."""
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for member, life in _lives(folder):
         for sentence in filter(None, (rule(life) for rule in RULES)):
             found[sentence][member] = None
+    for sentence, members in shared_ids(folder).items():
+        found[sentence].update(dict.fromkeys(members))
     topics = folder.asked.get("topics")
     for topic in topics if isinstance(topics, list) else ():
         if sentence := replicas(mapping(topic), mapping(folder.scenario.get("cluster"))):
@@ -161,24 +194,49 @@ def advise(folder: Folder) -> list[Advice]:
 
 
 def _lives(folder: Folder) -> Iterator[tuple[str, Life]]:
-    workload, each_ns = mapping(folder.asked.get("workload")), folder.mean("delivered", "begin_ns", "done_ns") or 0.0
-    for fact in folder.facts:
-        settings = fact.detail.get("config")
-        if fact.kind != EventKind.STARTED or "member" not in fact.detail or not isinstance(settings, Mapping):
-            continue
-        if not settings and fact.detail.get("told_by") == "lines":
+    workload, sessions_ms = mapping(folder.asked.get("workload")), _sessions_ms(folder)
+    each_ns, most_ns = folder.took("delivered", "begin_ns", "done_ns")
+    held_up_ns = most_ns if _faults(folder) & HOLD_UP else sum(s["to_ns"] - s["from_ns"] for s in folder.stalls)
+    slowest_ns = max(each_ns, most_ns - held_up_ns)
+    for detail in _started(folder):
+        settings = detail["config"]
+        if not settings and detail.get("told_by") == "lines":
             continue  # it did not say what it runs with
         # A program's own record is done when it polls again: that is how long all of a poll took.
         most = 1 if workload.get("type") == OWN_PROGRAM else workload.get("batch", 0)
         records = min((one for one in (most, settings.get(POLL_RECORDS)) if isinstance(one, int)), default=0)
-        member = f"member-{fact.detail['member']}"
-        yield (
-            member,
-            Life(
-                protocol=str(fact.detail.get("protocol")),
-                settings=settings,
-                work_ms=records * each_ns / 1e6,
-                isolation=reads(fact.detail, mapping(mapping(folder.asked.get("group")).get("config"))),
-                transactions=bool(workload.get("transaction_records")),
-            ),
+        life = Life(
+            protocol=str(detail.get("protocol")),
+            settings=settings,
+            work_ms=((records - 1) * each_ns + slowest_ns) / 1e6 if records > 0 else 0.0,
+            isolation=reads(detail, mapping(mapping(folder.asked.get("group")).get("config"))),
+            transactions=bool(workload.get("transaction_records")),
+            sessions_ms=sessions_ms,
         )
+        yield f"member-{detail['member']}", life
+
+
+def _started(folder: Folder) -> Iterator[Mapping[str, Any]]:
+    """What members told as they started."""
+    for fact in folder.facts:
+        if (
+            fact.kind == EventKind.STARTED
+            and "member" in fact.detail
+            and isinstance(fact.detail.get("config"), Mapping)
+        ):
+            yield fact.detail
+
+
+def _sessions_ms(folder: Folder) -> tuple[float, float]:
+    """Of a cluster of the run's own; of others nothing is known."""
+    told = mapping(mapping(folder.scenario.get("cluster")).get("broker_config"))
+    least, most = told.get(SESSION_LEAST), told.get(SESSION_MOST, LONGEST_SESSION_MS)
+    if not told or not isinstance(most, int | float):
+        return 0, inf
+    return least if isinstance(least, int | float) else 0, most
+
+
+def _faults(folder: Folder) -> set[str]:
+    """The types of all faults of the plan."""
+    steps = folder.plan.get("steps")
+    return {str(mapping(mapping(step).get("fault")).get("type")) for step in (steps if isinstance(steps, list) else ())}

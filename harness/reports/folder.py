@@ -114,13 +114,13 @@ class Folder:
             counts += 0 if part is None else part
         return counts
 
-    def mean(self, kind: str, begin: str, end: str) -> float | None:
-        """The mean of column ``end`` less column ``begin`` in ``history/<kind>``, of rows with both; None without."""
+    def took(self, kind: str, begin: str, end: str) -> tuple[float, int]:
+        """Mean and maximum of column ``end`` less ``begin`` in ``history/<kind>``, of rows with both; without any 0."""
         if (self.rows(kind) or 0) > RATE_ROWS_MAX:
-            return None
+            return 0.0, 0
         sums = [sum_ for path in self._parquet(kind) if (sum_ := self._try(path, lambda f: _sum(f, begin, end)))]
-        count = sum(one[1] for one in sums)
-        return sum(one[0] for one in sums) / count if count else None
+        count, most = sum(one[1] for one in sums), max((one[2] for one in sums), default=0)
+        return sum(one[0] for one in sums) / max(1, count), most
 
     def _parquet(self, kind: str) -> list[Path]:
         return sorted((self.path / "history" / kind).glob("*.parquet"))
@@ -227,12 +227,12 @@ def _commits(events: pa.Table) -> Commits:
     )
 
 
-def _sum(path: Path, begin: str, end: str) -> tuple[int, int]:
-    total = count = 0
+def _sum(path: Path, begin: str, end: str) -> tuple[int, int, int]:
+    total = count = most = 0
     for begun, ended in _row_groups(path, begin, end):
-        both = (begun > 0) & (ended > 0)
-        total, count = total + int((ended[both] - begun[both]).sum()), count + int(both.sum())
-    return total, count
+        took = (ended - begun)[(begun > 0) & (ended > 0)]
+        total, count, most = total + int(took.sum()), count + len(took), max(most, int(took.max(initial=0)))
+    return total, count, most
 
 
 def _histogram(path: Path, column: str, edges: Column) -> Column:

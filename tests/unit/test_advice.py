@@ -28,6 +28,7 @@ RULES: list[tuple[Callable[[Life], str], dict[str, Any], str, str]] = [
     (advice.heartbeat, {"heartbeat.interval.ms": 2000}, "cooperative", ""),
     (advice.heartbeat, {"heartbeat.interval.ms": "2001"}, "eager", "Use 2,000 or less"),
     (advice.heartbeat, {"heartbeat.interval.ms": 5000}, "consumer", ""),
+    (advice.session, {"session.timeout.ms": 6000}, "eager", ""),
     (advice.automatic_commit, {"enable.auto.commit": True}, "eager", "commits by itself what polls returned"),
     (advice.automatic_commit, {"enable.auto.commit": "True"}, "eager", "commits by itself what polls returned"),
     (advice.automatic_commit, {"enable.auto.commit": True, "enable.auto.offset.store": False}, "eager", ""),
@@ -58,6 +59,69 @@ def test_a_rule_speaks_of_what_it_is_for_and_of_nothing_else(rule, changed, prot
 def test_what_was_not_set_is_what_clients_take_for_it(rule, told):
     assert told in rule(Life("eager", {}))
     assert bool(rule(Life("eager", {}))) == bool(told)
+
+
+@pytest.mark.parametrize(
+    ("session_ms", "told"),
+    [
+        (5999, "session.timeout.ms is 5,999, and the brokers' group.min.session.timeout.ms is 6,000"),
+        (6000, ""),
+        (20_000, ""),
+        (20_001, "group.max.session.timeout.ms is 20,000"),
+    ],
+)
+def test_a_session_is_within_what_brokers_take(session_ms, told):
+    life = Life("eager", {"session.timeout.ms": session_ms}, sessions_ms=(6000, 20_000))
+    assert told in advice.session(life)
+    assert bool(advice.session(life)) == bool(told)
+    assert advice.session(Life("consumer", life.settings, sessions_ms=life.sessions_ms)) == ""
+
+
+@pytest.mark.parametrize(
+    ("brokers", "members"),
+    [
+        ({}, 0),
+        ({"group.min.session.timeout.ms": 1000}, 0),
+        ({"group.min.session.timeout.ms": 1000, "group.max.session.timeout.ms": 5000}, 1),
+        ({"group.min.session.timeout.ms": 6001}, 1),
+        ({"group.max.session.timeout.ms": "soon"}, 0),
+    ],
+)
+def test_what_brokers_take_is_known_of_a_cluster_of_the_runs_own(tmp_path: Path, brokers, members) -> None:
+    run = run_of(tmp_path / "run", {})
+    scenario = json.loads((run / "scenario.json").read_text())
+    (run / "scenario.json").write_text(json.dumps({**scenario, "cluster": {"broker_config": brokers}}))
+    assert [one.to for one in advice.advise(folder.read(run))] == [("member-0",)] * members
+
+
+@pytest.mark.parametrize(
+    ("ids", "fault", "to"),
+    [
+        (("a", "a", "b"), "kill", ("member-0", "member-1")),
+        (("a", "b", "c"), "kill", ()),
+        (("a", "a", "b"), "duplicate_instance", ()),
+    ],
+)
+def test_a_static_id_is_one_members_alone(tmp_path: Path, ids, fault, to) -> None:
+    """Each member has two lives, with the same id."""
+    run = run_of(tmp_path / "run", *({"group.instance.id": one} for one in ids))
+    (run / "plan.json").write_text(json.dumps({"seed": 1, "steps": [{"step": 0, "fault": {"type": fault}}]}))
+    said = advice.advise(folder.read(run))
+    assert [one.to for one in said] == [to] * bool(to)
+    assert all("group.instance.id a is that of several members" in one.sentence for one in said)
+
+
+@pytest.mark.parametrize(
+    ("fault", "slow_ms", "told"),
+    [("kill", 100_267, "150,001 ms"), ("kill", 100_266, ""), ("pause", 100_267, ""), ("stall", 100_267, "")],
+)
+def test_the_slowest_record_counts_but_for_how_long_it_was_held_up(tmp_path: Path, fault, slow_ms, told) -> None:
+    """Beside one of 1 ms. The machine stood still for 400 ms."""
+    run = run_of(tmp_path / "run", {}, workload={"type": "poll_loop", "batch": 2}, record_ms=1, slow_ms=slow_ms)
+    (run / "plan.json").write_text(json.dumps({"seed": 1, "steps": [{"step": 0, "fault": {"type": fault}}]}))
+    said = advice.advise(folder.read(run))
+    assert len(said) == bool(told)
+    assert all(told in one.sentence for one in said)
 
 
 @pytest.mark.parametrize(
@@ -132,9 +196,15 @@ def test_what_a_member_reads_is_by_its_settings_and_its_clients_default(
 
 
 def run_of(
-    path: Path, *settings: dict[str, Any], workload: dict[str, Any] | None = None, record_ms: int = 0, **told: Any
+    path: Path,
+    *settings: dict[str, Any],
+    workload: dict[str, Any] | None = None,
+    record_ms: int = 0,
+    slow_ms: int = 0,
+    **told: Any,
 ) -> Path:
-    """A run with a member for each of these settings, whose records took so long; ``told``: what they tell besides."""
+    """A run with a member for each of these settings, whose records took so long, and one ``slow_ms`` if that is not 0;
+    ``told``: what they tell besides."""
     history = runs.group_history()
     for member, one in enumerate(settings):
         detail = {"member": member, "protocol": "eager", "config": {**GOOD, **one}, **told}
@@ -146,7 +216,11 @@ def run_of(
     (told / "scenario.json").write_text(json.dumps(scenario))
     columns = {name: [0] * 3 for name in DELIVERED_COLUMNS}
     begun = [runs.at(1), runs.at(2), runs.at(3)]
-    done = [begun[0] + record_ms * 1_000_000, begun[1] + record_ms * 1_000_000, 0]  # the last one never was
+    done = [
+        begun[0] + record_ms * 1_000_000,
+        begun[1] + (slow_ms or record_ms) * 1_000_000,
+        0,
+    ]  # the last one never was
     pq.write_table(
         pa.table({**columns, "begin_ns": begun, "done_ns": done}), told / "history/delivered/member-0.1.parquet"
     )
