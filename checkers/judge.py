@@ -58,7 +58,11 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
     found, facts, failure = _find(run, tables, find, _bounds(promises))
     blind = unjudged(tables)
     anomalies = [anomaly for anomaly in found if anomaly.kind not in blind]
-    lacking = [d for d in (*tables.damage, *facts.damage) if not (blind and d.part == d.file.removeprefix("history/"))]
+    lacking = [
+        d
+        for d in (*tables.damage, *facts.damage)
+        if not (tables.black_box and d.part == d.file.removeprefix("history/"))
+    ]
     damage = list(dict.fromkeys([*lacking, *unread, *_holes(anomalies)]))
     checks = [faults.check(tables), _history(tables, anomalies, facts, damage, failure)]
     for promise in promises:

@@ -1,8 +1,9 @@
-"""The kinds that nobody can see where members are black boxes, each with what is missing. (Rule 14 of the checks.)
+"""The kinds that nobody can see where members are black boxes, or where their effects alone tell what they processed,
+each with what is missing. (Rule 14 of the checks.)
 
-What brokers record is judged as ever: commits and who wrote them, assignments, generations, requests, the log itself.
-What stands still is judged by commits. Everything else is unknown, never kept: a promise that speaks of one of these
-kinds is unknown, whatever was seen of its others, unless one of those breaks it.
+What brokers record of black boxes is judged as ever: commits and who wrote them, assignments, generations, requests,
+the log itself. What stands still is judged by commits. Everything else is unknown, never kept: a promise that speaks of
+one of these kinds is unknown, whatever was seen of its others, unless one of those breaks it.
 """
 
 from __future__ import annotations
@@ -59,13 +60,18 @@ LACKING: Mapping[str, tuple[str, ...]] = {
         "requeued-and-done",
     ),
 }
+BY_EFFECT = "an effect tells neither who processed its record nor when"
+LACKING_BY_EFFECT = ("key-order", "stale-effect", "stale-backlog", "processing-overlap")
 
 
 def unjudged(tables: Tables) -> Mapping[str, str]:
     """By kind the sentence that says why it cannot be judged in this run; none where members tell what they do."""
-    if not tables.black_box:
+    if tables.black_box:
+        return {kind: f"a black box tells nobody {what}" for what, kinds in LACKING.items() for kind in kinds}
+    if not tables.by_effect:
         return {}
-    return {kind: f"a black box tells nobody {what}" for what, kinds in LACKING.items() for kind in kinds}
+    once = any(promise.get("level") == "at-most-once" for promise in tables.promised("delivery"))
+    return dict.fromkeys((*LACKING_BY_EFFECT, *(("redelivery",) if once else ())), BY_EFFECT)
 
 
 def told(kinds: Iterable[str], blind: Mapping[str, str]) -> str:

@@ -92,7 +92,7 @@ class EventKind(StrEnum):
     PAUSED = "paused"  # it had the client fetch nothing of the partition, from begin to end; the client is in the group
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned
-    UNRECORDED = "unrecorded"  # of a user's program, or of effects: what is not in the history; detail: text
+    UNRECORDED = "unrecorded"  # of a user's program, or of effects: what is not in the history; detail: text, parts
 
     # Written by the harness (actor = "harness", unless another is named).
     PHASE = "phase"  # detail: name
@@ -103,7 +103,8 @@ class EventKind(StrEnum):
     FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason
-    EFFECT = "effect"  # actor = incarnation; what a store outside of Kafka holds: offset; detail: seq, token, key
+    EFFECT = "effect"  # actor = incarnation (harness: nobody knows whose); what a store outside of Kafka holds: offset;
+    # detail: seq, token, key
     DEAD_LETTER = "dead-letter"  # the same of a topic for records that nobody can process, now; offset: that of the
     # record; detail also: retried_ns, if it was
     REQUEUED = "requeued"  # the same of the record's own partition, in which it lies again; detail also: again, where

@@ -177,3 +177,14 @@ class Stores(Protocol):
     """
 
     store: str
+
+
+@runtime_checkable
+class TellsEffects(Protocol):
+    """A workload of whose members the effects are known by a function of the user's.
+
+    Attributes:
+        effects: ``module:function``; empty: there is none.
+    """
+
+    effects: str

@@ -8,7 +8,6 @@ the cluster serves ends the phase in which it happens, not the run: the history 
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -22,13 +21,13 @@ from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
 from fencepost.clusters.trials import try_settings
 from fencepost.commands import check_command
+from fencepost.draining import drain
 from fencepost.evidence import audit, effects, host, outputs, recorded
-from fencepost.evidence.committed import visible_ends
+from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, LACKING
 from fencepost.injector import Injector
 from fencepost.interfaces import Cluster
-from fencepost.model import TopicPartition
 from fencepost.phases import Observer, Phases, Progress
 from fencepost.plan import Plan, plan_to_json
 from fencepost.processes import Owner
@@ -43,7 +42,6 @@ from fencepost_member.events import EventLog
 __all__ = ["Observer", "Progress", "run"]
 
 WARM_UP_S = 60.0
-STOP_S = 30.0
 WARM_UP_HINT = "Look at the members' logs, and whether the settings of the group and its topics let members join"
 WARM_UP_HINT_OUTSIDE = f"{WARM_UP_HINT}. Members that tell nothing are seen by what they commit: do they commit?"
 
@@ -136,6 +134,8 @@ class _Run:
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
             self._topics.create(cluster.admin)
             stack.enter_context(retries.of(self._scenario.workload, cluster, self._backend.prefix, self._events))
+            told_by = (cluster, self._owner, self._folder.logs, self._backend.prefix)
+            self._effects = ProgramEffects(self._scenario.workload, *told_by)
         group = self._phases.group = self._make_group(cluster)
         stack.callback(group.kill)
         with self._phases.told():
@@ -160,7 +160,7 @@ class _Run:
             with self._phases.phase("heal"):
                 injector.undo_all()
         with self._phases.phase("drain"):
-            self._drain(group, cluster)
+            drain(self._scenario, group, cluster, self._topics, self._name, self._phases, self._effects)
 
     def _make_group(self, cluster: Cluster) -> groups.Group:
         """Members and producers, none started yet."""
@@ -206,32 +206,6 @@ class _Run:
         injector.begin()
         self._phases.came(over, self._scenario.chaos_s, "all steps to be healed")
 
-    def _drain(self, group: groups.Group, cluster: Cluster) -> None:
-        """Producers stop; the group gets the time to commit everything that was written, then it ends cleanly.
-
-        A group that does not manage is no error here: the judge finds what it left.
-
-        Raises:
-            FencepostError: nobody could be asked what the group committed, so it is not known whether it managed.
-        """
-        group.stop_producers(STOP_S)
-        ends: dict[TopicPartition, int] = {}
-        most: dict[TopicPartition, int] = {}  # of a topic that was made again, what is committed may be that of before
-
-        def caught_up() -> bool:
-            committed = cluster.admin.committed(self._name)
-            if not ends or self._topics.requeued:  # what is committed as re-queued lies before the ends that come now
-                found = {topic: cluster.admin.end_offsets(topic) for topic in self._topics.by_name}
-                told = {TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()}
-                remade = self._topics.remade(cluster.admin)
-                most.update((tp, end) for tp, end in told.items() if tp.topic in remade)
-                transactions = self._scenario.workload.producer_config().get("transaction_records")
-                ends.update(visible_ends(cluster, told) if transactions or self._topics.requeued else told)
-            return all(end <= committed.get(tp, 0) <= most.get(tp, sys.maxsize) for tp, end in ends.items())
-
-        self._phases.came(caught_up, self._scenario.drain_s, "the group to commit everything that was written")
-        group.stop_members(STOP_S)
-
     def _audit(self, cluster: Cluster) -> None:
         """What each partition really holds, and what the brokers recorded of the group, side by side."""
         self._topics.number_what_was_added(cluster.admin)
@@ -244,4 +218,5 @@ class _Run:
             reading = beside.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
             if lacking := recorded.collect(cluster, pairs, self._name, self._topics.by_name, history):
                 self._folder.write_json(LACKING, {"parts": lacking})
-            self._folder.write_json("history/partitions.json", {"partitions": reading.result()})
+            self._effects.tell(history, entries := reading.result(), self._events)
+            self._folder.write_json("history/partitions.json", {"partitions": entries})

@@ -37,7 +37,7 @@ EFFECTS = [
     "world",
     "watch",
 ]
-EFFECTS += ["aim", "topics"]
+EFFECTS += ["aim", "topics", "draining"]
 EFFECTS += ["clusters", "network", "evidence"]
 ENTRIES = ["cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
 ENTRIES += ["arguments", "conforming", "choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]

@@ -112,7 +112,7 @@ def check_options(workload: Load) -> None:
     """Raises ScenarioError when a number is too small, a function is neither empty nor ``module:function``,
     or options contradict each other."""
     for name, value in vars(workload).items():
-        if name in ("handler", "payload") and value and not _FUNCTION.fullmatch(value):
+        if name in ("handler", "payload", "effects") and value and not _FUNCTION.fullmatch(value):
             raise ScenarioError(f"{name} is {value!r}; it must be of the form module:function")
         if name in _LEAST and value < _LEAST[name]:
             what = f"must be at least {_LEAST[name]}" if _LEAST[name] else "cannot be negative"

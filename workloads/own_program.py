@@ -12,7 +12,7 @@ from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost.workloads._common import Load, at_least_once, check_options
-from fencepost_member.config import PROCESSED, TOLD
+from fencepost_member.config import EFFECT, PROCESSED, TOLD
 
 UNKNOWN = "unknown"
 
@@ -26,12 +26,17 @@ class OwnProgram(Load):
     Attributes:
         processed: when the program is done with a record: ``next-poll`` (when it polls again or closes, or commits past
             the record), ``commit`` (when it commits past it, or stores such an offset; for programs that collect
-            records over several polls, or hand them to threads), or ``told`` (when it says so itself: by a call of
-            ``fencepost_member.say.processed``, or as JSON lines); of one with the client ``black-box`` it is
-            ``unknown``.
+            records over several polls, or hand them to threads), ``told`` (when it says so itself: by a call of
+            ``fencepost_member.say.processed``, or as JSON lines), or ``effect`` (when its effect was there in the
+            end); of one with the client ``black-box`` it is ``unknown``.
+        effects: with ``effect`` what tells effects, ``module:function``, imported from the current directory:
+            ``function(settings)`` gives an iterable of all that took effect so far, each named by its record's
+            ``(topic, partition, offset)``, or by the ``seq`` that ``payload`` was given (of one producer). What is
+            there twice is told twice. ``settings`` are those of a client of the cluster, in librdkafka's words.
     """
 
     processed: str = "next-poll"
+    effects: str = ""
     rate_hz: float = field(default=200, kw_only=True)
 
     def __post_init__(self) -> None:
@@ -39,6 +44,8 @@ class OwnProgram(Load):
         if self.processed not in (*PROCESSED, UNKNOWN):
             raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join((*PROCESSED, UNKNOWN))}")
         check_options(self)
+        if (self.processed == EFFECT) != bool(self.effects):
+            raise ScenarioError(f"processed={EFFECT!r} and effects, the function that tells them, go together")
         if self.rate_hz <= 0:
             raise ScenarioError(f"rate_hz is {self.rate_hz!r}, it must be above 0: a program has its own speed")
 
@@ -59,7 +66,9 @@ class OwnProgram(Load):
 
     def promises(self) -> Collection[Promise]:
         """What most programs are meant to keep: at-least-once, one owner, commits of what is done, progress. Of one
-        that tells nothing, what brokers see of that."""
-        from fencepost.checkers import Outside
+        that tells nothing, what brokers see of that; of one whose effects are known, these, too."""
+        from fencepost.checkers import Effects, Outside
 
-        return (Outside(within_s=30),) if self.processed == UNKNOWN else at_least_once()
+        if self.processed == UNKNOWN:
+            return (Outside(within_s=30),)
+        return at_least_once(*((Effects("at-least-once"),) if self.effects else ()))

@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 def duplicate_effect(tables: Tables) -> Iterator[Sighting]:
     """``duplicate-effect``: a record has more than one effect in the store.
 
-    One sighting for each effect after the first one. members: who wrote it, and who wrote the first one; excuse: a
-    declared act before it; times: the first one's, and its.
+    One sighting for each effect after the first one. members: who wrote it, and who wrote the first one, as far as
+    that is known; excuse: a declared act before it; times: the first one's, and its.
     """
     for before, effect in _again(tables.effects):
-        members, excuse = (effect.incarnation, before.incarnation), _excuse(tables, before, effect)
-        yield Sighting("duplicate-effect", effect.tp, members, "", excuse, effect.offset, before.at_ns, effect.at_ns)
+        members = tuple(filter(None, (effect.incarnation, before.incarnation)))
+        excuse, times = _excuse(tables, before, effect), (before.at_ns, effect.at_ns)
+        yield Sighting("duplicate-effect", effect.tp, members, "", excuse, effect.offset, *times)
 
 
 def dead_letter_twice(tables: Tables) -> Iterator[Sighting]:

@@ -21,8 +21,9 @@ def check_guarantee(promise: str, guarantee: str) -> None:
 class Effects:
     """Each record that is committed has one effect, and no member writes after another one took its partition's lease.
 
-    It is judged by the order of what the effects are in: a store (``ExclusiveWrites``) or a topic (``Transform``); it
-    goes with a workload that has one. Kafka alone gives it to nobody: it asks for a fence, or for transactions.
+    It is judged by the order of what the effects are in: a store (``ExclusiveWrites``) or a topic (``Transform``), or
+    by what a function tells of a user's own program (``OwnProgram(effects=...)``); it goes with a workload that has
+    one. Kafka alone gives it to nobody: it asks for a fence, or for transactions.
 
     Attributes:
         guarantee: ``at-least-once`` permits that a record has several.

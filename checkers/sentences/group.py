@@ -86,6 +86,8 @@ def _changed(t: Telling) -> str:
 
 
 def _duplicate(t: Telling) -> str:
+    if not t.a.members:
+        return f"{t.records} had more than one effect"
     first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
     return f"{t.records} had an effect by {first}, and again by {again}"
 

@@ -9,16 +9,16 @@ from typing import NamedTuple
 
 from fencepost.checkers.tables.lives import Event, placed
 from fencepost.checkers.tables.rows import FOREVER
-from fencepost.history import EventKind
+from fencepost.history import HARNESS, EventKind
 
 LETTER_NS = 10_000_000  # its record bears its time in milliseconds, by the wall clock
 NO_KEY = -1
 
 
 class Effect(NamedTuple):
-    """One write. ``seq`` is its place in the store; ``token`` that of the lease under which it was made, 0: none;
-    ``key`` the number of its record's key; ``again`` the offset at which this lies again, FOREVER: it does not;
-    ``retried_ns``: when the letter was retried, FOREVER: never."""
+    """One write. ``seq`` is its place in the store; ``incarnation`` whose it is, empty: nobody knows; ``token`` that of
+    the lease under which it was made, 0: none; ``key`` the number of its record's key; ``again`` the offset at which
+    this lies again, FOREVER: it does not; ``retried_ns``: when the letter was retried, FOREVER: never."""
 
     seq: int
     tp: int
@@ -38,7 +38,7 @@ def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kin
             e["detail"].get("seq", 0),
             tp,
             -1 if e["offset"] is None else e["offset"],
-            e["actor"],
+            "" if e["actor"] == HARNESS else e["actor"],
             e["detail"].get("token", 0),
             e["begin_ns"],
             e["detail"].get("key", NO_KEY),

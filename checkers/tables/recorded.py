@@ -30,6 +30,7 @@ from fencepost.checkers.tables.rows import (
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.clients import BLACK_BOX
 
+BY_EFFECT = "effect"  # see the workload ``own_program``
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
 
 
@@ -115,6 +116,11 @@ class Recorded:
     def black_box(self) -> bool:
         """Whether the members told nothing: what is known of them, brokers saw."""
         return (self.asked.get("group") or {}).get("client") == BLACK_BOX
+
+    @property
+    def by_effect(self) -> bool:
+        """Whether records are processed when their effects are there."""
+        return (self.asked.get("workload") or {}).get("processed") == BY_EFFECT
 
     @property
     def protocol(self) -> str:

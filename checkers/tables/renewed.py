@@ -101,7 +101,12 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
 
 
 def _effects(rows: Iterable[Effect], r: Renewal) -> tuple[Effect, ...]:
-    return tuple(sorted(_parted(rows, r, lambda e: e.at_ns < r.begin_ns.get(e.incarnation, FOREVER) - EFFECT_NS)))
+    """Those of nobody known were read when the run was over: they count for the partition that there was then."""
+
+    def of_before(effect: Effect) -> bool:
+        return effect.at_ns < r.begin_ns.get(effect.incarnation, FOREVER if effect.incarnation else 0) - EFFECT_NS
+
+    return tuple(sorted(_parted(rows, r, of_before)))
 
 
 def _last_before(accepted: Iterable[Accepted], r: Renewal) -> int:

@@ -108,6 +108,7 @@ class Detail(TypedDict, total=False):
     fatal: bool
     protocol: str | None
     text: str | None
+    parts: list[str]
     polled_ns: Int | None
     mode: str | None
     what: str | None

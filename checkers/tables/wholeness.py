@@ -102,7 +102,8 @@ def _check_actors(reader: Reader, events: Iterable[Mapping[str, Any]], known: Ma
     for event in (e for e in events if e["kind"] == EventKind.UNRECORDED):
         said = f"it does not tell everything: {event['detail'].get('text')}"
         if event["actor"] == HARNESS:  # it tells what records did elsewhere
-            reader.note("effects", f"history/events/{HARNESS}.jsonl", said)
+            for part in event["detail"].get("parts", ("effects",)):
+                reader.note(part, f"history/events/{HARNESS}.jsonl", said)
             continue
         for part, suffix in (("events", "jsonl"), ("delivered", "parquet")):
             reader.note(part, f"history/{part}/{event['actor']}.{suffix}", said)

@@ -6,7 +6,7 @@ decides, whatever members believe.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
@@ -48,9 +48,9 @@ def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKin
         events.note(kind, actor=effect.actor, partitions=where, detail=detail, **times)
 
 
-def cannot_tell(events: EventLog, why: str) -> None:
-    """Note that not every effect is known."""
-    events.note(EventKind.UNRECORDED, detail={"text": why})
+def cannot_tell(events: EventLog, why: str, parts: Sequence[str] = ("effects",)) -> None:
+    """Note that not every effect is known; ``parts``: of the history, those that this takes something from."""
+    events.note(EventKind.UNRECORDED, detail={"text": why, "parts": parts})
 
 
 def of_store(history: Path, events: EventLog) -> None:

@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fencepost.errors import RunFolderError
-from fencepost.evidence import columns, event_table, renewed
+from fencepost.evidence import by_effect, columns, event_table, renewed
 from fencepost.evidence.segment_reader import Segment, by_partition, read_segments, without_strangers
 from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
 from fencepost.model import TopicPartition
@@ -78,6 +78,7 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         late = [segment.found(_LATE) for segment in segments if segment.header.actor in gone]
         segments = [segment for segment in segments if segment.header.actor not in gone]
         segments, gone_partitions = _apart(folder, segments)
+        segments = by_effect.applied(folder, segments)
         reports, written = _write(folder.history, segments)
         written += gone_partitions
         reports += [_report_of(segment) for segment in (*segments, *late)]

@@ -1,10 +1,10 @@
-"""Functions of the user's, by the name ``module:function``: what makes values, and what handles records."""
+"""Functions of the user's, by the name ``module:function``: what makes values, handles records, and tells effects."""
 
 from __future__ import annotations
 
 import importlib
 import json
-from typing import Any, Callable, Optional
+from typing import Any, Callable, Iterable, Mapping, Optional
 
 from fencepost_member.config import ConfigError
 from fencepost_member.payload import unpack
@@ -20,11 +20,16 @@ def handler_of(handler: str) -> Callable[[Optional[bytes], Optional[bytes]], Any
     Raises:
         ConfigError: there is no such function.
     """
-    try:
-        function: Callable[[Optional[bytes], Optional[bytes]], Any] = _named(handler)
-    except Exception as error:  # whatever the user's code raises
-        raise ConfigError("the handler %s cannot be imported: %s" % (handler, _said(error))) from error
-    return function
+    return _imported("handler", handler)
+
+
+def effects_of(effects: str) -> Callable[[Mapping[str, Any]], Iterable[Any]]:
+    """What tells the effects of a program, given the settings of a client.
+
+    Raises:
+        ConfigError: there is no such function.
+    """
+    return _imported("function of effects", effects)
 
 
 def poisoned(every: int) -> Callable[[Optional[bytes], Optional[bytes]], None]:
@@ -51,7 +56,7 @@ def values_of(payload: str) -> Callable[[int, int], bytes]:
         function = _named(payload)
         encoded(function(0, 0))
     except Exception as error:  # whatever the user's code raises
-        raise ConfigError("the payload %s gives no value for key 0, seq 0: %s" % (payload, _said(error))) from error
+        raise ConfigError("the payload %s gives no value for key 0, seq 0: %s" % (payload, said(error))) from error
     return lambda key, seq: encoded(function(key, seq))
 
 
@@ -66,10 +71,19 @@ def encoded(value: Any) -> bytes:
     return value
 
 
+def _imported(what: str, name: str) -> Callable[..., Any]:
+    try:
+        function: Callable[..., Any] = _named(name)
+    except Exception as error:  # whatever the user's code raises
+        raise ConfigError("the %s %s cannot be imported: %s" % (what, name, said(error))) from error
+    return function
+
+
 def _named(name: str) -> Any:
     module, _, function = name.partition(":")
     return getattr(importlib.import_module(module), function)
 
 
-def _said(error: Exception) -> str:
+def said(error: Exception) -> str:
+    """What a user's code raised, in a line."""
     return "%s: %s" % (type(error).__name__, error)

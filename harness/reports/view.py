@@ -22,6 +22,7 @@ PROCESSED = {
     "next-poll": "the program polled again or closed its consumer, or committed past it",
     "commit": "the program committed past it, or stored an offset past it",
     "told": "the program said so",
+    "effect": "its effect was there in the end, whoever did it",
 }
 LINES = (
     "members that tell what they do",
@@ -104,11 +105,21 @@ def judged(folder: Folder) -> list[tuple[str, str]]:
     if commits is not None:
         refused = len(commits.ok) - int(commits.ok.sum())
         told.append(("commits, by partition", f"{number(len(commits.ok))}, of which {number(refused)} not ok"))
-    if rule := PROCESSED.get(str(mapping(folder.asked.get("workload")).get("processed"))):
-        told.append(("a record counts as processed", f"when {rule}"))
-    if any(fact.kind == EventKind.STARTED and mapping(fact.detail).get("told_by") == "lines" for fact in folder.facts):
+    started = [mapping(fact.detail) for fact in folder.facts if fact.kind == EventKind.STARTED]
+    lines = any(detail.get("told_by") == "lines" for detail in started)
+    told += [("a record counts as processed", rule) for rule in _rules(folder, started)]
+    if lines:
         told.append(LINES)
     return told + flat(dict(folder.verdict.measures) if folder.verdict else {}, grouped=True)
+
+
+def _rules(folder: Folder, started: Sequence[Mapping[str, Any]]) -> list[str]:
+    """When records of programs are processed: by the workload's rule, or where it has none by that of those members
+    that are programs of their own all the same."""
+    asked = mapping(folder.asked.get("workload")).get("processed")
+    own = dict.fromkeys((detail.get("client"), detail.get("processed")) for detail in started)
+    rules = {"": asked} if asked else {f"with {client}, ": rule for client, rule in own}
+    return [f"{whose}when {PROCESSED[rule]}" for whose, rule in rules.items() if rule in PROCESSED]
 
 
 def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:

@@ -20,7 +20,7 @@ from fencepost.checkers.promises import Commits, Delivery, Effects, Order, Owner
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import Damage
 from fencepost.model import Anomaly
-from history.builder import HistoryBuilder
+from history.builder import HistoryBuilder, ns
 from history.test_coordination import tell_current
 from history.test_kernel_equals_oracle import agreed
 
@@ -130,6 +130,14 @@ def test_effects_of_one_offset_before_and_after_are_of_two_records(tmp_path: Pat
     story.goes_on()
     found = [row for row in told(story.h.seal()) if row[0] in kinds.values()]
     assert found == []
+
+
+def test_effects_of_nobody_known_are_of_the_one_that_there_was_in_the_end(tmp_path: Path) -> None:
+    story = Story(tmp_path)
+    story.goes_on()
+    detail = {"seq": 1, "token": 0, "key": -1}
+    story.h.harness.note("effect", partitions=[["orders", 0, 4]], detail=detail, begin_ns=ns(41), end_ns=ns(41))
+    assert [(effect.tp, effect.offset) for effect in load(story.h.seal()).effects] == [(0, 4)]
 
 
 def test_what_a_member_wrote_as_it_began_with_the_new_one_may_be_of_before(tmp_path: Path) -> None:

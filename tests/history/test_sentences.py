@@ -421,6 +421,7 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             of("duplicate-effect", B, A),
             "Offset 4 of orders-0 had an effect by member-0.1 at 3.000 s, and again by member-1.1 at 3.500 s.",
         ),
+        (of("duplicate-effect"), "Offset 4 of orders-0 had more than one effect."),
         (
             of("dead-letter-missing", A, count=3),
             "3 records of orders-0 (offsets 4 to 9) could not be processed and had no dead letter, and the group "

@@ -38,7 +38,7 @@ class Told:
         return {(int(r["tp"]), int(r["offset"])): words[r["begin_ns"] > 0, r["done_ns"] > 0] for r in rows}
 
 
-@pytest.mark.parametrize(("rule", "polled"), [("next-poll", "done"), ("commit", "begun")])
+@pytest.mark.parametrize(("rule", "polled"), [("next-poll", "done"), ("commit", "begun"), ("effect", "done")])
 def test_to_poll_again_is_to_be_done_by_one_rule_only(tmp_path: Path, rule: str, polled: str) -> None:
     told = Told(tmp_path, rule)
     told.deliver((ZERO, 5))

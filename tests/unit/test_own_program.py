@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from fencepost.checkers import Effects
 from fencepost.clients import BLACK_BOX, LINES, Members
 from fencepost.clusters import backends, docker_host, local
 from fencepost.clusters.attachment import Attachment
@@ -79,6 +80,12 @@ def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sen
     [
         ({"processed": "always"}, "processed is 'always'; known rules are next-poll, commit"),
         ({"payload": "shop.fakes"}, "payload is 'shop.fakes'; it must be of the form module:function"),
+        ({"processed": "effect"}, "processed='effect' and effects, the function that tells them, go together"),
+        (
+            {"effects": "shop.fakes:written"},
+            "processed='effect' and effects, the function that tells them, go together",
+        ),
+        ({"processed": "effect", "effects": "shop.fakes"}, "effects is 'shop.fakes'; it must be of the form"),
         ({"rate_hz": 0}, "rate_hz is 0, it must be above 0"),
         ({"keys": 0}, "keys is 0, it must be at least 1"),
         ({"producers": 0}, "producers is 0, it must be at least 1"),
@@ -105,6 +112,15 @@ def test_it_consumes_with_one_client_by_a_protocol_that_this_has() -> None:
 def test_it_may_say_itself_when_a_record_is_processed(client: str) -> None:
     group = replace(GROUP, client=client, protocol="eager")
     replace(SCENARIO, group=group, workload=OwnProgram("told")).plan(1)
+
+
+def test_where_effects_tell_what_is_processed_they_are_promised_too() -> None:
+    workload = OwnProgram("effect", "shop.fakes:written")
+    assert [promise for promise in workload.promises() if promise not in OwnProgram().promises()] == [
+        Effects("at-least-once")
+    ]
+    with pytest.raises(ScenarioError, match="the members are black boxes, which tell nobody what they are doing: say"):
+        replace(SCENARIO, group=replace(GROUP, client=BLACK_BOX), workload=workload)
 
 
 def test_a_program_that_is_not_there_is_refused() -> None:

@@ -22,7 +22,7 @@ from fencepost.checkers import coordination, faults, judge, oracle, promises
 from fencepost.checkers.sentences import SENTENCES
 from fencepost.model import Finding, Severity, Validity
 from fencepost.reports import folder as folders
-from fencepost.reports import headline, html, junit, palette, story, text, timeline
+from fencepost.reports import headline, html, junit, palette, story, text, timeline, view
 from fencepost.reports.glossary import GLOSSARY
 from fencepost.reports.scale import Scale
 
@@ -65,6 +65,34 @@ def huge(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def copied(run: Path, to: Path) -> Path:
     return Path(shutil.copytree(run, to / "run"))
+
+
+OF_LINES = {"client": "verifiable-consumer", "processed": "next-poll", "told_by": "lines"}
+POLLED = "the program polled again or closed its consumer, or committed past it"
+
+
+@pytest.mark.parametrize(
+    ("workload", "started", "told"),
+    [
+        ({"processed": "effect"}, {"processed": "effect"}, "when its effect was there in the end, whoever did it"),
+        ({"processed": "next-poll"}, OF_LINES, f"when {POLLED}"),
+        ({}, OF_LINES, f"with verifiable-consumer, when {POLLED}"),
+        ({}, {"client": "confluent-kafka"}, ""),
+    ],
+)
+def test_the_page_says_by_which_rule_a_record_is_processed(
+    tmp_path: Path, workload: dict[str, str], started: dict[str, str], told: str
+) -> None:
+    history = runs.group_history()
+    history.add("started", "member-0.2", 9.5, detail={"member": 0, **started})
+    history.add("started", "member-1.2", 9.5, detail={"member": 1, "client": "confluent-kafka"})
+    run = runs.write_run(tmp_path / "run", runs.verdict("x", runs.checks("valid")), history)
+    scenario = json.loads((run / "scenario.json").read_text())
+    scenario["scenario"]["workload"].update(workload)
+    (run / "scenario.json").write_text(json.dumps(scenario))
+    rows = dict(view.judged(folders.read(run)))
+    assert rows.get("a record counts as processed", "") == told
+    assert told in page(run)
 
 
 class TestThePage:

@@ -10,6 +10,9 @@ Most programs say nothing of this, so a rule stands for it:
 ``told``
     It is done with a record when it says so, whatever it polls or commits; for programs that tell (``lines``, or
     those that call ``say.processed``).
+``effect``
+    The seal decides, by what the audit finds (``evidence.by_effect``): nobody knows meanwhile, so until then it is as
+    with ``next-poll``.
 
 Of a partition it takes one record after the other: the next one is begun when the one before is done.
 """
@@ -32,7 +35,7 @@ class InHand:
 
     def __init__(self, rule: str) -> None:
         """``rule`` is one of ``config.PROCESSED``."""
-        self._done_by_poll, self._done_by_commit = rule == "next-poll", rule != "told"
+        self._done_by_poll, self._done_by_commit = rule in ("next-poll", "effect"), rule != "told"
         self._records: Dict[Tp, InOrder] = {}
         self._lock = threading.Lock()
         self.done = 0

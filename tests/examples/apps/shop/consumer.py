@@ -5,7 +5,8 @@ twice changes nothing, so what is delivered again is harmless. Whoever gives par
 first; who has lost them forgets it, for another one has them now.
 
 ``--keep-batch`` is how the service was written at first: it never looked at what it was told about its partitions, and
-a commit that failed was tried again later.
+a commit that failed was tried again later. ``--without-free`` leaves out orders that cost nothing, and with them by
+mistake all that cost whole euros.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ BATCH, BATCH_S = 1000, 2.0
 class Orders:
     """The orders that are written, and those that wait for it."""
 
-    def __init__(self, path: str, consumer: Consumer, keep_batch: bool) -> None:
+    def __init__(self, path: str, consumer: Consumer, keep_batch: bool, without_free: bool) -> None:
         self.database = sqlite3.connect(path, timeout=30)
         self.database.execute("PRAGMA journal_mode=WAL")
         self.database.execute("CREATE TABLE IF NOT EXISTS orders (id TEXT PRIMARY KEY, customer TEXT, cents INTEGER)")
-        self.consumer, self.keep_batch = consumer, keep_batch
+        self.consumer, self.keep_batch, self.without_free = consumer, keep_batch, without_free
         self.waiting: list[Message] = []
         self.since_s = time.monotonic()
         self.unsaid: dict[tuple[str, int], int] = {}
@@ -57,6 +58,8 @@ class Orders:
         self.since_s = time.monotonic()
         messages, self.waiting = self.waiting, []
         orders = [json.loads(m.value() or b"{}") for m in messages]
+        if self.without_free:
+            orders = [order for order in orders if order["cents"] % 100]
         with self.database:
             self.database.executemany("INSERT OR REPLACE INTO orders VALUES (:id, :customer, :cents)", orders)
         for m in messages:
@@ -92,11 +95,12 @@ def main() -> int:
     """Consume until told to stop."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--keep-batch", action="store_true")
+    parser.add_argument("--without-free", action="store_true")
     options = parser.parse_args()
     stop = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stop.set())
     consumer = Consumer(CONFIG)
-    orders = Orders(os.environ.get("SHOP_DATABASE", "orders.db"), consumer, options.keep_batch)
+    orders = Orders(os.environ.get("SHOP_DATABASE", "orders.db"), consumer, options.keep_batch, options.without_free)
     consumer.subscribe(["orders"], on_revoke=orders.revoked, on_lost=orders.lost)
     while not stop.is_set():
         message = consumer.poll(0.1)

@@ -1,0 +1,133 @@
+"""The effects of a user's own program, as a function of the user's tells them: which records took effect, how often.
+
+Whatever they are in, a table or a topic, only the function knows how to read it. It tells neither who did it nor when.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+
+from fencepost.clock import NS, now_ns
+from fencepost.errors import MemberError, WaitTimeout
+from fencepost.evidence import audit, effects
+from fencepost.interfaces import Cluster, Workload
+from fencepost.process_interfaces import TellsEffects
+from fencepost.processes import Owner, send, wait_ended
+from fencepost_member.effects import SETTINGS
+from fencepost_member.events import EventLog
+
+AGAIN_S = 1.0
+READ_S = 60.0
+PARTS = ("effects", "delivered")  # what is not known without them: which records were processed, too
+
+Named = tuple[str, int, int] | int  # topic, partition, offset; or the number that its payload was made by
+
+
+class ProgramEffects:
+    """Asks the function of a workload. Where it has none, there is nothing to tell, and nothing to wait for."""
+
+    def __init__(self, workload: Workload, cluster: Cluster, owner: Owner, logs: Path, prefix: str) -> None:
+        """``prefix``: what names of topics begin with in the cluster, and not for the program.
+
+        Raises:
+            MemberError: there is no such function.
+        """
+        self._function = workload.effects if isinstance(workload, TellsEffects) else ""
+        self._writers = workload.producer_config().get("producers", 1)
+        self._settings = {**cluster.access, "bootstrap.servers": cluster.bootstrap()}
+        self._owner, self._log, self._prefix = owner, logs / "effects.log", prefix
+        self._next_ns, self.state = 0, ""
+        if self._function:
+            self._ask()
+
+    def there(self, count: int) -> bool:
+        """Whether so many records have an effect by now; while the function cannot tell, they have not. It is asked
+        from time to time; ``state`` says what it told last."""
+        if not self._function or now_ns() < self._next_ns:
+            return not self._function
+        try:
+            found = len(set(self._read()))
+        except MemberError as error:
+            self.state = str(error)
+            return False
+        finally:
+            self._next_ns = now_ns() + round(AGAIN_S * NS)
+        self.state = f"{found:,} of {count:,} records have one"
+        return found >= count
+
+    def tell(self, history: Path, entries: Sequence[Mapping[str, Any]], events: EventLog) -> None:
+        """Tell every effect of a record of the log, or that they cannot be known. All members have ended, and the audit
+        has read the log, whose ``entries`` in ``partitions.json`` these are."""
+        if not self._function:
+            return
+        try:
+            found, at_ns = self._read(), now_ns()
+            places = list(self._places(found, history, entries))
+        except MemberError as error:
+            effects.cannot_tell(events, str(error), PARTS)
+        else:
+            effects.tell([effects.Effect(*place, events.actor, at_ns, at_ns) for place in places], events)
+
+    def _places(
+        self, found: Sequence[Named], history: Path, entries: Sequence[Mapping[str, Any]]
+    ) -> Iterator[tuple[str, int, int]]:
+        """Where their records are; one by a number that is not in the log any more is left out.
+
+        Raises:
+            MemberError: one names no record.
+        """
+        ends = {(entry["topic"], entry["partition"]): entry["log_end"] for entry in entries}
+        numbers: dict[int, int] = defaultdict(int)
+        for effect in found:
+            if isinstance(effect, int):
+                numbers[effect] += 1
+                continue
+            topic, partition, offset = self._prefix + effect[0], *effect[1:]
+            if offset >= ends.get((topic, partition), 0):
+                raise MemberError(f"{self._function} tells an effect of {effect}, and there is no such record")
+            yield topic, partition, offset
+        if numbers and self._writers > 1:
+            raise MemberError(f"{self._function} names records by seq, which each of {self._writers} producers counts")
+        written = _written(history, entries) if numbers else {}
+        for seq, count in numbers.items():
+            places = written.get(seq, [])  # a client may have written it twice: then nobody knows which it is of
+            yield from (places[n % len(places)] for n in range(max(count, len(places)) if places else 0))
+
+    def _read(self) -> list[Named]:
+        path = self._owner.directory / "effects.jsonl"
+        path.unlink(missing_ok=True)
+        self._ask(path)
+        told = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+        return [effect if isinstance(effect, int) else tuple(effect) for effect in told]
+
+    def _ask(self, *into: Path) -> None:
+        """Raises MemberError when it failed, or took too long."""
+        argv = [sys.executable, "-P", "-m", "fencepost_member.effects", self._function, *map(str, into)]
+        env = {SETTINGS: json.dumps(self._settings)}
+        process = self._owner.spawn(argv, log=self._log, env=env, cwd=Path.cwd())
+        try:
+            code = wait_ended(process, READ_S)
+        except WaitTimeout as late:
+            raise MemberError(f"the function of effects {self._function} took longer than {READ_S:g} s") from late
+        finally:
+            send(process, 9)
+        if code:
+            said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise MemberError(said[-1] if said else f"the function of effects {self._function} ended with {code}")
+
+
+def _written(history: Path, entries: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[str, int, int]]]:
+    """By the number that a producer gave them the places of its records in the log."""
+    names = {entry["tp"]: (entry["topic"], entry["partition"]) for entry in entries}
+    log = pq.read_table(history / audit.FILE, columns=["tp", "offset", "seq"], filters=[("writer", ">=", 0)])
+    found: dict[int, list[tuple[str, int, int]]] = defaultdict(list)
+    for tp, offset, seq in zip(*(log[name].to_pylist() for name in ("tp", "offset", "seq")), strict=True):
+        found[seq].append((*names[tp], offset))
+    return found
