@@ -160,7 +160,7 @@ class _Run:
             with self._phases.phase("heal"):
                 injector.undo_all()
         with self._phases.phase("drain"):
-            drain(self._scenario, group, cluster, self._topics, self._name, self._phases, self._effects)
+            self._drain(group, cluster)
 
     def _make_group(self, cluster: Cluster) -> groups.Group:
         """Members and producers, none started yet."""
@@ -205,6 +205,10 @@ class _Run:
 
         injector.begin()
         self._phases.came(over, self._scenario.chaos_s, "all steps to be healed")
+
+    def _drain(self, group: groups.Group, cluster: Cluster) -> None:
+        """See ``draining``."""
+        drain(self._scenario, group, cluster, self._topics, self._name, self._phases, self._effects)
 
     def _audit(self, cluster: Cluster) -> None:
         """What each partition really holds, and what the brokers recorded of the group, side by side."""

@@ -44,7 +44,7 @@ class Members:
         """There is nothing new."""
 
     def progress(self) -> RecordCounts:
-        return RecordCounts()
+        return RecordCounts(acknowledged=7)
 
     def stop_producers(self, within_s: float) -> None:
         self.done.append("producers stopped")
@@ -78,12 +78,17 @@ def drain(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
     begun: list[Any] = []
 
     def drained(
-        committed: Callable[[str], Any], ends: Callable[[str], Any], within_s: float, topic_id: str = ""
+        committed: Callable[[str], Any],
+        ends: Callable[[str], Any],
+        within_s: float,
+        topic_id: str = "",
+        there: Callable[[int], bool] = lambda count: True,
     ) -> list[str]:
         scenario, group = replace(SCENARIO, drain_s=within_s), Members()
         begun.append(runner._Run(scenario, SCENARIO.plan(1), folder, owner, lambda progress: None, backends.local()))
         ids = {topic_id: "orders"} if topic_id else {}
         admin = SimpleNamespace(committed=committed, end_offsets=ends, names_by_id=lambda topics: ids)
+        begun[0]._effects = SimpleNamespace(there=there, state="4 of 7 records have one")
         begun[0]._drain(group, SimpleNamespace(admin=admin))
         return group.done
 
@@ -107,6 +112,27 @@ def test_the_drain_goes_on_when_an_administrators_call_times_out(drain: Callable
 def test_a_group_that_does_not_commit_everything_is_ended_in_order(drain: Callable[..., list[str]]) -> None:
     done = drain(answering({ORDERS: 5}), answering({0: 7}), within_s=0.01)
     assert done == ["producers stopped", "members stopped"]
+
+
+def test_the_drain_waits_for_effects_of_all_that_was_acknowledged(drain: Callable[..., list[str]]) -> None:
+    asked, answers = [], answering(False, False, True)
+
+    def there(count: int) -> bool:
+        asked.append(count)
+        return bool(answers(""))
+
+    done = drain(answering({ORDERS: 7}), answering({0: 7}), within_s=60, there=there)
+    assert (asked, done) == ([7, 7, 7], ["producers stopped", "members stopped"])
+
+
+def test_effects_that_do_not_come_are_told_and_the_group_is_ended_in_order(
+    drain: Callable[..., list[str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notes: list[str] = []
+    monkeypatch.setattr(Phases, "say", lambda self, note: notes.append(note))
+    done = drain(answering({ORDERS: 7}), answering({0: 7}), within_s=0.01, there=lambda count: False)
+    assert done == ["producers stopped", "members stopped"]
+    assert notes == ["an effect of every record was awaited for 0.01 s: 4 of 7 records have one"]
 
 
 @pytest.mark.parametrize(("topic_id", "looks"), [("", 1), ("another", 3)])
