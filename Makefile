@@ -7,7 +7,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 # So many processes share the tests of `make test`: a run waits for most of its time, and takes 3 GB; 0: all in one process.
 MEMORY := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-WORKERS ?= $(shell $(PYTHON) -c 'import os; count = min(os.cpu_count() * 3 // 2, $(MEMORY) // 3_000_000_000); print(count if count > 1 else 0)')
+WORKERS ?= $(shell $(PYTHON) -c 'import os; count = min(os.cpu_count(), $(MEMORY) // 3_000_000_000); print(count if count > 1 else 0)')
 INSTALLED := .venv/installed
 TREE := build/typecheck
 MUTATION := build/mutation
