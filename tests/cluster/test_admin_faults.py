@@ -416,21 +416,21 @@ def remade(name: str, group: Group, workload: Workload, until_s: float = 10) -> 
     one_in(
         2,
         [
-            ("confluent-kafka", "cooperative", PollLoop(rate_hz=600)),
-            ("confluent-kafka", "consumer", PollLoop(rate_hz=600)),
-            ("kafka-python", "cooperative", PollLoop(rate_hz=600)),
+            ("confluent-kafka", "cooperative", 2, PollLoop(rate_hz=600)),
+            ("confluent-kafka", "consumer", 2, PollLoop(rate_hz=600)),
+            ("kafka-python", "cooperative", 2, PollLoop(rate_hz=600)),
             # A member works on what is gone, while another one has the new one already.
-            ("confluent-kafka", "consumer", PollLoop(rate_hz=250, handler_ms=10, batch=200, commit_every_ms=500)),
-            ("confluent-kafka", "cooperative", Transform(rate_hz=300)),
+            ("confluent-kafka", "consumer", 3, PollLoop(rate_hz=250, handler_ms=10, batch=200, commit_every_ms=500)),
+            ("confluent-kafka", "cooperative", 2, Transform(rate_hz=300)),
         ],
     ),
-    ids=lambda asked: f"{asked[0]}-{asked[1]}-{type(asked[2]).__name__}-{asked[2].rate_hz}",
+    ids=lambda asked: f"{asked[0]}-{asked[1]}-{type(asked[3]).__name__}-{asked[3].rate_hz:g}",
 )
 def test_what_comes_of_a_topic_that_was_made_again_is_permitted_and_the_new_one_is_judged(
-    chaos: Chaos, asked: tuple[str, str, Workload]
+    chaos: Chaos, asked: tuple[str, str, int, Workload]
 ) -> None:
-    client, protocol, workload = asked
-    group = Group(members=3, client=client, protocol=protocol)
+    client, protocol, members, workload = asked
+    group = Group(members, client=client, protocol=protocol)
     run = chaos.run(remade(f"{client}, {protocol}, {type(workload).__name__}", group, workload))
     assert run.verdict.validity is Validity.VALID, run.verdict
     lost = [f for check in run.verdict.checks for f in check.findings if f.kind == "lost-write"]
