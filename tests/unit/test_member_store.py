@@ -193,7 +193,7 @@ def test_a_run_without_a_store_tells_nothing_and_of_one_that_is_none_it_tells_th
     log.close()
     told = read(tmp_path / "events" / "harness.jsonl").events
     text = "the store of the run cannot be read: file is not a database"
-    assert [(e["kind"], e["detail"]) for e in told] == [("unrecorded", {"text": text})]
+    assert [(e["kind"], e["detail"]) for e in told] == [("unrecorded", {"text": text, "parts": ["effects"]})]
 
 
 class Section:
