@@ -33,7 +33,8 @@ class Sharing:
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items.sort(key=lambda item: item.path.name not in FIRST)
         apart = [item for item in items if item.path.name in APART]
-        files = list(dict.fromkeys(item.path for item in items if item.path.name not in APART))
-        place = {item: number * len(files) / len(apart) for number, item in enumerate(apart, 1)}
-        place |= {item: files.index(item.path) for item in items if item not in place}
+        others = dict.fromkeys(item.path for item in items if item.path.name not in APART)
+        numbers = {path: number for number, path in enumerate(others)}
+        place = {item: number * len(others) / len(apart) for number, item in enumerate(apart, 1)}
+        place |= {item: numbers[item.path] for item in items if item not in place}
         items.sort(key=place.__getitem__)

@@ -50,8 +50,10 @@ class ProgramEffects:
     def there(self, count: int) -> bool:
         """Whether so many records have an effect by now; while the function cannot tell, they have not. It is asked
         from time to time; ``state`` says what it told last."""
-        if not self._function or now_ns() < self._next_ns:
-            return not self._function
+        if not self._function:
+            return True
+        if now_ns() < self._next_ns:
+            return False
         try:
             found = len(set(self._read()))
         except MemberError as error:

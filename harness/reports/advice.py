@@ -146,7 +146,13 @@ def uncommitted(life: Life) -> str:
 
 
 RULES: tuple[Callable[[Life], str], ...] = (
-    *(heartbeat, session, poll_interval, automatic_commit, offset_reset, assignor, uncommitted),
+    heartbeat,
+    session,
+    poll_interval,
+    automatic_commit,
+    offset_reset,
+    assignor,
+    uncommitted,
 )
 
 
@@ -219,12 +225,9 @@ def _lives(folder: Folder) -> Iterator[tuple[str, Life]]:
 def _started(folder: Folder) -> Iterator[Mapping[str, Any]]:
     """What members told as they started."""
     for fact in folder.facts:
-        if (
-            fact.kind == EventKind.STARTED
-            and "member" in fact.detail
-            and isinstance(fact.detail.get("config"), Mapping)
-        ):
-            yield fact.detail
+        detail = fact.detail
+        if fact.kind == EventKind.STARTED and "member" in detail and isinstance(detail.get("config"), Mapping):
+            yield detail
 
 
 def _sessions_ms(folder: Folder) -> tuple[float, float]:

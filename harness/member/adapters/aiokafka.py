@@ -23,7 +23,7 @@ from aiokafka.errors import KafkaError
 from fencepost_member.adapters import Listener, Record, Tp
 from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.handover import Handover, tell, tell_error
-from fencepost_member.adapters.settings import arguments, settings_of, with_context
+from fencepost_member.adapters.settings import arguments, refuse_unknown, settings_of, with_context
 from fencepost_member.config import ConfigError, MemberConfig
 
 ASSIGNORS = {
@@ -37,10 +37,7 @@ GRACE_S = 0.05  # for the library, which is about to return
 def try_settings(config: MemberConfig) -> None:
     """See ``adapters``. The library wants an event loop to be made in, so its names are looked up."""
     given = with_context(arguments(config.client, settings_of(config), ASSIGNORS))
-    known = inspect.signature(client.AIOKafkaConsumer.__init__).parameters
-    wrong = [name.replace("_", ".") for name in sorted(given) if name not in known]
-    if wrong:
-        raise ConfigError("aiokafka refuses the client settings: this release has no %s" % ", ".join(wrong))
+    refuse_unknown(config.client, given, inspect.signature(client.AIOKafkaConsumer.__init__).parameters)
 
 
 def connect(config: MemberConfig, listener: Listener) -> AioKafka:

@@ -10,8 +10,8 @@ from kafka.coordinator.assignors import range as by_range
 from kafka.coordinator.assignors import roundrobin
 from kafka.coordinator.assignors.sticky import sticky_assignor
 
-from fencepost_member.adapters.settings import ISOLATION, arguments, settings_of
-from fencepost_member.config import ConfigError, MemberConfig
+from fencepost_member.adapters.settings import ISOLATION, arguments, refuse_unknown, settings_of
+from fencepost_member.config import MemberConfig
 
 KNOWN = client.KafkaConsumer.DEFAULT_CONFIG
 ASSIGNORS = {
@@ -35,7 +35,4 @@ def known_settings(config: MemberConfig) -> Dict[str, Any]:
 
 def try_settings(config: MemberConfig) -> None:
     """See ``adapters``. The library connects as it is made, so its names are looked up."""
-    given = arguments(config.client, known_settings(config), ASSIGNORS)
-    wrong = [name.replace("_", ".") for name in sorted(given) if name not in KNOWN]
-    if wrong:
-        raise ConfigError("kafka-python refuses the client settings: this release has no %s" % ", ".join(wrong))
+    refuse_unknown(config.client, arguments(config.client, known_settings(config), ASSIGNORS), KNOWN)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ssl
-from typing import Any, Dict, Mapping
+from typing import Any, Container, Dict, Iterable, Mapping
 
 from fencepost_member.config import AUTOMATIC, ConfigError, MemberConfig
 
@@ -62,6 +62,13 @@ def unknown(client: str, names: Mapping[str, Any]) -> str:
     known = NAMES.get(client)
     wrong = sorted(set(names) - set(known)) if known is not None else []
     return "%s has no setting %s; it has %s" % (client, wrong[0], ", ".join(sorted(known or ()))) if wrong else ""
+
+
+def refuse_unknown(client: str, given: Iterable[str], known: Container[str]) -> None:
+    """Raises ConfigError when a release of a client in Python has no keyword of one of these names."""
+    wrong = [name.replace("_", ".") for name in sorted(given) if name not in known]
+    if wrong:
+        raise ConfigError("%s refuses the client settings: this release has no %s" % (client, ", ".join(wrong)))
 
 
 def access_arguments(settings: Mapping[str, Any]) -> Dict[str, Any]:
