@@ -6,20 +6,18 @@ One short process for each client and release, which connects to nobody.
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from importlib import metadata
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 from fencepost.abilities import Abilities
 from fencepost.clusters import environments
 from fencepost.clusters.cache import Progress
 from fencepost.consumers import Group
-from fencepost.errors import ProvisionError, ScenarioError
+from fencepost.errors import ProvisionError, ScenarioError, WaitTimeout
 from fencepost.lives import member_side
 from fencepost.process_interfaces import Environment
+from fencepost.processes import Owner, wait_ended
 from fencepost_member.process import BAD_CONFIG
 
 SLOW_S, TRIAL_S = 2.0, 60.0
@@ -57,31 +55,27 @@ def _try(group: Group, environment: Environment, progress: Progress) -> None:
         "protocol": group.protocol,
         "client_config": group.client_config(),
     }
-    with TemporaryDirectory(prefix="fencepost-trial-") as folder:
-        file = Path(folder, "trial.json")
-        file.write_text(json.dumps(config), encoding="utf-8")
-        argv = [python, "-m", "fencepost_member.trying", str(file)]
-        path = {"PYTHONPATH": str(member_side(Path(folder)))}
-        code, said = _run(argv, path, lambda: progress(f"asking {release} whether it takes the group's settings"))
+    code, said = _asked(python, config, lambda: progress(f"asking {release} whether it takes the group's settings"))
     if code == BAD_CONFIG:
         raise ScenarioError(f"the group's config does not go with {release}: {said}")
     if code:
         raise ProvisionError(f"{release} could not be asked whether it takes the group's settings: {said}")
 
 
-def _run(argv: Sequence[str], env: Mapping[str, str], slow: Callable[[], None]) -> tuple[int, str]:
+def _asked(python: str, config: Mapping[str, Any], slow: Callable[[], None]) -> tuple[int, str]:
     """The exit code of a trial, and the last line of what it said; ``slow`` is called where it takes long."""
-    with subprocess.Popen(
-        argv, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, env={**os.environ, **env}, text=True
-    ) as process:
+    with Owner.open() as owner:
+        file, log = owner.directory / "trial.json", owner.directory / "log"
+        file.write_text(json.dumps(config), encoding="utf-8")
+        env = {"PYTHONPATH": str(member_side(owner.directory))}
+        process = owner.spawn([python, "-m", "fencepost_member.trying", file], log=log, env=env)
         try:
-            said = process.communicate(timeout=SLOW_S)[1]
-        except subprocess.TimeoutExpired:
+            code = wait_ended(process, SLOW_S)
+        except WaitTimeout:
             slow()
             try:
-                said = process.communicate(timeout=TRIAL_S)[1]
-            except subprocess.TimeoutExpired:
-                process.kill()
-                return -1, f"it did not end within {TRIAL_S:g} s"
-    lines = [line for line in said.splitlines() if line.strip()]
-    return process.returncode, lines[-1] if lines else "it said nothing"
+                code = wait_ended(process, TRIAL_S)
+            except WaitTimeout as late:
+                return -1, str(late)
+        lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
+    return code, lines[-1] if lines else "it said nothing"
