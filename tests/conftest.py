@@ -7,6 +7,7 @@ from collections.abc import Generator
 
 import pytest
 from fault_table import FaultTable
+from rotation import Rotation
 from sharing import Sharing
 from steadiness import REAL, Steadiness
 
@@ -18,6 +19,7 @@ pytest_plugins = ["pytester", "postgres"]
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Steadiness())
     config.pluginmanager.register(FaultTable())
+    config.pluginmanager.register(Rotation())
     config.pluginmanager.register(Sharing())
     if workers := config.getoption("numprocesses", None):  # of pytest-xdist, which get this environment
         os.environ.setdefault(PLACES, str(workers))  # they share the machine on purpose

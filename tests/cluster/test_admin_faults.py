@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource
 
-from cluster.plans import one_in
+from cluster.plans import one_in, topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see, requests_by
 from fencepost.checkers import oracle
 from fencepost.checkers.facts import Bounds
@@ -291,7 +291,8 @@ def settings_of(world: World, topic: str) -> dict[str, str]:
 def test_who_finds_its_next_records_deleted_goes_on_behind_them_and_is_not_accused(chaos: Chaos) -> None:
     scenario = Scenario(
         name="records are deleted under a member that stands still",
-        topics=[Topic("orders", partitions=4)],
+        topics=[topic("orders", 4)],
+        brokers=1,
         group=Group(members=2, config={"session.timeout.ms": 45_000}),
         workload=PollLoop(rate_hz=1000),
         schedule=[at(1, Pause(), member(0), heal_after=6), at(4, DeleteRecords())],
@@ -331,7 +332,8 @@ def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_onl
     fault, protocol, kind = reset
     scenario = Scenario(
         name=f"offsets are reset, {fault}, while all members stand still",
-        topics=[Topic("orders", partitions=4)],
+        topics=[topic("orders", 4)],
+        brokers=1,
         group=Group(members=2, protocol=protocol, config={"session.timeout.ms": 6000}),
         workload=PollLoop(rate_hz=300),
         schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, fault)],
@@ -381,7 +383,8 @@ def test_what_members_write_elsewhere_twice_or_not_at_all_after_a_reset_is_permi
     workload, kafka, fault, kind = reset
     scenario = Scenario(
         name=f"offsets are reset, {fault}, under {type(workload).__name__}, Kafka {kafka or 'as it comes'}",
-        topics=[Topic("orders", partitions=4)],
+        topics=[topic("orders", 4)],
+        brokers=1,
         group=Group(members=2, config={"session.timeout.ms": 6000}),
         workload=workload,
         schedule=[at(3, Pause(), all_members(), heal_after=past_session(2)), at(10, fault)],

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import one_in
+from cluster.plans import one_in, topic
 from fencepost.faults import ScaleOut
 from fencepost.model import Validity, Verdict
 from fencepost.plugin import ChaosRun
@@ -45,6 +45,7 @@ def grown(group: Group, topics: tuple[Topic, ...], sizes: int) -> Scenario:
     return Scenario(
         name="a group that grows",
         topics=topics,
+        brokers=1,
         group=replace(group, members=1, config={"session.timeout.ms": 6000, **group.config}, spare=sizes - 1),
         workload=PollLoop(rate_hz=200),
         schedule=joins,
@@ -64,7 +65,7 @@ def of_sizes(verdict: Verdict, name: str) -> list[list[int]]:
 @pytest.mark.parametrize("name", one_in(len(GROWING), GROWING))
 def test_so_many_partitions_move_as_members_come(chaos: Any, name: str) -> None:
     group, moves = GROWING[name]
-    verdict = chaos.run(grown(group, (Topic("orders", partitions=8),), 4)).verdict
+    verdict = chaos.run(grown(group, (topic("orders", 8),), 4)).verdict
     assert verdict.validity is Validity.VALID, verdict
     assert [sum(moved) for moved in of_sizes(verdict, "moved")] == moves
     assert [most[-1] for most in of_sizes(verdict, "most")] == [4, 3, 2]
@@ -75,7 +76,8 @@ def starting(protocol: str, delay_ms: int) -> Scenario:
     """Six members that all start from nothing, and whose first rebalance the coordinator delays."""
     return Scenario(
         name=f"six members start, {delay_ms} ms",
-        topics=[Topic("orders", partitions=12)],
+        topics=[topic("orders", 12)],
+        brokers=1,
         group=Group(members=6, protocol=protocol, config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}),
         workload=PollLoop(rate_hz=200),
         broker_config={"group.initial.rebalance.delay.ms": delay_ms},
@@ -128,7 +130,7 @@ def test_who_starts_from_nothing_is_waited_for_where_the_first_rebalance_is_dela
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize("name", one_in(len(NARROW), NARROW))
 def test_range_gives_the_third_member_nothing_of_many_narrow_topics(chaos: Any, name: str) -> None:
-    topics = tuple(Topic(f"narrow-{number}", partitions=2) for number in range(4))
+    topics = tuple(topic(f"narrow-{number}", 2) for number in range(4))
     verdict = chaos.run(grown(GROWING[name][0], topics, 3)).verdict
     assert verdict.validity is Validity.VALID, verdict
     assert (of_sizes(verdict, "most")[-1][-1], of_sizes(verdict, "least")[-1][-1]) == NARROW[name]

@@ -15,9 +15,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster.conftest import consuming
-from cluster.plans import one_a_day
+from cluster.plans import one_a_day, topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, bounded, nothing_to_see, requests_by
-from fencepost import Group, Scenario, Topic, at, when
+from fencepost import Group, Scenario, at, when
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.faults import AddPartitions, ChangeSubscription, ScaleOut
@@ -166,7 +166,8 @@ def events(run: Any, kind: str) -> list[dict[str, Any]]:
 def scenario(protocol: str, *schedule: Any, spare: int = 0, **config: Any) -> Scenario:
     return Scenario(
         name=f"subscriptions, {protocol}",
-        topics=[Topic("orders", partitions=6), Topic("payments", partitions=6)],
+        topics=[topic("orders", 6), topic("payments", 6)],
+        brokers=1,
         group=Group(members=3, spare=spare, protocol=protocol, config={"session.timeout.ms": 6000, **config}),
         workload=PollLoop(rate_hz=1000, commit_every_ms=50),
         schedule=schedule,

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost import Group, Scenario, Topic, at
+from cluster.plans import topic
+from fencepost import Group, Scenario, at
 from fencepost.checkers.tables import load
 from fencepost.clock import NS
 from fencepost.faults import Bounce, ScaleOut
@@ -27,7 +28,8 @@ def scenario(protocol: str, delay_revoke: bool) -> Scenario:
     """A third member comes, and another one goes for a while: the others give up what they are at work on."""
     return Scenario(
         name=f"partitions move, {'delayed' if delay_revoke else 'blocking'}",
-        topics=[Topic("orders", partitions=6)],
+        topics=[topic("orders", 6)],
+        brokers=1,
         group=Group(members=2, spare=1, protocol=protocol, config={"session.timeout.ms": 10_000}),
         workload=WorkerPool(
             workers=64, lanes="key", handler_ms=TAKES_MS, rate_hz=20, keys=300, delay_revoke=delay_revoke

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import one_a_day
+from cluster.plans import one_a_day, topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see
 from fencepost.clients import Members
 from fencepost.clock import eventually
@@ -114,7 +114,8 @@ def test_a_dynamic_member_among_static_ones_has_no_name_to_share(world: World) -
 def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> None:
     scenario = Scenario(
         name=f"two share a name, {protocol}",
-        topics=[Topic("orders", partitions=6)],
+        topics=[topic("orders", 6)],
+        brokers=1,
         group=Group(members=3, spare=1, protocol=protocol, static=True, config={"session.timeout.ms": 6000}),
         workload=PollLoop(rate_hz=1000, batch=100),
         schedule=[

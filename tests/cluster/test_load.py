@@ -8,10 +8,10 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from cluster.plans import SESSION, one_in
+from cluster.plans import SESSION, one_in, topic
 from fencepost.clock import NS
 from fencepost.faults import Kill, Pause
-from fencepost.scenario import Group, Scenario, Topic
+from fencepost.scenario import Group, Scenario
 from fencepost.single import at, past_session
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
@@ -26,7 +26,8 @@ def scenario(commit: str, every_ms: float) -> Scenario:
     load = PollLoop(commit=commit, commit_every_ms=every_ms, rate_hz=RATE_HZ, keys=60, skew=1.2, burst_every_s=BURST_S)
     return Scenario(
         name=f"bursts of hot keys, committed {commit}, {every_ms:g} ms",
-        topics=[Topic("orders", partitions=6)],
+        topics=[topic("orders", 6)],
+        brokers=1,
         group=Group(members=3, config=SESSION),
         workload=load,
         schedule=[

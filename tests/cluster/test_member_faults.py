@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cluster.plans import one_a_day
+from cluster.plans import one_a_day, topic
 from cluster.worlds import (
     LONG_S,
     MEMBER,
@@ -31,7 +31,7 @@ from fencepost.clock import NS, eventually, now_ns
 from fencepost.combined import rolling_deploy
 from fencepost.faults import ScaleIn, ScaleOut, Stall
 from fencepost.interfaces import Target
-from fencepost.scenario import Group, Scenario, Topic
+from fencepost.scenario import Group, Scenario
 from fencepost.single import at
 from fencepost.targets import idle, members, one_member
 from fencepost.workloads import PollLoop
@@ -213,7 +213,8 @@ def test_nobody_is_accused_when_members_stall_come_go_and_are_replaced(chaos: An
     run = chaos.run(
         Scenario(
             name=f"members stall, come, go and are replaced, {protocol}",
-            topics=[Topic("orders", partitions=6)],
+            topics=[topic("orders", 6)],
+            brokers=1,
             group=Group(members=3, spare=2, protocol=protocol, config=TIMES),
             workload=PollLoop(rate_hz=1000, batch=100),
             schedule=[

@@ -1,0 +1,68 @@
+"""What of the tests on real clusters is performed today; the nightly run performs all of it.
+
+Files take turns, each on every other day. Within files values take turns, too (``cluster.plans.one_in``): every two
+days, so that each of them meets a day of its file.
+"""
+
+from __future__ import annotations
+
+from datetime import date
+
+import pytest
+
+DAY = date.today().toordinal()
+# Those that take about as long as each other; what is in neither is performed each day.
+TURNS = (
+    {
+        "test_adapters.py",
+        "test_assignors.py",
+        "test_attach.py",
+        "test_change_assignor.py",
+        "test_delay_revoke.py",
+        "test_docker_programs.py",
+        "test_effects_survive_chaos.py",
+        "test_hot_partition.py",
+        "test_lines.py",
+        "test_outputs.py",
+        "test_own_program_in_python.py",
+        "test_packet_faults.py",
+        "test_redirects.py",
+        "test_schedules.py",
+        "test_services_survive_chaos.py",
+        "test_slow_records.py",
+        "test_state_triggers.py",
+        "test_supervisor.py",
+    },
+    {
+        "test_added_partitions.py",
+        "test_admin_faults.py",
+        "test_attach_access.py",
+        "test_attach_packets.py",
+        "test_black_box.py",
+        "test_change_protocol.py",
+        "test_change_subscription.py",
+        "test_docker_cluster.py",
+        "test_duplicate_instance.py",
+        "test_handler_survives_chaos.py",
+        "test_load.py",
+        "test_own_program_in_transactions.py",
+        "test_own_program_survives_chaos.py",
+        "test_partition_brokers.py",
+        "test_pauses_of_programs.py",
+        "test_replays.py",
+        "test_several_consumers.py",
+        "test_several_consumers_survive_chaos.py",
+        "test_static_members.py",
+        "test_written_in_transactions.py",
+    },
+)
+
+
+class Rotation:
+    """A pytest plugin: files that have no turn today are for the nightly run."""
+
+    @pytest.hookimpl(tryfirst=True)  # before pytest looks which are slow
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        for item in items:
+            if item.path.name in TURNS[(DAY + 1) % 2]:
+                item.add_marker(pytest.mark.slow)
