@@ -1,21 +1,20 @@
 """A loopback address of its own for every node and slot of a local cluster, so that ports can be fixed.
 
-Cluster number n lives on ``127.77.n.x``. The number is held by a file lock that every process of the cluster
-inherits: it is free again exactly when the last of them is gone, however they ended.
+Cluster number n lives on ``127.77.n.x``. The number is held by a socket with an abstract name that every process of
+the cluster inherits: it is free again exactly when the last of them is gone, however they ended. Such names, as those
+addresses, are those of the network namespace, whichever user and cache somebody has.
 """
 
 from __future__ import annotations
 
-import fcntl
-import os
 import socket
 import sys
 from collections.abc import Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 
-from fencepost.clusters import cache, nodes
+from fencepost.clusters import nodes
 from fencepost.clusters.nodes import Endpoint, Listener
 from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
@@ -30,7 +29,7 @@ class Addresses:
     """All endpoints of cluster ``number``.
 
     Attributes:
-        lock: the file descriptor that holds the number; none where others see to it.
+        lock: the file descriptor that holds the number; -1 where others see to it.
         prefix: the first two parts of its nodes' addresses, ahead of the number.
         proxies: the one host of all proxies; empty: every slot has a host of its own.
     """
@@ -44,6 +43,11 @@ class Addresses:
     def network(self) -> str:
         """What the addresses of all nodes begin with."""
         return f"{self.prefix}.{self.number}"
+
+    @property
+    def name(self) -> str:
+        """What the socket is bound to that holds the number."""
+        return f"\0fencepost {self.network}"
 
     @property
     def controller(self) -> Endpoint:
@@ -92,26 +96,22 @@ class Addresses:
 
 
 def reserve(spec: ClusterSpec) -> Addresses:
-    """Take the first number that no other cluster of this user has and whose ports nobody listens on.
+    """Take the first number that no other cluster has and whose ports nobody listens on.
 
     Raises:
         ClusterError: this system has no such addresses, or none is free.
     """
     if sys.platform != "linux":
         raise ClusterError("the local back-end needs Linux (a loopback address per slot): use the Docker back-end")
-    folder = cache.directory() / "addresses"
-    folder.mkdir(parents=True, exist_ok=True)
     for number in range(1, NUMBERS + 1):
-        lock = os.open(folder / str(number), os.O_RDWR | os.O_CREAT, 0o600)
-        addresses = Addresses(number, lock)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            continue
-        if all(_free(endpoint) for endpoint in _endpoints(addresses, spec)):
-            return addresses
-        os.close(lock)
+        addresses = Addresses(number)
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as lock:
+            try:
+                lock.bind(addresses.name)
+            except OSError:
+                continue
+            if all(_free(endpoint) for endpoint in _endpoints(addresses, spec)):
+                return replace(addresses, lock=lock.detach())
     raise ClusterError(f"no loopback address 127.77.1.x to 127.77.{NUMBERS}.x is free: are old clusters still running?")
 
 

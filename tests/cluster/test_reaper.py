@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import signal
 import subprocess
@@ -17,7 +16,8 @@ import pytest
 
 from cluster.killing import iptables, rules_of
 from fencepost.clock import eventually
-from fencepost.clusters import cache, reaper
+from fencepost.clusters import reaper
+from fencepost.clusters.addresses import Addresses
 from fencepost.errors import ClusterError
 from fencepost.network import packets
 from fencepost.network.packets import PacketFilter
@@ -120,20 +120,18 @@ def start(tmp_path: Path) -> Iterator[Callable[[str], Harness]]:
 
 def address_is_free(host: str, of: Harness) -> bool:
     """Whether nobody has it, or by now somebody else: other tests start clusters at the same time."""
-    lock = os.open(cache.directory() / "addresses" / host.split(".")[2], os.O_RDWR)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        held = (line.split() for line in Path("/proc/locks").read_text().splitlines())
-        takers = {int(pid) for _, kind, *_, pid, file, _, _ in held if kind == "FLOCK" and file.endswith(inode(lock))}
-        return any(psutil.pid_exists(taker) for taker in takers - {of.process.pid})
-    finally:
-        os.close(lock)
-    return True
+    name = Addresses(int(host.split(".")[2])).name.replace("\0", "@")
+    lines = Path("/proc/net/unix").read_text().splitlines()
+    held = {f"socket:[{line.split()[6]}]" for line in lines if line.endswith(name)}
+    holders = {pid for pid in psutil.pids() if held & open_files(pid)}
+    return not held or bool(holders - {of.process.pid, *(process.pid for process in of.carriers())})
 
 
-def inode(file: int) -> str:
-    return f":{os.fstat(file).st_ino}"
+def open_files(pid: int) -> set[str]:
+    """What the descriptors of a process lead to; nothing of one that has gone."""
+    with suppress(OSError):
+        return {str(file.readlink()) for file in Path(f"/proc/{pid}/fd").iterdir()}
+    return set()
 
 
 @pytest.mark.parametrize("processes", [0, 1, 3])

@@ -24,7 +24,7 @@ def test_only_files_of_this_day_and_those_of_each_day_are_performed(
     monkeypatch.setattr(rotation, "DAY", day)
     monkeypatch.setattr(rotation, "TURNS", ({"test_even.py"}, {"test_odd.py"}))
     pytester.makeini("[pytest]\nmarkers = slow: belongs to the nightly run")
-    pytester.makepyfile(**{name: "def test_it(): pass" for name in ("test_even", "test_odd", "test_always")})
+    pytester.makepyfile(**dict.fromkeys(("test_even", "test_odd", "test_always"), "def test_it(): pass"))
     run = pytester.inline_run("-m", "not slow", plugins=[rotation.Rotation()])
     performed = {report.nodeid.partition(".")[0] for report in run.getreports("pytest_runtest_logreport")}
     assert performed == {"test_always", ("test_even", "test_odd")[day]}
