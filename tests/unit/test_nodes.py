@@ -1,10 +1,13 @@
 """The pure half of the local back-end: settings and addresses."""
 
+import os
+from pathlib import Path
+
 import pytest
 
 from fencepost.clients import VERIFIABLE, Client
 from fencepost.clusters import docker_host, nodes
-from fencepost.clusters.addresses import Addresses
+from fencepost.clusters.addresses import Addresses, reserve
 from fencepost.clusters.nodes import Endpoint
 from fencepost.clusters.template import new_id
 from fencepost.errors import ScenarioError
@@ -24,6 +27,17 @@ def test_an_id_is_no_option_of_a_tool() -> None:
     ids = {new_id() for _ in range(2000)}
     assert len(ids) == 2000
     assert not any(one.startswith("-") for one in ids), "as one of 64 does by chance"
+
+
+def test_a_number_is_one_clusters_whichever_cache_others_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = [reserve(ClusterSpec())]
+    try:
+        monkeypatch.setenv("FENCEPOST_CACHE", str(tmp_path))
+        taken.append(reserve(ClusterSpec()))
+        assert taken[0].number != taken[1].number
+    finally:
+        for place in taken:
+            os.close(place.lock)
 
 
 def test_a_slot_is_advertised_at_its_own_proxy_and_nowhere_else() -> None:
