@@ -229,6 +229,14 @@ WATCHED = replace(
     min_records=600,
 )
 
+# Nobody kills it: it wakes in the middle of a critical section, when others have long had its lease.
+ASLEEP = replace(
+    WATCHED,
+    name="a member stands still in a critical section",
+    workload=ExclusiveWrites(rate_hz=40, handler_ms=70, batch=10),
+    schedule=[replace(step, expect="fenced") for step in WATCHED.schedule],
+)
+
 # A member is put out of the group and comes back; then another one makes room, and takes partitions from it again.
 RETURNS = replace(
     MOVES,

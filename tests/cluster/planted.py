@@ -13,6 +13,7 @@ from cluster.doctored import DOCTORED
 from cluster.plans import (
     ABORTS,
     ALL,
+    ASLEEP,
     ASYNCHRONOUS,
     AT_MOST_ONCE,
     AUTOMATIC,
@@ -298,6 +299,9 @@ BUGS: Mapping[str, Bug] = {
         PEACEFUL_WRITES, {"dead-member"}, of_member("shared-transactional-id"), blamed=("member-0",)
     ),
     "lock-without-token": Bug(CRITICAL, {"duplicate-effect", "stale-write"}, {"fence": "lease"}),
+    "lock-under-a-pause": Bug(
+        ASLEEP, {"duplicate-effect", "stale-write"}, {"fence": "lease"}, protocols=("eager", "cooperative")
+    ),
     "late-supervisor": Bug(WATCHED, {"duplicate-effect"}, {"overdue_ms": 60_000}),
     "no-lock": Bug(CRITICAL, {"duplicate-effect"}, {"fence": "none"}),
     "highest-finished": Bug(SIDE_BY_SIDE, {"commit-ahead", "unseen"}, of_member("highest-finished")),
