@@ -85,7 +85,7 @@ class EventKind(StrEnum):
     REVOKED = "revoked"
     LOST = "lost"
     COMMIT = "commit"  # offset: next to read; outcome, error; detail: mode (sync, auto, on-revoke, transaction ...)
-    POLL_GAP = "poll-gap"  # from one call of poll to the next one, where these are more than 1 s apart
+    POLL_GAP = "poll-gap"  # from one call of poll (the end of one that waits) to the next one, if it took more than 1 s
     STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
     SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: what it had left before
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
@@ -99,7 +99,7 @@ class EventKind(StrEnum):
     LAUNCHED = "launched"  # actor = incarnation; the process was started; detail: pid, slot, member
     ENDED = "ended"  # actor = incarnation; the process was reaped, or it had gone before that (exit_code: null);
     # detail: exit_code, how: closed and killed as it was asked to or made to by the harness, or as a program that goes
-    # on closed it, else crashed; of a member also polled_ns, when it last called poll
+    # on closed it, else crashed; of a member also polled_ns, when it last called poll, unless it was waiting in one
     FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason

@@ -102,7 +102,8 @@ class RecordCounts(NamedTuple):
 
 
 def last_poll_ns(segments: Path, actor: str) -> int:
-    """When an actor last called poll, by its segments below ``segments``; 0: never, or nobody can tell."""
+    """When an actor last called poll, by its segments below ``segments``, or until when it waits in one for records;
+    0: never, or nobody can tell."""
     return max((counts.polled_ns for counts in _counts(segments, f"{actor}.*.seg").values()), default=0)
 
 

@@ -108,7 +108,8 @@ class Incarnation:
         ended_ns = min((at_ns for number, at_ns in self._sent.items() if number in ENDING), default=0)
         for actor, (at_ns, how) in self.live.ends(self._how(code), ended_ns).items():
             polled_ns = last_poll_ns(self._segments, actor)
-            polled = {"polled_ns": polled_ns} if polled_ns else {}
+            waited = polled_ns >= (at_ns or now_ns())  # in its last poll, to its end
+            polled = {"polled_ns": polled_ns} if polled_ns and not waited else {}
             when = {"begin_ns": at_ns, "end_ns": at_ns} if at_ns else {}
             detail = {"exit_code": None if at_ns else code, "how": how, **polled, **asked}
             self._events.note(EventKind.ENDED, actor=actor, detail=detail, **when)

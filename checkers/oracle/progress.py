@@ -143,11 +143,11 @@ def collateral_stop(history: History) -> Iterator[Sighting]:
 def stuck_member(history: History) -> Iterator[Sighting]:
     """``stuck-member``: a member owns partitions and is in the group, and neither polls nor works for too long.
 
-    Looked at are the times longer than ``bounds.stuck_ns`` from one poll of an incarnation to the next, from the last
-    one to its end, as far as they lie in the quiet window (and before the first member left because it was over), while
-    it owned a partition by its own callbacks, after all proven pauses of it, and before the last heartbeat that the
-    coordinator took from it (or answered by the wish that it join again). Whoever the coordinator removed, also because
-    of ``max.poll.interval.ms``, sends none that is taken.
+    Looked at are the times longer than ``bounds.stuck_ns`` from one poll of an incarnation (one that waits for records
+    for long: from its end) to the next, from the last one to its end, as far as they lie in the quiet window (and
+    before the first member left because it was over), while it owned a partition by its own callbacks, after all proven
+    pauses of it, and before the last heartbeat that the coordinator took from it (or answered by the wish that it join
+    again). Whoever the coordinator removed, also because of ``max.poll.interval.ms``, sends none that is taken.
 
     The moments when it began or finished a record cut these times. One sighting for each piece that is still longer
     than the bound; times: the piece. cause ``slow handler``, partition and offset: of a record that it had begun by

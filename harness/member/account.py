@@ -23,6 +23,7 @@ from fencepost_member.payload import carrier, unpack
 from fencepost_member.recorder import MemberLane
 
 GAP_NS = 1_000_000_000  # polls further apart than this are an event
+FOR_EVER_NS = 1 << 62
 SECRET_WORDS = ("password", "secret", "key.pem", "key.location", "jaas", "oauthbearer.config", "token")
 
 
@@ -71,12 +72,30 @@ class Account:
         self.events.note("started", detail=detail)
         self.introduced = True
 
-    def polling(self) -> None:
-        """Just before a poll. Polls by themselves are no events: the recorder keeps the last one's moment, for when no
-        other follows."""
-        before_ns, self._polled_ns = self._polled_ns, self._lane().polled()
-        if before_ns and self._polled_ns - before_ns > GAP_NS:
-            self.events.note("poll-gap", begin_ns=before_ns, end_ns=self._polled_ns)
+    def polling(self, until_ns: int = 0) -> None:
+        """Just before a poll, which may wait for records until then; ``polled`` follows if it may. Polls by themselves
+        are no events: the recorder keeps the last one's moment, for when no other follows."""
+        at_ns = self._lane().polled(until_ns)
+        before_ns, self._polled_ns = self._polled_ns, until_ns or at_ns
+        if before_ns and at_ns - before_ns > GAP_NS:
+            self.events.note("poll-gap", begin_ns=before_ns, end_ns=at_ns)
+
+    def polled(self) -> None:
+        """The poll that might wait is over. As long as it might, the member polled."""
+        self._polled_ns = min(self._polled_ns, self._lane().polled())
+
+    @contextmanager
+    def not_waiting(self) -> Iterator[None]:
+        """Around what the program does inside of a poll: meanwhile that does not wait."""
+        until_ns = self._polled_ns
+        waits = until_ns > self.events.now()
+        if waits:
+            self.polled()
+        try:
+            yield
+        finally:
+            if waits:
+                self.polling(until_ns)
 
     def delivered(self, records: Iterable[Record]) -> Work:
         """What a poll returned."""

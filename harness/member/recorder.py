@@ -52,12 +52,12 @@ _ACTOR = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 class MemberLane(NamedTuple):
     """What one thread of a member records with. ``close`` lets go of the files; nothing depends on it.
 
-    ``polled()``, just before the client is asked for records, returns that moment. Then
+    ``polled(until_ns)``, just before the client is asked for records (and may wait until then), returns that moment.
     ``delivered(tp, offset, key, writer, seq, interval, poll, position)`` returns the index that the others take.
     ``parked`` and ``failed`` are final: a handler that tries again ends the record after its last try.
     """
 
-    polled: Callable[[], int]
+    polled: Callable[..., int]
     delivered: Callable[[int, int, int, int, int, int, int, int], int]
     begin: Callable[[int], None]
     done: Callable[[int], None]
@@ -130,8 +130,9 @@ def _member_lane(track: _Track, ords: Dict[int, Iterator[int]], now: Clock) -> M
     bytes_, words, start, end = track.record
     (view, index), at, finished = track.advance(0), start, 0
 
-    def polled() -> int:
-        view[POLLED] = at_ns = now()
+    def polled(until_ns: int = 0) -> int:
+        at_ns = now()
+        view[POLLED] = until_ns or at_ns
         return at_ns
 
     def delivered(
@@ -211,8 +212,7 @@ class _Track:
     """The segments of one lane: the current one, and those before it that still have records to be ended."""
 
     def __init__(self, recorder: Recorder, layout: Layout, thread: int) -> None:
-        self._recorder, self._thread = recorder, thread
-        self.layout = layout
+        self._recorder, self.layout, self._thread = recorder, layout, thread
         self.views: List[Any] = []  # by place in the lane: the file in words
         self._maps: List[Any] = []  # likewise: the file in bytes
         bytes_, start = layout.bytes, HEADER_BYTES + layout.packed_at

@@ -24,7 +24,8 @@ COMMITTED = 0xA5
 PARKED, FAILED, UNKNOWN, ABORTED = 3, 4, 5, 6  # the outcome byte; 0 is the usual end
 
 # Words of the header that change: what the lane had finished when the segment began, what it has finished by now, and
-# when its client was last asked for records (0: never, or by a recorder that did not tell).
+# when its client was last asked for records (0: never, or by a recorder that did not tell): where it waits for them,
+# until when it may.
 FINISHED_BEFORE, FINISHED, POLLED = 64, 65, 66
 
 _HEADER = struct.Struct("=8s7I2q36s128s")
@@ -74,7 +75,7 @@ class Header(NamedTuple):
 class Counts(NamedTuple):
     """Live progress of one segment: records delivered (or sent), and records ended (or acknowledged) while it grew.
 
-    ``polled_ns``: when the last poll began while it was the current one; 0: never."""
+    ``polled_ns``: when the last poll began while it was the current one, or until when it may wait; 0: never."""
 
     recorded: int
     finished: int

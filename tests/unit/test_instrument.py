@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -11,8 +12,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
 
 from fencepost import lives
+from fencepost.clock import NS, eventually
 from fencepost.errors import MemberError, WaitTimeout
 from fencepost.lives import Home, Incarnation
 from fencepost.process_interfaces import Interpreter
@@ -262,6 +265,64 @@ def test_who_is_not_the_member_that_the_scenario_means_is_refused(
     monkeypatch.setenv("TEXT", f"{SUBSCRIBED}threading.Event().wait()")
     with pytest.raises(MemberError, match=sentence):
         started.life(text, protocol=protocol).wait_started()
+
+
+@pytest.mark.parametrize(
+    ("polls", "gaps"),
+    [
+        ("consumer.poll(1.3)", 0),
+        ("consumer.poll(timeout=1.3)", 0),
+        ("consumer.consume(5, 1.3)", 0),
+        ("consumer.consume(timeout=1.3)", 0),
+        ("consumer.poll(0.1); wait(1.3)", 1),
+        ("consumer.poll(0.6); wait(1.3)", 1),
+        ("consumer.consume(5, 0.6); wait(1.3)", 1),
+        ("signal.setitimer(signal.ITIMER_REAL, 0.3)\ntry: consumer.poll(9)\nexcept OSError: wait(1.3)", 1),
+        ("try: consumer.poll('x')\nexcept TypeError: wait(1.3)", 1),
+    ],
+)
+def test_a_poll_that_waits_is_no_time_without_a_poll_and_what_comes_behind_it_is(
+    started: Started, polls: str, gaps: int
+) -> None:
+    raises = "import signal\ndef alarm(*_): raise OSError\nsignal.signal(signal.SIGALRM, alarm)\n"
+    text = f"{SUBSCRIBED}{raises}wait = threading.Event().wait\n{polls}\nconsumer.poll(0)\nconsumer.close()"
+    assert started.life(text).wait_ended(WITHIN_S) == 0
+    lasted = [(gap["end_ns"] - gap["begin_ns"]) / NS for gap in started.events("poll-gap")]
+    assert len(lasted) == gaps
+    assert all(1.2 < lasts_s < 1.7 for lasts_s in lasted), lasted
+
+
+@pytest.mark.parametrize(
+    ("last", "known"),
+    [
+        ("consumer.poll()", False),
+        ("consumer.consume(9, 300)", False),
+        ("consumer.poll(0.6); say('back'); wait()", True),
+    ],
+)
+def test_who_ends_in_a_poll_that_waits_did_not_stop_to_poll(started: Started, last: str, known: bool) -> None:
+    words = "wait, say = threading.Event().wait, lambda word: print(word, flush=True)\n"
+    life = started.life(f"{SUBSCRIBED}{words}{last}")
+    said = "back\n" if known else ""
+    eventually(lambda: life.polled_ns > 0 and life.log.read_text() == said, WITHIN_S, "its last poll")
+    life.signal(signal.SIGKILL)
+    life.wait_ended(WITHIN_S)
+    (ended,) = [event for event in read(started.folder / "harness.jsonl").events if event["kind"] == "ended"]
+    assert ("polled_ns" in ended["detail"]) == known
+
+
+def test_a_callback_within_a_poll_that_waits_is_time_without_a_poll(started: Started) -> None:
+    mock = Producer({"bootstrap.servers": "none", "test.mock.num.brokers": 1, "log_level": 0})
+    broker = next(iter(mock.list_topics(timeout=WITHIN_S).brokers.values()))
+    mock.produce("orders", b"x")
+    assert mock.flush(WITHIN_S) == 0
+    slow = "consumer.subscribe(['orders'], on_assign=lambda *_: threading.Event().wait(1.3))"
+    text = f"{SUBSCRIBED.replace('consumer.subscribe([', slow + ' #')}consumer.consume(1, 60)\nconsumer.close()"
+    life = started.life(text, bootstrap=f"{broker.host}:{broker.port}", client_config={"auto.offset.reset": "earliest"})
+    assert life.wait_ended(WITHIN_S) == 0, life.log_end()
+    (gap,) = started.events("poll-gap")
+    (assigned,) = (event for event in started.events("assigned") if event["end_ns"])
+    assert gap["begin_ns"] <= assigned["begin_ns"] < assigned["end_ns"] <= gap["end_ns"]
 
 
 def test_a_pattern_and_a_name_find_the_topics_of_a_run_with_a_prefix(started: Started) -> None:

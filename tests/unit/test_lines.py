@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.evidence.segment_reader import read_segments
+from fencepost.live import last_poll_ns
 from fencepost_member.config import LoopConfig, MemberConfig
 from fencepost_member.events import read
 from fencepost_member.lines.__main__ import write
@@ -30,7 +31,8 @@ ASSIGNED = {"name": "partitions_assigned", "partitions": [{"topic": "orders", "p
 REVOKED = {"name": "partitions_revoked", "partitions": [{"topic": "orders", "partition": 0}]}
 PAUSED = {**ASSIGNED, "name": "partitions_paused"}
 RESUMED = {**ASSIGNED, "name": "partitions_resumed"}
-CLOSED = {"name": "shutdown_complete"}
+POLL, NOTHING = {"name": "poll_started"}, {"name": "records_consumed", "count": 0, "partitions": []}
+ASKED, CLOSED = {"name": "shutdown_requested"}, {"name": "shutdown_complete"}
 STACK_TRACE = b"""org.apache.kafka.common.errors.WakeupException: null
 \tat org.apache.kafka.clients.consumer.internals.ConsumerNetworkClient.maybeTriggerWakeup(Client.java:522)
 { "level": "warn", "message": "half an object
@@ -69,12 +71,11 @@ def committed(offset: int, **more: Any) -> dict[str, Any]:
 class Told:
     """A story in a folder, whose lines come one ms after the other, a minute ago."""
 
-    def __init__(self, folder: Path, processed: str = "") -> None:
-        config = MemberConfig(
-            "member-0.1", 0, 0, str(folder), "g", {"orders": {"0": 0}}, "", "x", loop=LoopConfig(processed=processed)
-        )
+    def __init__(self, folder: Path, processed: str = "", client: str = "x", actor: str = "member-0.1") -> None:
+        loop = LoopConfig(processed=processed)
+        config = MemberConfig(actor, 0, 0, str(folder), "g", {"orders": {"0": 0}}, "", client, loop=loop)
         self.folder, self.moment = folder, Moment()
-        self.events_log, recorder = open_history(str(folder), "member-0.1", self.moment)
+        self.events_log, recorder = open_history(str(folder), actor, self.moment)
         self.story = Story(config, 4711, self.events_log, recorder.lane(), self.moment)
         self.begun_ms = time.time_ns() // MS - 60_000
         self.begun_ns = self.begun_ms * MS - (time.time_ns() - time.monotonic_ns())
@@ -111,7 +112,7 @@ def told(tmp_path: Path) -> Told:
 
 def test_what_verifiable_consumer_prints_is_a_history(told: Told) -> None:
     lines = (STARTED, ASSIGNED, record(5), record(6), consumed(5, 6), committed(7), REVOKED, CLOSED)
-    asked = {"name": "shutdown_requested", "timestamp": told.begun_ms + 4}  # by another thread, whenever
+    asked = {**ASKED, "timestamp": told.begun_ms + 4}
     text = told.text(*lines).splitlines(keepends=True)
     assert told.write(*text[:5], told.text(asked), *text[5:]) == b""
     (started,) = told.events("started")
@@ -131,6 +132,14 @@ def test_what_verifiable_consumer_prints_is_a_history(told: Told) -> None:
     assert (rows["done_ns"] <= commit["begin_ns"]).all()
     assert len(told.events("closed")) == 1
     assert told.events("unrecorded") == told.events("poll-gap") == []
+
+
+@pytest.mark.parametrize("place", range(5))
+def test_another_thread_may_say_at_any_moment_that_it_is_to_end(told: Told, place: int) -> None:
+    lines = [STARTED, record(5), consumed(5), CLOSED]
+    lines.insert(place, ASKED)
+    assert told.write(*lines) == b""
+    assert (len(told.rows()), len(told.events("closed")), told.events("unrecorded")) == (1, 1, [])
 
 
 def test_a_record_is_known_by_its_header_where_it_has_one(told: Told) -> None:
@@ -165,8 +174,35 @@ def test_without_a_told_poll_nobody_knows_when_it_polled(told: Told) -> None:
     assert told.events("poll-gap") == []
     told.write()
     again = Told(told.folder / "again")
-    again.write(STARTED, {"name": "poll_started"}, {"name": "poll_started", "timestamp": again.begun_ms + 5_000})
+    again.write(STARTED, ASSIGNED, POLL, record(0), consumed(0), {**POLL, "timestamp": again.begun_ms + 5_000})
     assert len(again.events("poll-gap")) == 1
+
+
+@pytest.mark.parametrize(
+    ("lines", "gaps"),
+    [
+        ([(1, POLL), (9, record(0)), (9, consumed(0)), (9.5, POLL)], []),
+        ([(1, POLL), (9, POLL)], []),
+        ([(1, POLL), (9, record(0)), (12, record(1)), (12, consumed(0, 1)), (12, POLL)], [(9, 12)]),
+        ([(1, POLL), (2, record(0)), (2, consumed(0)), (7, POLL), (20, POLL)], [(2, 7)]),
+        ([(1, POLL), (2, NOTHING), (7, POLL)], [(2, 7)]),
+        ([(1, POLL), (2, record(0)), (4, committed(1)), (7, POLL)], [(2, 7)]),
+        ([(1, record(0)), (9, consumed(0)), (20, POLL)], []),
+    ],
+)
+def test_a_poll_waits_until_its_records_are_told_or_the_next_one_begins(
+    told: Told, lines: list[tuple[float, dict[str, Any]]], gaps: list[tuple[int, int]]
+) -> None:
+    told.write(STARTED, ASSIGNED, *({**line, "timestamp": told.begun_ms + int(s * 1000)} for s, line in lines))
+    found = [(told.ms(gap["begin_ns"]) / 1000, told.ms(gap["end_ns"]) / 1000) for gap in told.events("poll-gap")]
+    assert found == gaps
+
+
+@pytest.mark.parametrize(("lines", "polled_s"), [([POLL], None), ([POLL, record(0)], 3), ([POLL, NOTHING], 3)])
+def test_whoever_ends_in_a_poll_waits_in_it(told: Told, lines: list[dict[str, Any]], polled_s: int | None) -> None:
+    told.write(STARTED, ASSIGNED, *lines)
+    polled_ns = last_poll_ns(told.folder / "segments", "member-0.1")
+    assert (None if polled_ns > time.monotonic_ns() else told.ms(polled_ns)) == polled_s
 
 
 @pytest.mark.parametrize(("rule", "done"), [("told", [5]), ("next-poll", [5, 6]), ("commit", [5, 6])])

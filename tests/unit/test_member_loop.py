@@ -52,7 +52,7 @@ def test_polls_that_are_more_than_a_second_apart_are_an_event(tmp_path, monkeypa
     stop = threading.Event()
     monkeypatch.setattr(adapters, "connect", lambda config, member: Silent(stop, len(moments)))
     times = iter(moments)
-    lane = Recorder(tmp_path, "member-0.1").lane()._replace(polled=lambda: next(times))
+    lane = Recorder(tmp_path, "member-0.1").lane()._replace(polled=lambda _: next(times))
     events = EventLog(tmp_path / "events.jsonl", "member-0.1")
     config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1")
     assert Member(config, lane, events, stop).run() == ""

@@ -106,8 +106,11 @@ class Consumer(cimpl.Consumer):
         tape = self._fencepost
         if tape.off():
             return _poll(self, *args, **kwargs)
-        tape.polls()
-        message = _poll(self, *args, **kwargs)
+        tape.asked(args[0] if args else kwargs.get("timeout", -1))
+        try:
+            message = _poll(self, *args, **kwargs)
+        finally:
+            tape.returned()
         if message is not None:
             tape.came((message,))
         return message
@@ -117,8 +120,11 @@ class Consumer(cimpl.Consumer):
         tape = self._fencepost
         if tape.off():
             return _consume(self, *args, **kwargs)
-        tape.polls()
-        messages = _consume(self, *args, **kwargs)
+        tape.asked(args[1] if len(args) > 1 else kwargs.get("timeout", -1))
+        try:
+            messages = _consume(self, *args, **kwargs)
+        finally:
+            tape.returned()
         tape.came(messages)
         return messages
 

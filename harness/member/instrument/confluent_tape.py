@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import weakref
+from time import monotonic_ns
 from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
 
 from confluent_kafka import cimpl
 
+from fencepost_member.account import FOR_EVER_NS
 from fencepost_member.adapters.confluent_errors import error_name, told
 from fencepost_member.adapters.confluent_kafka import answered, identity
 from fencepost_member.adapters.settings import STRATEGY
@@ -16,6 +18,7 @@ from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
 
 PLACES = {"OFFSET_BEGINNING": "the beginning", "OFFSET_END": "the end"}
+MOMENT_S, FOR_EVER_S = 0.5, 1e9  # so long a poll may wait and be taken for a moment, or for one without an end
 
 
 def offsets_of(partitions: Iterable[Any]) -> Dict[Tp, int]:
@@ -36,6 +39,7 @@ class Tape(Recording):
 
         super().__init__(program, claim, who)
         self._settings = settings
+        self._waits = False
         self._stores = str(settings.get("enable.auto.offset.store", True)).lower() == "true"
 
     def callbacks(self) -> Dict[str, Any]:
@@ -66,13 +70,13 @@ class Tape(Recording):
         lose = callbacks.get("on_lost") or revoke
 
         def assigned(consumer: Any, partitions: List[Any]) -> None:
-            with self.taking(self.places(partitions)):
+            with self._account.not_waiting(), self.taking(self.places(partitions)):
                 if assign is not None:
                     assign(consumer, partitions)
 
         def gone(kind: str, own: Optional[Callable[..., None]]) -> Callable[..., None]:
             def called(consumer: Any, partitions: List[Any]) -> None:
-                with self.giving_up(kind, self.places(partitions)):
+                with self._account.not_waiting(), self.giving_up(kind, self.places(partitions)):
                     if own is not None:
                         own(consumer, partitions)
 
@@ -95,6 +99,22 @@ class Tape(Recording):
             for name, value in self._settings.items()
             if not callable(value)
         }
+
+    def asked(self, wait_s: Any) -> None:
+        """Just before a poll that waits so long for records, below 0 for ever, as one call of the library: it tells of
+        nothing meanwhile. ``returned`` follows."""
+        try:
+            moment, endless = 0 <= wait_s <= MOMENT_S, not 0 <= wait_s < FOR_EVER_S
+        except TypeError:  # the library refuses it
+            moment, endless = True, False
+        self._waits = not moment
+        self.polls(0 if moment else FOR_EVER_NS if endless else monotonic_ns() + int(wait_s * 1e9))
+
+    def returned(self) -> None:
+        """It is over, however."""
+        if self._waits and self.on:
+            self._waits = False
+            self._account.polled()
 
     def came(self, messages: Iterable[Any]) -> None:
         """What a poll returned; what is no record is an error, or says that a partition ends here."""

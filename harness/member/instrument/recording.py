@@ -86,19 +86,19 @@ class Recording:
             self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
         return not self.on
 
-    def polls(self) -> None:
-        """Just before a poll."""
+    def polls(self, until_ns: int = 0) -> None:
+        """Just before a poll, see ``Account.polling``."""
         try:
             self._in_hand.polling()
         except Exception as error:
             self.broken(error)
         else:
-            self.waits()
+            self.waits(until_ns)
 
-    def waits(self) -> None:
+    def waits(self, until_ns: int = 0) -> None:
         """It is in a poll, which may wait for long: a client in Python tells so while it does."""
         try:
-            self._account.polling()
+            self._account.polling(until_ns)
         except Exception as error:
             self.broken(error)
 

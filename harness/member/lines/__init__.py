@@ -18,7 +18,9 @@ passes by several round trips, which take longer than that. A line that says an 
 as that one.
 
 **What is not told** is not guessed. An answer to a commit that no ``commit_started`` announced means that the program
-waited for it and did nothing else: it was asked for after the line before. Without ``poll_started`` nobody can say that
-a member stopped to poll, and without ``partitions_paused`` that a partition stands still because its owner paused it.
-What is told wrongly, or in an order that cannot be, makes the run unknown (``unrecorded``).
+waited for it and did nothing else: it was asked for after the line before. A poll that was begun lasts until records
+are told (``records_consumed`` of none counts, too) or the next one begins, however long that takes. Without
+``poll_started`` nobody can say that a member stopped to poll, and without ``partitions_paused`` that a partition stands
+still because its owner paused it. What is told wrongly, or in an order that cannot be, makes the run
+unknown (``unrecorded``).
 """

@@ -8,7 +8,7 @@ from contextlib import ExitStack
 from typing import Any, Callable, Dict, List, Tuple
 
 from fencepost_member import outcomes
-from fencepost_member.account import Account
+from fencepost_member.account import FOR_EVER_NS, Account
 from fencepost_member.adapters import Record
 from fencepost_member.commits import begun
 from fencepost_member.config import MemberConfig
@@ -69,20 +69,20 @@ class Story:
         self._in_hand, self._order = InHand(config.loop.processed or "next-poll"), Order()
         self._ms = self._before_ms = 0  # of this line and of the one before
         self._poll: List[Record] = []
-        self._poll_ms = 0
+        self._poll_ms, self._waits = 0, False  # in a poll that was begun
         self._asked: List[Tuple[Dict[Tp, int], Answer]] = []
         self._callbacks: Dict[str, ExitStack] = {}
         self._fatal = False
 
     def tell(self, line: Line) -> None:
         """The next line. Raises LineError when it cannot be what happened; it is not recorded then."""
+        if line["name"] == "shutdown_requested":  # by a thread beside the one that polls and commits
+            return
         fault = next(self._order.faults(line), None)
         if fault is None and line["timestamp"] > time.time_ns() // MS_NS + AHEAD_MS:
             fault = "%s says a time that is yet to come" % line["name"]
         if fault is not None:
             raise LineError(fault)
-        if line["name"] == "shutdown_requested":  # by a thread beside the one that polls and commits
-            return
         self._before_ms, self._ms = self._ms, max(self._ms, line["timestamp"])
         if line["name"] == "record_data":
             self._record(line)
@@ -95,9 +95,16 @@ class Story:
         """No further record of the last poll will be told."""
         if self._poll:
             self._moment.early(self._poll_ms)
+            self._returned()
             self._in_hand.polling()
             self._in_hand.take(self._lane, self._account.delivered(self._poll))
             self._poll = []
+
+    def _returned(self) -> None:
+        """A poll that was begun waits for records as long as it likes: until they are told, or the next one begins."""
+        if self._waits:
+            self._waits = False
+            self._account.polled()
 
     def _record(self, line: Line) -> None:
         tp = (line["topic"], line["partition"])
@@ -123,11 +130,13 @@ class Story:
         self._account.introduce(line.get("client_version", ""), line.get("config", {}), **own)
 
     def _poll_started(self, line: Line) -> None:
+        self._returned()
         self._in_hand.polling()
-        self._account.polling()
+        self._account.polling(FOR_EVER_NS)
+        self._waits = True
 
     def _records_consumed(self, line: Line) -> None:
-        """The poll's records were told, and ``tell`` ended it."""
+        self._returned()  # without records, else ``tell`` has ended it
 
     def _record_processed(self, line: Line) -> None:
         self._in_hand.processed((line["topic"], line["partition"]), line["offset"] + 1)
