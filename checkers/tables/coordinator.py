@@ -145,21 +145,26 @@ class _Ledger:
         self._changed = set()
 
     def change(self, has: Mapping[str, frozenset[int]], line: Line) -> None:
-        """These members have exactly this now; partitions that changed hands get a row each."""
+        """These members have exactly this now; partitions that changed hands get a row each.
+
+        Two may have one for long: of one name, while one of them has what was deleted, and the other what was made in
+        its place. Each line of a member says all that it has: what it had before, it does not take from the other."""
         for member_id in has:
             if member_id in self._left and _of_classic(self._left[member_id]) != _of_classic(line):
                 del self._left[member_id]
-        touched = frozenset[int]().union(*has.values(), *(self.has.get(m, ()) for m in has))
+        had = {member_id: self.has.get(member_id, frozenset[int]()) for member_id in has}
+        touched = frozenset[int]().union(*has.values(), *had.values())
         before = {tp: self._owner.get(tp, "") for tp in touched}
-        for member_id in has:
-            for tp in self.has.get(member_id, frozenset()):
+        for member_id, tps in has.items():
+            for tp in had[member_id] - tps:
                 self._owners[tp].discard(member_id)
                 if self._owner.get(tp) == member_id:
                     del self._owner[tp]
         for member_id, tps in has.items():
             self.has[member_id] = tps
-            self._owner.update(dict.fromkeys(tps, member_id))
+            self._owner.update(dict.fromkeys(tps - had[member_id], member_id))
             for tp in tps:
+                self._owner.setdefault(tp, member_id)
                 self._owners[tp].add(member_id)
         self._changed |= touched
         for tp in sorted(touched):

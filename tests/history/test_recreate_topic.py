@@ -201,6 +201,31 @@ def test_a_commit_of_before_is_permitted_although_another_member_has_settled(
     assert found == dict.fromkeys(kinds, excuse)
 
 
+@pytest.mark.parametrize("late", [False, True], ids=["its owner", "who had it before"])
+def test_who_has_what_is_gone_for_long_does_not_take_the_new_one_from_its_owner(tmp_path: Path, late: bool) -> None:
+    """The coordinator of the consumer protocol says with each change of a member all that it has, by the topics' ids;
+    one that never gave up what is gone is said to have the partition of that name, too."""
+    story = Story(tmp_path)
+    h, a, b, c = story.h, story.a, *(story.h.member(n) for n in (1, 2))
+    tell_current(h, [(b, [0]), (a, [0, 1])], [5.6, 5.65])
+    b.assigned(5.7, told=False)
+    b.process(range(3), 6)
+    b.commit(3, 6.2)
+    tell_current(h, [(a, [0, 1])], [6.3])
+    b.process(range(3, 5), 7)
+    b.commit(5, 8)
+    b.revoked(8.4, told=False)
+    tell_current(h, [(b, []), (c, [0]), (a, [0, 1])], [8.5, 8.9, 9.1])
+    c.assigned(9.2, told=False)
+    c.process([5], 9.5)
+    (b if late else c).commit(6, 10)
+    for member, tp in ((c, 0), (a, 1)):
+        member.revoked(38, tp)
+        member.close(39)
+    found = [row for row in told(h.seal()) if row[0] in ("zombie-commit", "foreign-commit")]
+    assert found == ([("zombie-commit", "orders", 0, 6, 6, "")] if late else [])
+
+
 @pytest.mark.parametrize(("committed", "excuse"), [(None, ACT), (10, ACT), (3, "")])
 def test_who_is_told_to_start_where_the_former_one_was_begins_anew(
     tmp_path: Path, committed: int | None, excuse: str
