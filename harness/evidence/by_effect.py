@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from fencepost.errors import RunFolderError
-from fencepost.evidence import event_table
+from fencepost.evidence import event_table, renewed
 from fencepost.evidence.segment_reader import Records, Segment
 from fencepost.history import HARNESS, EventKind
 from fencepost.store import RunFolder
@@ -24,7 +24,7 @@ def applied(folder: RunFolder, segments: Sequence[Segment]) -> list[Segment]:
     """The same segments, by this rule where the workload of the run names it, and effects are known."""
     try:
         workload = folder.read_json("scenario.json")["scenario"]["workload"]
-        entries = folder.read_json("history/partitions.json")["partitions"]
+        numbers = renewed.numbers(folder)
     except (RunFolderError, KeyError, TypeError):  # a judge says so
         return list(segments)
     if not isinstance(workload, dict) or workload.get("processed") != EFFECT:
@@ -32,7 +32,6 @@ def applied(folder: RunFolder, segments: Sequence[Segment]) -> list[Segment]:
     events, *_ = event_table.read_rows(folder.history / "events" / f"{HARNESS}.jsonl")
     if any(event["kind"] == EventKind.UNRECORDED for event in events):  # so the judge believes no delivery
         return list(segments)
-    numbers = {(entry["topic"], entry["partition"]): entry["tp"] for entry in entries if "renewed" not in entry}
     told = (event for event in events if event["kind"] == EventKind.EFFECT)
     places = [(numbers[e["topic"], e["partition"]], e["offset"]) for e in told if e["offset"] is not None]
     mine = [n for n, segment in enumerate(segments) if segment.header.layout is DELIVERED]

@@ -30,8 +30,10 @@ from numpy.typing import NDArray
 from fencepost.evidence import event_table
 from fencepost.evidence.segment_reader import Records, Segment
 from fencepost.history import HARNESS, EventKind
+from fencepost.store import RunFolder
 from fencepost_member.segments import DELIVERED
 
+PARTITIONS = "history/partitions.json"
 Array = NDArray[Any]
 SHIFT = 40  # a writer's number of a record is below these bits
 
@@ -106,6 +108,16 @@ def made_again(history: Path) -> dict[tuple[str, int], list[Renewal]]:
         if row["kind"] == EventKind.ACT and json.loads(row["detail"]).get("renews"):
             found[row["topic"], row["partition"]].append(Renewal(row["begin_ns"], row["end_ns"]))
     return {place: sorted(made) for place, made in found.items()}
+
+
+def numbers(folder: RunFolder) -> dict[tuple[str, int], int]:
+    """The numbers of the partitions that there are now, by their names.
+
+    Raises:
+        RunFolderError, KeyError, TypeError: no audit was made, or what it told is damaged.
+    """
+    entries = folder.read_json(PARTITIONS)["partitions"]
+    return {(entry["topic"], entry["partition"]): entry["tp"] for entry in entries if "renewed" not in entry}
 
 
 def apart(

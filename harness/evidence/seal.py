@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fencepost.errors import RunFolderError
-from fencepost.evidence import by_effect, columns, event_table, renewed
+from fencepost.evidence import by_commit, by_effect, columns, event_table, renewed
 from fencepost.evidence.segment_reader import Segment, by_partition, read_segments, without_strangers
 from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
 from fencepost.model import TopicPartition
@@ -25,7 +25,6 @@ from fencepost.store import RunFolder, digest, fingerprint, judged_files
 from fencepost_member.segments import DELIVERED
 
 REPORT = "history/seal.json"
-PARTITIONS = "history/partitions.json"
 _LATE = "it appeared after its actor had been sealed, and is not part of the history"
 
 
@@ -78,7 +77,7 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         late = [segment.found(_LATE) for segment in segments if segment.header.actor in gone]
         segments = [segment for segment in segments if segment.header.actor not in gone]
         segments, gone_partitions = _apart(folder, segments)
-        segments = by_effect.applied(folder, segments)
+        segments = by_commit.applied(folder, by_effect.applied(folder, segments))
         reports, written = _write(folder.history, segments)
         written += gone_partitions
         reports += [_report_of(segment) for segment in (*segments, *late)]
@@ -102,15 +101,15 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
 def _apart(folder: RunFolder, segments: list[Segment]) -> tuple[list[Segment], list[Path]]:
     """The same records, those of partitions that are gone under numbers of their own; and what was written of these."""
     try:
-        entries = folder.read_json(PARTITIONS)["partitions"]
+        entries = folder.read_json(renewed.PARTITIONS)["partitions"]
         segments, gone = renewed.apart(folder.history, segments, entries)
     except (RunFolderError, KeyError, TypeError, ValueError):  # no audit was made: a judge says so
         return segments, []
     now = [*(entry for entry in entries if "renewed" not in entry), *gone]
     if now == entries:
         return segments, []
-    folder.write_json(PARTITIONS, {"partitions": now})
-    return segments, [folder.path / PARTITIONS]
+    folder.write_json(renewed.PARTITIONS, {"partitions": now})
+    return segments, [folder.path / renewed.PARTITIONS]
 
 
 def _write(history: Path, segments: Sequence[Segment]) -> tuple[list[FileReport], list[Path]]:
