@@ -78,9 +78,8 @@ def _client(folder: RunFolder, actor: str) -> Any:
 def _last_commits(folder: RunFolder, actors: Collection[str]) -> dict[str, Commit]:
     """What each asked last, by the name that its client tells."""
     found: dict[str, Commit] = {}
-    with suppress(
-        OSError, RunFolderError, ValueError, KeyError, TypeError
-    ):  # no log, no audit, damage: a judge says so
+    # No log, no audit, damage: a judge says so.
+    with suppress(OSError, RunFolderError, ValueError, KeyError, TypeError):
         numbers = renewed.numbers(folder) if actors else {}
         for request in _commits(folder) if actors else ():
             asked = (((topic, p), offset) for topic, p, offset, _ in request["offsets"] or ())
