@@ -1,6 +1,7 @@
 """What every adapter promises its member, asked of the real client on the real cluster: client x protocol.
 
-Clients whose members are programs of their own have no adapter that could be asked: see ``test_lines.py``."""
+What members promise, whatever they are made of, is in ``test_contract.py``. Clients whose members are programs of their
+own have no adapter that could be asked: see ``test_lines.py``."""
 
 from __future__ import annotations
 
@@ -214,9 +215,7 @@ def test_partitions_change_hands_and_callbacks_come_on_the_callers_thread(cast: 
     told: list[dict[Tp, str]] = []
     second = cast.joins()
     cast.poll_until(lambda: len(first.told.owned) == len(second.told.owned) == PARTITIONS // 2, "both to own a half")
-    assert first.told.owned.isdisjoint(second.told.owned)
     given = [partitions for what, partitions in first.told.callbacks if what == "revoked"]
-    assert set().union(*given) >= second.told.owned
     assert (len(set().union(*given)) == PARTITIONS) == (cast.protocol == "eager")
     assert {error for answer in told for error in answer.values()} == {""}
     assert {tp: at for tp, at in cast.committed().items() if tp in second.told.owned} == dict.fromkeys(
@@ -224,13 +223,7 @@ def test_partitions_change_hands_and_callbacks_come_on_the_callers_thread(cast: 
     )
     assert second.adapter.identity()[0] not in ("", member_id)
     assert first.adapter.identity()[1] > generation
-    first.told.inside = lambda what, tps: None
-    cast.leaves(second)
-    began_s = time.monotonic()
-    cast.poll_until(lambda: len(first.told.owned) == PARTITIONS, "the first to own everything again")
-    assert time.monotonic() - began_s < SESSION_S
     assert first.told.threads == second.told.threads == {threading.get_ident()}
-    assert not any(what == "lost" for what, _ in first.told.callbacks + second.told.callbacks)
 
 
 @pytest.mark.parametrize(("library", "protocol"), EVERY)
