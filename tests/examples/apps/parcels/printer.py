@@ -22,14 +22,6 @@ from itertools import takewhile
 
 from confluent_kafka import Consumer, KafkaException, Message, TopicPartition
 
-try:
-    from fencepost_member.say import processed
-except ImportError:  # as in production
-
-    def processed(record: object) -> None:
-        """Nobody asks."""
-
-
 CONFIG = {
     "bootstrap.servers": "kafka-1.shop.internal:9092,kafka-2.shop.internal:9092",
     "group.id": "shop-parcels",
@@ -61,7 +53,6 @@ class Labels:
         order = json.loads(message.value() or b"{}")
         threading.Event().wait(FOREIGN_LABEL_S if order["cents"] % 10 == 0 else LABEL_S)
         self.database().execute("INSERT OR REPLACE INTO labels VALUES (:id, :customer)", order)
-        processed(message)
 
 
 def finished_prefix(queue: deque[tuple[int, Future[None]]]) -> list[tuple[int, Future[None]]]:
