@@ -40,6 +40,7 @@ SHORT_S = 1.0
 # polls, and joins again; of members that poll in turns, that could go on for ever.
 POLL_S = {"kafka-python": 0.5}
 SESSION_S = 30  # who leaves says so: nobody waits that long
+SESSION_MIN_S = 6  # brokers take no less
 EVERY = [
     pytest.param(library, protocol, id=f"{library.name}-{protocol}")
     for library in KNOWN.values()
@@ -303,6 +304,21 @@ def test_the_end_of_a_partition_is_no_error_where_a_setting_asks_for_it(cast: Ca
     until_s = time.monotonic() + SHORT_S
     while time.monotonic() < until_s:  # the events come after the records
         member.poll()
+    assert member.told.errors == []
+
+
+@pytest.mark.parametrize(("library", "protocol"), [one for one in EVERY if one.values[0] is KNOWN["aiokafka"]])
+def test_an_event_loop_keeps_its_member_in_the_group_while_a_record_takes_longer_than_a_session(cast: Cast) -> None:
+    """The loop goes on between two polls; ``max.poll.interval.ms`` is far."""
+    member = cast.owner(client_config={"session.timeout.ms": SESSION_MIN_S * 1000, "heartbeat.interval.ms": 500})
+    cast.poll_until(lambda: member.records, "a record", most=1)
+    _, partition, offset, *_ = member.records[0]
+    before = member.adapter.identity(), [*member.told.callbacks]
+    done_s = time.monotonic() + 1.5 * SESSION_MIN_S
+    eventually(lambda: time.monotonic() > done_s, LONG_S, "a record to be processed")
+    assert member.adapter.commit({cast.tp(partition): offset + 1}) == {cast.tp(partition): ""}
+    cast.poll_until(lambda: len(member.records) == EACH * PARTITIONS, "all records")
+    assert (member.adapter.identity(), member.told.callbacks) == before
     assert member.told.errors == []
 
 
