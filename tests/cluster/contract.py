@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import pyarrow.parquet as pq
 
+from fencepost.evidence.wire import ERROR_NAMES
 from fencepost_member.outcomes import TABLE
 
 Row = dict[str, Any]
@@ -152,12 +153,11 @@ class History:
 
 def says_who_it_is(history: History) -> Iterator[str]:
     started = {event["actor"]: event["detail"] for event in history.kinds("started")}
-    for actor in {event["actor"] for event in history.kinds("launched")}:
-        said = started.get(actor, {})
-        asked = (history.client, history.protocol) if actor.startswith("member") else (said.get("client"),) * 2
-        if (said.get("client"), said.get("protocol", asked[1])) != asked:
-            yield f"{actor} is {said.get('client')} by the protocol {said.get('protocol')}"
-        elif actor.startswith("member") and not str(said["client_version"]).startswith(history.version):
+    for actor in (e["actor"] for e in history.kinds("launched") if e["actor"].startswith("member")):
+        said = started.get(actor, {"client": "", "client_version": "", "protocol": ""})
+        if (said["client"], said["protocol"]) != (history.client, history.protocol):
+            yield f"{actor} is {said['client'] or 'nobody'} by the protocol {said['protocol']}"
+        elif not said["client_version"].startswith(history.version):
             yield f"{actor} is of the release {said['client_version']}"
 
 
@@ -301,7 +301,7 @@ def ends_soon_when_it_is_asked_to(history: History) -> Iterator[str]:
 
 def names_errors_as_kafka_does(history: History) -> Iterator[str]:
     for event in history.events:
-        if event["error"] and event["error"] not in (*TABLE, UNNAMED.get(history.client)):
+        if event["error"] and event["error"] not in {*TABLE, *ERROR_NAMES.values(), UNNAMED.get(history.client)}:
             yield f"{event['actor']} tells an error {event['error']}"
 
 
