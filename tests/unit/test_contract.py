@@ -171,8 +171,13 @@ DOCTORED: list[tuple[str, str, Callable[[History], object]]] = [
     ),
     (
         "a commit of what it was not given",
-        "commits_no_more_than_it_was_given",
+        "commits_no_more_than_it_has_done",
         lambda h: one(h.events, kind="commit").update(offset=4),
+    ),
+    (
+        "a commit of what is not done",
+        "commits_no_more_than_it_has_done",
+        lambda h: one(h.delivered, actor=ZOMBIE).update(done_ns=0),
     ),
     (
         "a commit below the last one",
