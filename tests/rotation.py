@@ -15,6 +15,7 @@ DAY = date.today().toordinal()
 TURNS = (
     {
         "test_adapters.py",
+        "test_any_language_survives_chaos.py",
         "test_assignors.py",
         "test_attach.py",
         "test_change_assignor.py",
@@ -27,6 +28,7 @@ TURNS = (
         "test_own_program_in_python.py",
         "test_packet_faults.py",
         "test_redirects.py",
+        "test_say.py",
         "test_schedules.py",
         "test_services_survive_chaos.py",
         "test_slow_records.py",
@@ -45,6 +47,7 @@ TURNS = (
         "test_duplicate_instance.py",
         "test_handler_survives_chaos.py",
         "test_load.py",
+        "test_long_polls.py",
         "test_own_program_in_transactions.py",
         "test_own_program_survives_chaos.py",
         "test_partition_brokers.py",

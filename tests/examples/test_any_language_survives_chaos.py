@@ -21,7 +21,8 @@ BUILD_S = 300  # of all modules, on a busy machine
 ASK = ["-brokers", "{bootstrap}", "-group", "{group}", "-topic", "{topics}", "-client-id", "{client_id}"]
 LINES = Scenario(
     name="stock in Go, by its lines, while a member is a zombie, and while one is killed",
-    topics=[Topic("orders", partitions=4)],
+    topics=[Topic("orders", partitions=4, replication_factor=1)],
+    brokers=1,
     group=Group(command=["stock", *ASK, "-lines"], client="json-lines", members=2, config={"session.timeout.ms": 6000}),
     workload=OwnProgram("told", payload="shop.fakes:order", rate_hz=200),
     schedule=[
