@@ -47,9 +47,9 @@ class Bounced:
     before: Terms
     after: Terms
 
-    def launch(self, terms: Terms) -> None:
-        """Callbacks go by the protocol."""
-        self.member.launch(protocol=terms.protocol, assignors=terms.assignors)
+    def begin(self, terms: Terms, stays: bool = False) -> None:
+        """Its next life; ``stays``: those after it, too. Callbacks go by the protocol."""
+        (self.member.adopt if stays else self.member.launch)(**terms._asdict())
 
     def taken_in(self, terms: Terms) -> Sight:
         """Whether it lives by these, and was assigned something (or told that there is nothing for it)."""
@@ -66,12 +66,14 @@ def bounce(
     to: Callable[[Terms], Terms],
     seen: Callable[[Bounced], Sight],
     healed: Callable[[Bounced], Sight],
+    stays: bool,
 ) -> Injection:
     """Ask all of them to end; they come back changed once they have, and as they were when it is undone.
 
     Args:
         to: the next terms, by those that a member has.
         seen, healed: whether it takes part as it should, then and once it is back.
+        stays: it is not undone: whatever ends them later, they come back changed.
     """
     bounced = [_stopped(world, number, to) for number in target.members]
 
@@ -80,7 +82,7 @@ def bounce(
         if not stopped.took_effect:
             return stopped
         for one in bounced:
-            one.launch(one.after)
+            one.begin(one.after, stays)
         return _witness(bounced, seen)
 
     def undo() -> None:
@@ -88,8 +90,10 @@ def bounce(
             one.member.signal(signal.SIGTERM)
         for one in bounced:
             one.member.wait_ended(STOP_S)
-            one.launch(one.before)
+            one.begin(one.before)
 
+    if stays:
+        return Injected(proven)
     return Injected(proven=proven, undo=undo, healed=lambda: _witness(bounced, healed))
 
 

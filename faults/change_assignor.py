@@ -30,12 +30,14 @@ class ChangeAssignor:
     Attributes:
         to: the assignors, the preferred one first, of which the group must have one. Empty, for the wrong way: one that
             the member does not have. Witness then: its client was refused for that, and was assigned nothing.
+        stays: the change is not taken back: there is nothing to heal, and whatever ends the member later, it comes back
+            with these.
     """
 
     to: tuple[str, ...] = ()
+    stays: bool = False
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
-    heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
         "the member leaves, and the coordinator refuses its next JoinGroup (INCONSISTENT_GROUP_PROTOCOL) as long as "
         "others are there that have none of its assignors; these take over its partitions"
@@ -45,6 +47,17 @@ class ChangeAssignor:
         codec.settle(self)
         if len({_protocol_of(name) for name in self.to}) > 1:
             raise ScenarioError(f"found to={list(self.to)}; librdkafka takes eager or cooperative assignors, not both")
+        if self.stays and not self.to:
+            raise ScenarioError("who is refused for its assignor cannot stay so: stays needs the assignors, to=[...]")
+
+    @property
+    def heals(self) -> bool:
+        """Whether the change is taken back."""
+        return not self.stays
+
+    def leaves(self, inventory: Inventory) -> Inventory:
+        """See ``Stays``: the list leads to an assignor of the same protocol."""
+        return inventory
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
@@ -65,6 +78,7 @@ class ChangeAssignor:
             self._next,
             (lambda one: one.taken_in(one.after)) if self.to else _refused,
             lambda one: one.taken_in(one.before),
+            self.stays,
         )
 
     def _next(self, before: Terms) -> Terms:

@@ -6,7 +6,7 @@ side by side, until the last one of the former kind has left.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fencepost import codec
@@ -29,12 +29,14 @@ class ChangeProtocol:
 
     Attributes:
         to: ``consumer``; or, of a group with the consumer protocol, ``eager`` or ``cooperative``.
+        stays: the change is not taken back: there is nothing to heal, and whatever ends the member later, it comes back
+            with this protocol. Of all members, one after the other, that is a migration.
     """
 
     to: str = "consumer"
+    stays: bool = False
     needs: ClassVar[frozenset[str]] = frozenset({"signal", "migration"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
-    heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
         "the member leaves; when it is back, the coordinator converts the group, and the others take part on, by their "
         "own protocol, in what is now a group of the other kind"
@@ -44,6 +46,15 @@ class ChangeProtocol:
         codec.settle(self)
         if self.to not in PROTOCOLS:
             raise ScenarioError(f"found to={self.to!r}; protocols are {', '.join(PROTOCOLS)}")
+
+    @property
+    def heals(self) -> bool:
+        """Whether the change is taken back."""
+        return not self.stays
+
+    def leaves(self, inventory: Inventory) -> Inventory:
+        """See ``Stays``."""
+        return replace(inventory, protocol=self.to)
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
@@ -70,6 +81,7 @@ class ChangeProtocol:
             lambda before: after,
             lambda one: _taken_in(world, one, one.after),
             lambda one: _taken_in(world, one, one.before),
+            self.stays,
         )
 
 

@@ -169,11 +169,14 @@ class Fault(Protocol):
     """
 
     needs: ClassVar[frozenset[str]]
-    heals: ClassVar[bool]
     seen: ClassVar[str]
 
     @property
     def hits(self) -> frozenset[str]:
+        """See above."""
+
+    @property
+    def heals(self) -> bool:
         """See above."""
 
     def inject(self, world: World, target: Target) -> Injection:

@@ -82,6 +82,11 @@ class MemberProcess:
             config = {**self._config, **changes}
             self.life = Incarnation(self._home, actor, "fencepost_member", config, self._interpreter)
 
+    def adopt(self, **changes: Any) -> None:
+        """Begin a new life as ``launch`` does; later ones are configured like it."""
+        self._config = {**self._config, **changes}
+        self.launch()
+
     def reconfigure(self, **changes: Any) -> None:
         """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
         if self.life and self.pid is not None:

@@ -36,6 +36,20 @@ class Outlasts(Protocol):
     outlasts: ClassVar[str]  # the client setting that says after how many milliseconds it does
 
 
+@runtime_checkable
+class Stays(Protocol):
+    """A fault that members come back from with something changed, which is taken back or stays.
+
+    Attributes:
+        stays: it is not taken back; later steps find the group so.
+    """
+
+    stays: bool
+
+    def leaves(self, inventory: Inventory) -> Inventory:
+        """What there is to hit once it stayed in all members."""
+
+
 @dataclass(frozen=True)
 class Step:
     """One fault at one time: an entry with all draws made.
@@ -106,11 +120,14 @@ def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], c
     Raises:
         PlanError: names the step, and what it lacks.
     """
+    there = [inventory]  # as it may be by then: what stays is so of some members, or of all
     for step in plan.steps:
         _check_sense(step, times_s)
         for part in (step.fault, step.target, step.when, step.until):
-            if isinstance(part, Names) and (lacking := part.lacking(inventory)):
-                raise PlanError(f"{step.named}: {lacking}")
+            if isinstance(part, Names) and all(lacking := [part.lacking(one) for one in there]):
+                raise PlanError(f"{step.named}: {lacking[0]}")
+        if isinstance(step.fault, Stays) and step.fault.stays:
+            there.append(step.fault.leaves(inventory))
         if step.end_s > chaos_s:
             raise PlanError(
                 f"{step.named} is over only after {step.end_s:g} s, but the chaos phase ends after chaos_s = "

@@ -136,6 +136,9 @@ class Member(Node, Protocol):
     def launch(self, **changes: Any) -> None:
         """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
 
+    def adopt(self, **changes: Any) -> None:
+        """Begin a new life as ``launch`` does; later ones are configured like it."""
+
     def reconfigure(self, **changes: Any) -> None:
         """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
 

@@ -1,10 +1,10 @@
 """What a plan leaves standing: which guarantee of the cluster or the group it gives up, by its planned times.
 
 A process is down while a fault that signals it is in effect (killed, bounced, paused), and for a while after; for good
-where nothing heals it (a scale-in). Brokers that are cut off from the others count like those; as they may go on to
-lead, the others may be down to them. Kafka takes writes with ``acks=all``, and a group's commits, while
-``min.insync.replicas`` of a partition are left. The controller is a process of its own that no fault hits, so its
-quorum is never at stake.
+where nothing heals it (a scale-in), unless it comes back with a change that stays. Brokers that are cut off from the
+others count like those; as they may go on to lead, the others may be down to them. Kafka takes writes with
+``acks=all``, and a group's commits, while ``min.insync.replicas`` of a partition are left. The controller is a process
+of its own that no fault hits, so its quorum is never at stake.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol, runtime_checkable
 
 from fencepost.interfaces import Fault
 from fencepost.model import Inventory
-from fencepost.plan import Step
+from fencepost.plan import Stays, Step
 from fencepost.targets import AllMembers, Brokers, Member, Members, OneMember
 
 BACK_S = 5.0  # from the undo until a broker is in sync, or a member back at work
@@ -93,7 +93,8 @@ def back_s(step: Step) -> float:
 
 def ends_for_good(fault: Fault) -> bool:
     """Whether members do not come back from it, unless another step starts them."""
-    return not fault.heals and "signal" in fault.needs and "members" in fault.hits
+    back = fault.heals or isinstance(fault, Stays)
+    return not back and "signal" in fault.needs and "members" in fault.hits
 
 
 def _takes_down(fault: Fault) -> bool:

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster.conftest import consuming
-from cluster.plans import one_a_day
+from cluster.plans import one_a_day, one_in
 from cluster.worlds import (
     LONG_S,
     MEMBER,
@@ -27,12 +27,15 @@ from fencepost import Group, Scenario, Topic, at
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import PlanError, ScenarioError
-from fencepost.faults import ChangeAssignor
+from fencepost.faults import ChangeAssignor, ChangeProtocol, Kill
 from fencepost.faults.change_assignor import REFUSED
+from fencepost.history import EventKind
 from fencepost.interfaces import Target
 from fencepost.processes import Owner
-from fencepost.targets import one_member
+from fencepost.settings import STRATEGY
+from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
+from fencepost_member.events import read
 
 pytestmark = ON_CLUSTER
 
@@ -128,6 +131,31 @@ def test_nobody_is_accused_when_a_member_is_refused_for_its_assignor(chaos: Any,
         schedule=[at(1, ChangeAssignor(), one_member(), heal_after=3)],
     )
     chaos.run(scenario).must_keep_its_promises()
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("change", one_in(2, ("assignor", "protocol")))
+def test_a_change_stays_with_whoever_is_killed_after_it(chaos: Any, change: str) -> None:
+    """An upgrade in two bounces, and a migration."""
+    upgrade = [ChangeAssignor(to, stays=True) for to in (("roundrobin", "range"), ("roundrobin",))]
+    turns = [fault for fault in (upgrade if change == "assignor" else [ChangeProtocol(stays=True)]) for _ in (0, 1)]
+    bounces = [at(1 + 7 * turn, fault, member(turn % 2)) for turn, fault in enumerate(turns)]
+    run = chaos.run(
+        Scenario(
+            name=f"a change of {change} that stays",
+            topics=[Topic("orders", partitions=6, replication_factor=1)],
+            brokers=1,
+            group=Group(members=2, protocol="eager", config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}),
+            workload=PollLoop(rate_hz=500, commit_every_ms=50),
+            schedule=[*bounces, at(8 + bounces[-1].at_s, Kill(), member(0), heal_after=1)],
+        )
+    )
+    run.must_keep_its_promises()
+    told = read(next((run.folder / "history/events").glob(f"member-0.{len(turns) // 2 + 2}.jsonl"))).events
+    started = next(event["detail"] for event in told if event["kind"] == EventKind.STARTED)
+    assert (started["protocol"], started["config"].get(STRATEGY)) == (
+        ("eager", "roundrobin") if change == "assignor" else ("consumer", None)
+    )
 
 
 @pytest.mark.parametrize(
