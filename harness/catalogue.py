@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import runpy
 import tomllib
@@ -23,9 +24,12 @@ def load(source: str | Path) -> Scenario:
     """
     path = Path(source)
     if not path.suffix:
-        path = BUILT_IN / f"{str(source).replace('-', '_')}.toml"
+        name = str(source).replace("-", "_")
+        path = BUILT_IN / f"{name}.toml"
         if not path.is_file():
-            raise ScenarioError(f"there is no built-in scenario {str(source)!r}; known are {', '.join(built_in())}")
+            nearest = difflib.get_close_matches(name, built_in(), n=5)
+            which = f"the nearest are {', '.join(nearest)}" if nearest else f"known are {', '.join(built_in())}"
+            raise ScenarioError(f"there is no built-in scenario {str(source)!r}; {which}")
     if not path.is_file():
         raise ScenarioError(f"there is no file {path}")
     if path.suffix in READERS:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 from enum import StrEnum
-from pathlib import Path
 from typing import Any
 
 from fencepost import catalogue, clients, codec
@@ -42,7 +41,7 @@ FAMILY = {Kind.FAULTS: "fault", Kind.TARGETS: "target", Kind.WORKLOADS: "workloa
 def rows(kind: Kind) -> list[tuple[str, str]]:
     """Name and description of everything of one kind; plug-ins with their options."""
     if kind is Kind.SCENARIOS:
-        return [(name, _comment(catalogue.BUILT_IN / f"{name}.toml")) for name in catalogue.built_in()]
+        return [(name, catalogue.load(name).about) for name in catalogue.built_in()]
     if kind is Kind.CLIENTS:
         return _clients()
     return [(name, f"{_about(cls)}{_seen(cls)}{_options(cls)}") for name, cls in codec.known(FAMILY[kind]).items()]
@@ -64,10 +63,6 @@ def _abilities(library: clients.Library) -> str:
     releases = f"\nReleases: from {library.oldest} on" if library.oldest != "0" else ""
     besides = f"\nMembers can also: {also}" if also else ""
     return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}{besides}"
-
-
-def _comment(path: Path) -> str:
-    return path.read_text(encoding="utf-8").partition("\n")[0].removeprefix("#").strip()
 
 
 def _about(cls: type[Any]) -> str:

@@ -54,6 +54,7 @@ class Scenario:
         kafka: the version of a cluster of the run's own, one of ``settings.KAFKAS``; empty: the default.
         network: ``packets``: what proxies and the packet filter both can do (a black hole) is done by the latter, and
             refused where it cannot; ``best``: where it cannot, by proxies. Empty: by what the faults say.
+        about: what it shows, in words, for who reads its report.
     """
 
     name: str
@@ -69,6 +70,7 @@ class Scenario:
     chaos_s: float = 120.0
     drain_s: float = 60.0
     min_records: int = 1000
+    about: str = ""
 
     def __post_init__(self) -> None:
         codec.settle(self)

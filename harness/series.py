@@ -77,7 +77,9 @@ def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> 
     from fencepost import progress
 
     where = where.once()
-    out.print(f"{scenario.name}, seed {plan.seed}", style="bold")
+    out.print(f"{scenario.name}, seed {plan.seed}", style="bold", markup=False)
+    if scenario.about:
+        out.print(scenario.about, markup=False)
     show_plan(plan, scenario.inventory())
     if intent := where.cluster.intent(scenario, plan):
         out.print("\n  ".join([f"on {where.cluster} this run will", *intent]), markup=False)

@@ -135,7 +135,7 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
     backend = [("back-end", f"{told_by} ({why})" if why else str(told_by))] if told_by else []
     backend += flat({"network": dict(mapping(folder.scenario.get("network")))})
     host = [("stalls of the host", told if (folder.path / "history" / "host.jsonl").exists() else "not recorded")]
-    known = {"name", "schedule", "promises"}
+    known = {"name", "about", "schedule", "promises"}
     return [
         ("Versions", flat(dict(mapping(versions)))),
         ("Host", host),

@@ -13,7 +13,7 @@ import stage
 from rich.console import Console
 from stage import Shell
 
-from fencepost import codec, listing, progress
+from fencepost import catalogue, codec, listing, progress
 from fencepost.clients import Extra
 from fencepost.errors import ClusterError, ScenarioError
 from fencepost.injector import Stage
@@ -40,6 +40,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["dance"], "No such command"),
         (["run"], "Missing argument"),
         (["run", "nowhere"], "there is no built-in scenario 'nowhere'; known are demo"),
+        (["run", "three-client"], "there is no built-in scenario 'three-client'; the nearest are three_clients"),
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),
         (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
         (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' names no cluster: write attach:HOST:PORT"),
@@ -70,6 +71,18 @@ def test_a_scenario_file_with_an_error_of_its_own_is_bad_usage(shell: Shell, tmp
     code, _, err = shell("run", "mine.py")
     assert code == 2
     assert "mine.py cannot be run: ModuleNotFoundError: No module named 'shop_that_is_not_there'" in err
+
+
+def test_what_a_scenario_shows_is_said_when_it_is_listed_and_when_it_begins(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    about = catalogue.load("demo").about
+    assert about
+    assert about in " ".join(shell("list", "scenarios")[1].split())
+    stage.set_up(monkeypatch, V.VALID, V.VALID)
+    said = shell("run", "demo", "--seed", "7")[1]
+    assert said.startswith(f"demo, seed 7\n{about}\n")
+    assert about not in shell("run", "demo", "--seed", "7", "--set", "about=")[1]
 
 
 def test_an_interrupted_run_leaves_with_130(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,6 +15,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 import report_runs as runs
+from markupsafe import escape
 from rich.console import Console
 
 from fencepost import replay
@@ -93,6 +94,23 @@ def test_the_page_says_by_which_rule_a_record_is_processed(
     rows = dict(view.judged(folders.read(run)))
     assert rows.get("a record counts as processed", "") == told
     assert told in page(run)
+
+
+ABOUT = "What is done with the group `on purpose`, and what it shows.\n"
+
+
+def test_page_and_terminal_say_what_the_scenario_shows(tmp_path: Path) -> None:
+    run = runs.valid_run(tmp_path / "run")
+    assert 'class="note"' not in page(run).partition('id="verdict"')[0]
+    scenario = json.loads((run / "scenario.json").read_text())
+    for about in (ABOUT, HOSTILE):
+        scenario["scenario"]["about"] = about
+        (run / "scenario.json").write_text(json.dumps(scenario))
+        told = page(run)
+        head = told.partition('id="verdict"')[0].partition("<h1>")[2]
+        assert f'<p class="note">{escape(about.replace(chr(0), ""))}' in head.replace(chr(0), "")
+        assert told.count(str(escape(about))) == 1
+        assert about.split("{{")[0].strip() in terminal(run)
 
 
 class TestThePage:

@@ -21,6 +21,7 @@ SCENARIO = Scenario(
     topics=[Topic("orders", partitions=6)],
     group=Group(members=2, protocol="consumer", config={"session.timeout.ms": 6000}),
     workload=PollLoop(rate_hz=500),
+    about="what it shows",
     schedule=[
         at(5, MoveCoordinator()),
         at(6, BlackHole(direction="to"), member(1), heal_after=2, required=False),
@@ -48,6 +49,7 @@ def test_a_scenario_survives_the_way_through_json():
     stored = json.loads(json.dumps(SCENARIO.to_json()))
     again = Scenario.from_json(stored)
     assert again.to_json() == SCENARIO.to_json()
+    assert (again.about, stored["about"]) == ("what it shows",) * 2
     assert again.plan(7) == SCENARIO.plan(7)
     assert json.loads(json.dumps(plan_to_json(again.plan(7))))["steps"][0]["fault"] == {"type": "move_coordinator"}
 
