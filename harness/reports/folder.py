@@ -77,11 +77,6 @@ class Folder:
         return str(self.asked.get("name") or (self.verdict.scenario if self.verdict else "") or self.path.name)
 
     @property
-    def about(self) -> str:
-        """What the scenario says that it shows; empty when it says nothing."""
-        return str(self.asked.get("about") or "")
-
-    @property
     def seed(self) -> int | None:
         """The seed of the run, None when no file tells it."""
         seed = self.scenario.get("seed", self.verdict.seed if self.verdict else None)

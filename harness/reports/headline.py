@@ -88,6 +88,11 @@ def unjudged(verdict: Verdict | None) -> list[tuple[str, list[str]]]:
     return list(found.items())
 
 
+def about(folder: Folder) -> str:
+    """What the scenario says that it shows; empty when it says nothing."""
+    return str(folder.asked.get("about") or "")
+
+
 def validity(folder: Folder) -> Validity:
     """The verdict's validity; a run that was not judged is unknown."""
     return folder.verdict.validity if folder.verdict else Validity.UNKNOWN

@@ -70,6 +70,7 @@ def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
     kinds = {f.finding.kind for views in found.values() for f in views}
     context = {
         "validity": headline.validity(folder).value,
+        "about": headline.about(folder),
         "why": headline.why(folder, story.faults),
         "worst": headline.worst(folder.verdict),
         "key_numbers": view.key_numbers(folder, story),

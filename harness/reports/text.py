@@ -29,7 +29,7 @@ def summary(run: Path) -> RenderableType:
     validity = headline.validity(folder)
     line = Text(f"{validity.upper()}", style=f"bold {STYLES[validity]}")
     line.append(f"  {folder.name}, seed {folder.seed}", "bold").append(f"\n{headline.why(folder, faults)}", "default")
-    parts: list[RenderableType] = [line, *([Text(folder.about, "dim")] if folder.about else []), Text()]
+    parts: list[RenderableType] = [line, *([Text(about, "dim")] if (about := headline.about(folder)) else []), Text()]
     if folder.verdict and folder.verdict.checks:
         parts += [_checks(folder), Text()]
     if faults:
