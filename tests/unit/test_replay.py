@@ -27,6 +27,7 @@ from fencepost_member.events import EventLog
 V = Validity
 SCENARIO = Scenario(
     name="orders",
+    about="what it shows",
     topics=[Topic("orders", partitions=4)],
     group=Group(members=3),
     workload=PollLoop(),

@@ -22,6 +22,7 @@ from fencepost.workloads import PollLoop
 V = Validity
 SCENARIO = Scenario(
     name="orders",
+    about="what it shows",
     topics=[Topic("orders", partitions=1)],
     group=Group(members=3),
     workload=PollLoop(),
@@ -110,6 +111,7 @@ def test_the_command_performs_keeps_and_tells(shell: Shell, monkeypatch: pytest.
     code, out, _ = shell("shrink", run, "--rate-runs", 2)
     assert code == 0
     assert acted.plans[0] == SCENARIO.plan(3)
+    assert {scenario.about for scenario in acted.scenarios} == {SCENARIO.about}
     assert "the smallest that breaks a promise by unseen: 0 steps, 1 member, 1 partition" in out
     assert "fails in 2 of 2 (100 %" in out
     folder = next(Path("runs").glob(f"{run.name}-shrunk-*"))
