@@ -39,7 +39,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
     [
         (["dance"], "No such command"),
         (["run"], "Missing argument"),
-        (["run", "nowhere"], "there is no built-in scenario 'nowhere'; known are demo"),
+        (["run", "nowhere"], "there is no built-in scenario 'nowhere'; known are assignor_upgrade, "),
         (["run", "three-client"], "there is no built-in scenario 'three-client'; the nearest are three_clients"),
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),
         (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
