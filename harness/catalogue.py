@@ -27,9 +27,7 @@ def load(source: str | Path) -> Scenario:
         name = str(source).replace("-", "_")
         path = BUILT_IN / f"{name}.toml"
         if not path.is_file():
-            nearest = difflib.get_close_matches(name, built_in(), n=5)
-            which = f"the nearest are {', '.join(nearest)}" if nearest else f"known are {', '.join(built_in())}"
-            raise ScenarioError(f"there is no built-in scenario {str(source)!r}; {which}")
+            raise ScenarioError(f"there is no built-in scenario {str(source)!r}; {_nearest(name)}")
     if not path.is_file():
         raise ScenarioError(f"there is no file {path}")
     if path.suffix in READERS:
@@ -47,6 +45,13 @@ def load(source: str | Path) -> Scenario:
     if not isinstance(scenario, Scenario):
         raise ScenarioError(f"{path} defines no SCENARIO = Scenario(...)")
     return scenario
+
+
+def _nearest(name: str) -> str:
+    """Which scenarios may be meant: those that have it in their name, or else look like it."""
+    known = built_in()
+    near = [one for one in known if name in one] or difflib.get_close_matches(name, known, n=5)
+    return f"the nearest are {', '.join(near)}" if near else "fencepost list scenarios shows which there are"
 
 
 def built_in() -> list[str]:
