@@ -47,7 +47,7 @@ def nothing(*_: int) -> int:
     return 0
 
 
-NOT_RECORDED = MemberLane(nothing, nothing, nothing, nothing, nothing, nothing)  # type: ignore[arg-type]
+NOT_RECORDED = MemberLane(*[nothing] * len(MemberLane._fields))
 
 
 class Ignoring:
