@@ -80,7 +80,6 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
     group = mapping(folder.asked.get("group"))
     measures = folder.verdict.measures if folder.verdict else {}
     facts = {c.check: c.facts_judged for c in folder.verdict.checks} if folder.verdict else {}
-    members = group.get("members", len({life.member for life in story.lives}) or None)
     pairs: list[tuple[str, Any]] = [
         ("records produced", measures.get("records_acknowledged", folder.rows("produced"))),
         ("records committed", measures["records_committed"])
@@ -88,12 +87,24 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
         else ("records delivered", measures.get("records_delivered", folder.rows("delivered"))),
         ("records judged", facts.get("delivery", max(facts.values(), default=None))),
         ("faults proven", str(headline.count_faults(story.faults))),
-        ("members", members),
+        ("members", _members(group, story)),
         ("protocol", group.get("protocol")),
         ("duration", span(duration_ns(folder)) if folder.facts else None),
         ("seed", None if folder.seed is None else str(folder.seed)),
     ]
     return [(name, "unknown" if value is None else plain(value, grouped=True)) for name, value in pairs]
+
+
+def _members(group: Mapping[str, Any], story: Story) -> Any:
+    """How many there are; where they are not alike, how many of which client."""
+    asked = group.get("members", len({life.member for life in story.lives}) or None)
+    if not isinstance(asked, list):
+        return asked
+    return ", ".join(
+        f"{some.get('count', 1)} {some.get('client') or group.get('client')}"
+        f"{' (static)' if (group if some.get('static') is None else some).get('static') else ''}"
+        for some in map(mapping, asked)
+    )
 
 
 def judged(folder: Folder) -> list[tuple[str, str]]:

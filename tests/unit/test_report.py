@@ -96,6 +96,28 @@ def test_the_page_says_by_which_rule_a_record_is_processed(
     assert told in page(run)
 
 
+@pytest.mark.parametrize(
+    ("members", "told"),
+    [
+        (4, ">4<"),
+        ([{"count": 2}, {"count": 1, "client": "kafka-python==2.2.9"}], ">2 confluent-kafka, 1 kafka-python==2.2.9<"),
+        (
+            [{"count": 2, "client": "", "static": True}, {"count": 1, "static": None}],
+            ">2 confluent-kafka (static), 1 confluent-kafka<",
+        ),
+        ([7], ">1 confluent-kafka<"),
+    ],
+)
+def test_members_that_are_not_alike_are_told_by_their_clients(
+    invalid: Path, tmp_path: Path, members: object, told: str
+) -> None:
+    run = shutil.copytree(invalid, tmp_path / "run")
+    scenario = json.loads((run / "scenario.json").read_text())
+    scenario["scenario"]["group"]["members"] = members
+    (run / "scenario.json").write_text(json.dumps(scenario))
+    assert told in page(run).partition('id="promises"')[0].replace("\n", "")
+
+
 ABOUT = "What is done with the group `on purpose`, and what it shows.\n"
 
 
