@@ -11,6 +11,7 @@ from datetime import date
 import pytest
 
 DAY = date.today().toordinal()
+FOLDERS = ("cluster", "examples")  # below ``tests``
 # Those that take about as long as each other; what is in neither is performed each day.
 TURNS = (
     {
@@ -67,5 +68,5 @@ class Rotation:
     @pytest.hookimpl(tryfirst=True)  # before pytest looks which are slow
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         for item in items:
-            if item.path.name in TURNS[(DAY + 1) % 2]:
+            if item.path.parent.name in FOLDERS and item.path.name in TURNS[(DAY + 1) % 2]:
                 item.add_marker(pytest.mark.slow)

@@ -84,19 +84,6 @@ class Account:
         """The poll that might wait is over. As long as it might, the member polled."""
         self._polled_ns = min(self._polled_ns, self._lane().polled())
 
-    @contextmanager
-    def not_waiting(self) -> Iterator[None]:
-        """Around what the program does inside of a poll: meanwhile that does not wait."""
-        until_ns = self._polled_ns
-        waits = until_ns > self.events.now()
-        if waits:
-            self.polled()
-        try:
-            yield
-        finally:
-            if waits:
-                self.polling(until_ns)
-
     def delivered(self, records: Iterable[Record]) -> Work:
         """What a poll returned."""
         recorded, intervals, numbers = self._lane().delivered, self.ownership.intervals, self._numbers

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import date
 from pathlib import Path
 
 import pytest
+from rotation import DAY
 
 from cluster.killing import LASTS_S, kill_a_run
 from cluster.test_no_false_alarm import VARIANTS
@@ -19,8 +19,8 @@ from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
-TODAY = date.today().toordinal()
-NUMBERS = [TODAY, *(pytest.param(number, marks=pytest.mark.slow) for number in range(20))]
+
+NUMBERS = [DAY, *(pytest.param(number, marks=pytest.mark.slow) for number in range(20))]
 
 
 @pytest.mark.usefixtures("packets_work")

@@ -33,6 +33,7 @@ while True:
             consumer.commit(message, asynchronous=False)
 """
 SHORT, LONG, SIGNAL = "consumer.consume(100, 0.1)", "consumer.consume(1, 300)", "signal.signal(signal.SIGTERM"
+assert TOLD.count(SHORT) == TOLD.count(SIGNAL) == 1
 SLOW = TOLD.replace(SHORT, f"({LONG}, time.sleep(0.01))[0]").replace(SIGNAL, f"() and {SIGNAL}")
 PROGRAMS = {
     "poll": PROGRAM.replace("WAITS", "consumer.poll()"),

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 import rotation
-from rotation import TURNS
+from rotation import FOLDERS, TURNS
 
 HERE = Path(__file__).parents[1]
 
 
 def test_files_that_take_turns_are_there_and_each_back_end_has_some_on_both_days() -> None:
-    there = {path.name for folder in ("cluster", "examples") for path in (HERE / folder).glob("test_*.py")}
+    there = {path.name for folder in FOLDERS for path in (HERE / folder).glob("test_*.py")}
     assert TURNS[0] | TURNS[1] <= there
     assert not TURNS[0] & TURNS[1]
     for backend in ("test_attach", "test_docker_"):
@@ -24,7 +24,11 @@ def test_only_files_of_this_day_and_those_of_each_day_are_performed(
     monkeypatch.setattr(rotation, "DAY", day)
     monkeypatch.setattr(rotation, "TURNS", ({"test_even.py"}, {"test_odd.py"}))
     pytester.makeini("[pytest]\nmarkers = slow: belongs to the nightly run")
-    pytester.makepyfile(**dict.fromkeys(("test_even", "test_odd", "test_always"), "def test_it(): pass"))
-    run = pytester.inline_run("-m", "not slow", plugins=[rotation.Rotation()])
+    names = ("cluster/test_even", "cluster/test_odd", "cluster/test_always", "unit/test_even", "unit/test_odd")
+    for name in names:
+        pytester.path.joinpath(name).parent.mkdir(exist_ok=True)
+        pytester.path.joinpath(f"{name}.py").write_text("def test_it(): pass")
+    options = ("-m", "not slow", "--import-mode=importlib")
+    run = pytester.inline_run(*options, plugins=[rotation.Rotation()])
     performed = {report.nodeid.partition(".")[0] for report in run.getreports("pytest_runtest_logreport")}
-    assert performed == {"test_always", ("test_even", "test_odd")[day]}
+    assert performed == {*names} - {names[1 - day]}

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import weakref
+from contextlib import contextmanager
 from time import monotonic_ns
-from typing import Any, Callable, Dict, Iterable, List, Mapping, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from confluent_kafka import cimpl
 
@@ -39,7 +40,7 @@ class Tape(Recording):
 
         super().__init__(program, claim, who)
         self._settings = settings
-        self._waits = False
+        self._until_ns = 0  # when the poll that it is in need not end before; 0: it is in none that waits
         self._stores = str(settings.get("enable.auto.offset.store", True)).lower() == "true"
 
     def callbacks(self) -> Dict[str, Any]:
@@ -50,7 +51,8 @@ class Tape(Recording):
             if self.on:
                 self.error(*told(error))
             if error_cb is not None:
-                error_cb(error)
+                with self.called():
+                    error_cb(error)
 
         def committed(error: Any, partitions: List[Any]) -> None:
             whole = error_name(error)
@@ -59,7 +61,8 @@ class Tape(Recording):
             elif self.on:
                 self.committed(*self.answers(partitions, whole))
             if on_commit is not None:
-                on_commit(error, partitions)
+                with self.called():
+                    on_commit(error, partitions)
 
         return {"error_cb": failed, "on_commit": committed}
 
@@ -70,13 +73,13 @@ class Tape(Recording):
         lose = callbacks.get("on_lost") or revoke
 
         def assigned(consumer: Any, partitions: List[Any]) -> None:
-            with self._account.not_waiting(), self.taking(self.places(partitions)):
+            with self.called(), self.taking(self.places(partitions)):
                 if assign is not None:
                     assign(consumer, partitions)
 
         def gone(kind: str, own: Optional[Callable[..., None]]) -> Callable[..., None]:
             def called(consumer: Any, partitions: List[Any]) -> None:
-                with self._account.not_waiting(), self.giving_up(kind, self.places(partitions)):
+                with self.called(), self.giving_up(kind, self.places(partitions)):
                     if own is not None:
                         own(consumer, partitions)
 
@@ -107,14 +110,29 @@ class Tape(Recording):
             moment, endless = 0 <= wait_s <= MOMENT_S, not 0 <= wait_s < FOR_EVER_S
         except TypeError:  # the library refuses it
             moment, endless = True, False
-        self._waits = not moment
-        self.polls(0 if moment else FOR_EVER_NS if endless else monotonic_ns() + int(wait_s * 1e9))
+        self._until_ns = 0 if moment else FOR_EVER_NS if endless else monotonic_ns() + int(wait_s * 1e9)
+        self.polls(self._until_ns)
 
     def returned(self) -> None:
         """It is over, however."""
-        if self._waits and self.on:
-            self._waits = False
-            self._account.polled()
+        if self._until_ns and self.on:
+            self._until_ns = 0
+            try:
+                self._account.polled()
+            except Exception as error:
+                self.broken(error)
+
+    @contextmanager
+    def called(self) -> Iterator[None]:
+        """Around what the program does in a callback: the poll that it may be in does not wait meanwhile."""
+        until_ns = self._until_ns
+        self.returned()
+        try:
+            yield
+        finally:
+            if until_ns and self.on:
+                self._until_ns = until_ns
+                self.waits(until_ns if until_ns > monotonic_ns() else 0)
 
     def came(self, messages: Iterable[Any]) -> None:
         """What a poll returned; what is no record is an error, or says that a partition ends here."""
