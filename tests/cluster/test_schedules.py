@@ -10,8 +10,7 @@ from typing import Any, NamedTuple
 import pyarrow.parquet as pq
 import pytest
 
-from cluster.plans import topic
-from fencepost import Group, Scenario, flap, rolling_bounce, rolling_deploy
+from fencepost import Group, Scenario, Topic, flap, rolling_bounce, rolling_deploy
 from fencepost.faults import Refuse
 from fencepost.history import EventKind
 from fencepost.plugin import Chaos
@@ -55,8 +54,7 @@ def lives(events: list[dict[str, Any]]) -> list[Life]:
 def test_members_and_brokers_are_replaced_one_after_the_other_and_what_flaps_is_on_and_off(chaos: Chaos) -> None:
     scenario = Scenario(
         name="in turns",
-        topics=[topic("orders", 6)],
-        brokers=1,
+        topics=[Topic("orders", partitions=6)],
         group=Group(members=2, spare=1, config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}),
         workload=PollLoop(rate_hz=500),
         schedule=[
