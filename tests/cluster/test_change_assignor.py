@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster.conftest import consuming
-from cluster.plans import one_a_day, one_in
+from cluster.plans import one_a_day, one_in, topic
 from cluster.worlds import (
     LONG_S,
     MEMBER,
@@ -143,7 +143,7 @@ def test_a_change_stays_with_whoever_is_killed_after_it(chaos: Any, change: str)
     run = chaos.run(
         Scenario(
             name=f"a change of {change} that stays",
-            topics=[Topic("orders", partitions=6, replication_factor=1)],
+            topics=[topic("orders", 6)],
             brokers=1,
             group=Group(members=2, protocol="eager", config={"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}),
             workload=PollLoop(rate_hz=500, commit_every_ms=50),

@@ -17,6 +17,7 @@ from threading import Barrier
 import pytest
 
 from cluster.killing import rules_of
+from cluster.plans import topic
 from cluster.worlds import (
     BROKER,
     LONG_S,
@@ -39,7 +40,7 @@ from cluster.worlds import (
     with_packets,
     with_rules,
 )
-from fencepost import Group, Scenario, Topic, at, past_session
+from fencepost import Group, Scenario, at, past_session
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.clusters import reaper
 from fencepost.errors import ClusterError
@@ -341,7 +342,7 @@ def test_who_sends_at_the_same_time_counts_its_own_packets_only() -> None:
 def test_a_black_hole_is_made_of_packets_where_the_scenario_wants_it(chaos: Chaos, network: str) -> None:
     asked = Scenario(
         name=f"by {network}",
-        topics=[Topic("orders", 4, replication_factor=1)],
+        topics=[topic("orders", 4)],
         brokers=1,
         group=Group(members=2, config={"session.timeout.ms": 6000}),
         workload=PollLoop(rate_hz=500),
