@@ -157,9 +157,10 @@ def ends_and_begins_anew(inject: Inject, world: World, target: Target, fault: Fa
 def requests_by(world: World, slot: int) -> list[dict[str, Any]]:
     """The group's requests of a slot, in the order in which the brokers carried them out."""
     timeline, found = Timeline(((0, 0),)), []
-    for line in (line for broker in world.cluster.brokers for line in world.cluster.evidence.request_log(broker)):
-        with suppress(ValueError):  # the broker is writing it: whole the next time
-            found.append(requests.parse(line, timeline, world.group, {}))
+    for broker in world.cluster.brokers:
+        for line in world.cluster.evidence.request_log(broker):
+            with suppress(ValueError):  # the broker is writing it: whole the next time
+                found.append(requests.parse(line, timeline, world.group, {}))
     return sorted((one for one in found if one and one["slot"] == slot), key=lambda one: int(one["end_ns"]))
 
 
