@@ -55,6 +55,7 @@ class History:
     client: str
     version: str
     protocol: str
+    assignor: str  # empty: the brokers assign
     events: list[Row]
     delivered: list[Row]  # with actor and (topic, partition) besides
     log: list[Row]
@@ -62,7 +63,7 @@ class History:
     requests: list[Row]
 
     @classmethod
-    def of(cls, run: Path, client: str, version: str, protocol: str) -> History:
+    def of(cls, run: Path, client: str, version: str, protocol: str, assignor: str) -> History:
         """That of a sealed run."""
         history = run / "history"
         entries = json.loads((history / "partitions.json").read_text())["partitions"]
@@ -72,7 +73,7 @@ class History:
         delivered = [row | {"actor": file.stem, "tp": tps[row["tp"]]} for file in files for row in _rows(file)]
         log = [row | {"tp": tps[row["tp"]]} for row in _rows(history / "log" / "audit.parquet")]
         told = [_lines(history / "coordinator" / f"{name}.jsonl") for name in ("offsets", "requests")]
-        return cls(client, version, protocol, events, delivered, log, *told)
+        return cls(client, version, protocol, assignor, events, delivered, log, *told)
 
     def kinds(self, *kinds: str) -> list[Row]:
         """The events of members of these kinds, in the order of their begins."""
@@ -159,6 +160,13 @@ def says_who_it_is(history: History) -> Iterator[str]:
             yield f"{actor} is {said['client'] or 'nobody'} by the protocol {said['protocol']}"
         elif not said["client_version"].startswith(history.version):
             yield f"{actor} is of the release {said['client_version']}"
+
+
+def agrees_on_the_assignor_that_it_is_told(history: History) -> Iterator[str]:
+    rounds = [r for r in history.records if r["type"] == "classic-group" and not r["deleted"] and r["members"]]
+    agreed = {record["protocol"] for record in rounds}
+    if agreed != {history.assignor} - {""}:
+        yield f"the group agrees on {sorted(agreed)}, where {history.assignor or 'the brokers'} should assign"
 
 
 def is_assigned_before_it_is_given_records(history: History) -> Iterator[str]:
@@ -323,6 +331,7 @@ def is_assigned_what_the_coordinator_gives(history: History) -> Iterator[str]:
 
 QUESTIONS: tuple[Callable[[History], Iterator[str]], ...] = (
     says_who_it_is,
+    agrees_on_the_assignor_that_it_is_told,
     is_assigned_before_it_is_given_records,
     is_given_what_was_written,
     is_given_each_record_in_its_order,

@@ -1,4 +1,4 @@
-"""What members promise, asked of all four clients by each protocol that they can do: one contract for all of them.
+"""What members promise, asked of all four clients by each protocol and assignor that they can do: one contract.
 
 The questions are in ``contract.py``; ``tests/unit/test_contract.py`` shows of each that it can be answered wrongly.
 What adapters alone promise is in ``test_adapters.py``.
@@ -16,26 +16,31 @@ from cluster.plans import one_in, topic
 from fencepost import Group, Scenario, at, past_session, runner
 from fencepost.clients import KNOWN, LINES, Library
 from fencepost.faults import Bounce, Pause
+from fencepost.settings import STRATEGY
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 
-PAIRS = [
-    (library, protocol)
+TRIPLES = [
+    (library, protocol, assignor)
     for library in KNOWN.values()
-    for protocol in library.assignors
+    for protocol, assignors in library.assignors.items()
+    for assignor in assignors or [""]  # where the brokers assign
     if library.name != LINES and not library.silent  # those are no client
 ]
 
 
 @pytest.mark.cluster
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("pair", one_in(5, PAIRS), ids=[f"{library.name}-{protocol}" for library, protocol in PAIRS])
-def test_members_of_every_client_keep_one_contract(tmp_path: Path, pair: tuple[Library, str]) -> None:
-    library, protocol = pair
+@pytest.mark.parametrize(
+    "triple", one_in(8, TRIPLES), ids=[f"{library.name}-{'-'.join(rest)}".strip("-") for library, *rest in TRIPLES]
+)
+def test_members_of_every_client_keep_one_contract(tmp_path: Path, triple: tuple[Library, str, str]) -> None:
+    library, protocol, assignor = triple
+    told = {STRATEGY: assignor} if assignor else {}
     asked = Scenario(
         f"contract, {library.name}, {protocol}",
         [topic("orders", 4)],
-        Group(2, client=library.name, protocol=protocol, config={"session.timeout.ms": 6000}),
+        Group(2, client=library.name, protocol=protocol, config={"session.timeout.ms": 6000, **told}),
         PollLoop(rate_hz=200),
         brokers=1,
         schedule=[
@@ -47,4 +52,4 @@ def test_members_of_every_client_keep_one_contract(tmp_path: Path, pair: tuple[L
     )
     run = runner.run(asked, plan=asked.plan(1), runs=tmp_path)
     version = metadata.version(library.name) if library.imported else ""
-    assert complaints(History.of(run, library.name, version, protocol)) == {}
+    assert complaints(History.of(run, library.name, version, protocol, assignor)) == {}

@@ -42,7 +42,8 @@ def committed(at: float, partition: int, offset: int) -> Row:
 def round_(at: float, *members: tuple[str, str, list[int]]) -> Row:
     """A generation: of each member its id, its name, and its partitions."""
     rows = [{"member_id": i, "client_id": name, "assignment": {"orders": tps}} for i, name, tps in members]
-    return {"type": "classic-group", "at_ns": at * MS, "deleted": False, "members": rows}
+    agreed = "range" if members else None
+    return {"type": "classic-group", "at_ns": at * MS, "deleted": False, "protocol": agreed, "members": rows}
 
 
 def request(api: str, at: float, member: str, name: str, **more: Any) -> Row:
@@ -110,7 +111,7 @@ def right() -> History:
         request("LEAVE_GROUP", 20_005, "a", BOUNCED),
         request("LEAVE_GROUP", 39_990, "c", ZOMBIE),
     ]
-    return History("confluent-kafka", "2.16", "eager", events, brought, log, records, requests)
+    return History("confluent-kafka", "2.16", "eager", "range", events, brought, log, records, requests)
 
 
 def one(rows: list[Row], **wanted: Any) -> Row:
@@ -131,6 +132,16 @@ DOCTORED: list[tuple[str, str, Callable[[History], object]]] = [
     ),
     ("another release", "says_who_it_is", lambda h: one(h.events, kind="started")["detail"].update(client_version="1")),
     ("no start", "says_who_it_is", lambda h: without(h.events, kind="started")),
+    (
+        "another assignor",
+        "agrees_on_the_assignor_that_it_is_told",
+        lambda h: one(h.records, at_ns=7005 * MS).update(protocol="roundrobin"),
+    ),
+    (
+        "no assignor",
+        "agrees_on_the_assignor_that_it_is_told",
+        lambda h: [record.update(protocol="") for record in h.records if record["type"] == "classic-group"],
+    ),
     (
         "an assigned callback that comes late",
         "is_assigned_before_it_is_given_records",
