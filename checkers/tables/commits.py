@@ -41,12 +41,15 @@ def tried_past(tables: Tables, final: Accepted) -> bool:
 def back_ns(tables: Tables, fence: Commit) -> int:
     """When the first generation after that of a refused commit began that its incarnation was in; else never.
 
-    Where nobody told which generation that was, it may have been back at once.
+    One of the same number comes after it, too, if it was written after the refusal: a coordinator that had counted so
+    far did not live to write it down, and the next one counts on from what was written. Where nobody told which
+    generation that was, it may have been back at once.
     """
     if fence.generation < 0:
         return 0
-    after = tables.rounds_of.meeting(fence.incarnation, Window(fence.generation + 1, FOREVER))
-    return next((one.begin_ns for _, one in after), FOREVER)
+    since = tables.rounds_of.meeting(fence.incarnation, Window(fence.generation, FOREVER))
+    after = (one for _, one in since if one.generation > fence.generation or one.end_ns > fence.end_ns)
+    return next((one.begin_ns for one in after), FOREVER)
 
 
 def hindrance(tables: Tables, incarnation: str, after_ns: int) -> tuple[int, str]:
