@@ -73,7 +73,7 @@ class Member:
         pressed, pause_ms = config.loop.backpressure, config.loop.pause_ms
         self._pressure = Backpressure(pressed, pause_ms, self._paused, self._account.ownership) if pressed else None
         self._way, self._records = self._way_of(), 0
-        self._fatal, self._topics = "", config.subscription
+        self._fatal, self._topics, self._ends = "", config.subscription, False
 
     def run(self) -> str:
         """Consume until told to stop. What the user's handler raises ends the process, as it would end a service.
@@ -121,6 +121,7 @@ class Member:
         if not self._fatal:
             self._records += self._way.finish()
             self._policy.leave()
+        self._ends = True
         if self._output:
             self._output.close()
         self._adapter.close()
@@ -156,7 +157,8 @@ class Member:
         """See ``Listener``."""
         with self._account.taking(partitions):
             self._bug.assigned(partitions)
-            self._handling.taking(partitions)
+            if not self._ends:  # else the output may be closed, and of what comes now nothing is processed
+                self._handling.taking(partitions)
             apply()
 
     def revoking(self, partitions: List[Tp]) -> bool:
