@@ -20,6 +20,7 @@ TURNS = (
         "test_assignors.py",
         "test_attach.py",
         "test_change_assignor.py",
+        "test_defects.py",
         "test_delay_revoke.py",
         "test_docker_programs.py",
         "test_effects_survive_chaos.py",

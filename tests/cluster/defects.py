@@ -1,0 +1,117 @@
+"""What this library's client does itself to a correct group, and what shows that it did: so no checker is to blame.
+
+Each was found in runs of correct groups, most of them on a machine so busy that brokers answered late, and looked up in
+the history of such a run; the README tells of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from cluster.contract import BLUR_NS, History, Row
+from fencepost.faults import MoveLeaders
+
+Example = dict[str, Any]  # of a finding, as the verdict tells it
+
+
+@dataclass(frozen=True)
+class Defect:
+    """One of them.
+
+    Attributes:
+        kinds: of the findings that may be its doing.
+        shown: whether the history, and the faults that happened, show that an example is.
+    """
+
+    about: str
+    kinds: frozenset[str]
+    shown: Callable[[History, set[type], Example], bool]
+
+
+def writes_twice(history: History, happened: set[type], example: Example) -> bool:
+    return MoveLeaders in happened
+
+
+def joins_inside_a_callback(history: History, happened: set[type], example: Example) -> bool:
+    """Its request was sent before the callback had ended, with which it gives up, or takes, what it has."""
+    callbacks = [e for e in history.kinds("assigned", "revoked") if e["actor"] in example["members"]]
+    joins = [r for r in history.requests if r["api"] == "JOIN_GROUP"]
+    return any(
+        r["client_id"] == e["actor"] and e["begin_ns"] - BLUR_NS < r["start_ns"] < e["end_ns"] - BLUR_NS
+        for e in callbacks
+        for r in joins
+        if e["end_ns"] - e["begin_ns"] > 2 * BLUR_NS
+    )
+
+
+def did_not_know_yet_where_it_begins(history: History, happened: set[type], example: Example) -> bool:
+    """Between a callback that gave it the partition and the first record of it there was another callback, or a pause:
+    with both the client counts on, and takes the answer to what it had asked before for outdated."""
+    tp = (example["topic"], example["partition"])
+    for held in (h for h in history.held if h.actor in example["members"] and h.tp == tp):
+        rows = history.by_interval.get(held[:3])
+        first_ns = rows[0]["delivered_ns"] if rows else example["to_ns"]
+        mine = (e for e in history.kinds("assigned", "revoked", "paused") if e["actor"] == held.actor)
+        between = (e for e in mine if held.end_ns < e["begin_ns"] < first_ns)
+        if any(e["kind"] != "paused" or (e["topic"], e["partition"]) == tp for e in between):
+            return True
+    return False
+
+
+def joins_without_saying_how(history: History, happened: set[type], example: Example) -> bool:
+    """It asks to join as who has been a member before: without its times, which brokers refuse for good."""
+    mine = [r for r in history.requests if r["client_id"] in example["members"]]
+    return any(r["error"] == "INVALID_REQUEST" and joins_anew(r) for r in mine)
+
+
+def joins_anew(request: Row) -> bool:
+    asked = request["request"]
+    return request["api"] == "CONSUMER_GROUP_HEARTBEAT" and (asked["memberEpoch"], asked["rebalanceTimeoutMs"]) == (
+        0,
+        -1,
+    )
+
+
+def asked_who_had_been_the_coordinator(history: History, happened: set[type], example: Example) -> bool:
+    """For its committed offsets; the member hears of it as an error."""
+    errors = [e for e in history.kinds("error") if e["actor"] in example["members"]]
+    told = "Failed to fetch committed offsets for 0 partition(s)"
+    return any(e["error"] == "NOT_COORDINATOR" and e["detail"]["text"].startswith(told) for e in errors)
+
+
+DEFECTS = (
+    Defect(
+        "an idempotent producer writes a batch twice while leaders move (confluentinc/librdkafka#4953)",
+        frozenset({"duplicate-write"}),
+        writes_twice,
+    ),
+    Defect(
+        "an eager member whose topic grows during a callback joins again before that has ended",
+        frozenset({"callback-ledger", "early-assignment", "zombie-commit"}),
+        joins_inside_a_callback,
+    ),
+    Defect(
+        "where a partition without a committed offset begins is asked once more, half a second after an answer that "
+        "came too late for the assignment, or pause, before; then the position goes back to that",
+        frozenset({"rewind", "wrong-start", "poll-skip", "redelivery-below-commit"}),
+        did_not_know_yet_where_it_begins,
+    ),
+    Defect(
+        "who has not polled in time while its heartbeats were held asks to join without its times, and gives up "
+        "(confluentinc/librdkafka#5541)",
+        frozenset({"dead-member"}),
+        joins_without_saying_how,
+    ),
+    Defect(
+        "who asked a former coordinator for its committed offsets never fetches (confluentinc/librdkafka#5586)",
+        frozenset({"stuck-partition", "unconsumed"}),
+        asked_who_had_been_the_coordinator,
+    ),
+)
+
+
+def behind(history: History, happened: set[type], kind: str, example: Example) -> str:
+    """The defect whose doing an example of a finding is; empty: none of these."""
+    return next((d.about for d in DEFECTS if kind in d.kinds and d.shown(history, happened, example)), "")
