@@ -219,7 +219,7 @@ def fits(step, protocol):
 
 
 def brokers_for(steps, seed):
-    """One where nothing asks for others, which takes a third of the time; there are three with the first seed."""
+    """One where nothing asks for others, which takes half of the time; there are three with the first seed."""
     others = any(isinstance(step.fault, NEED_BROKERS) or step.target == coordinator() for step in steps)
     return 3 if others or seed == SEEDS[0] else 1
 
