@@ -126,7 +126,7 @@ def needless_revocation(tables: Tables) -> Iterator[Sighting]:
     * every round from the former one's generation to the later one's is known, none began anew, and all have the same
       members;
     * no incarnation started, ended or changed what it subscribes to, and none may have left the group;
-    * the coordinator gave the partition to nobody else, and no partition was made.
+    * the coordinator gave the partition to nobody else, and no partition was made, nor deleted and made again.
 
     members: the incarnation; times: from the revoked callback's begin to the next assigned one's end; excuse: a
     declared act before that end.

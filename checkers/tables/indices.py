@@ -135,7 +135,8 @@ class Indexed(Recorded):
         started = (Window(life.started_ns, life.started_ns) for life in lives)
         ended = (Window(life.last_sign_ns, life.ended_ns) for life in lives if life.ended_ns)
         subscribed = (window for life in lives for window in life.subscribed)
-        changes = [*map(_written, self.gone), *started, *ended, *subscribed, *made.values()]
+        renewed = (Window(act.begin_ns, act.end_ns) for act in self.acts if act.skipped >= 0)
+        changes = [*map(_written, self.gone), *started, *ended, *subscribed, *made.values(), *renewed]
         return Spans(changes, _alone, lambda window: window)
 
     @cached_property

@@ -282,6 +282,17 @@ def given(at_ns: int, member_id: str, incarnation: str, tp: int = 0) -> dict[str
         (given_back(**given(ns(1), f"id-{B}", B)), False),
         (given_back(**given(ns(6) + 1, f"id-{B}", B)), False),
         (given_back(**given(ns(6) + 2, f"id-{B}", B)), True),
+        *(
+            (given_back(acts=(Act("recreate_topic", 1, begin_ns, begin_ns + 1, skipped),)), needless)
+            for begin_ns, skipped, needless in (
+                (ns(3), 0, False),
+                (ns(3), -1, True),  # it is no other partition
+                (ns(1) - 2, 0, True),
+                (ns(1) - 1, 0, False),
+                (ns(6) + 1, 0, False),
+                (ns(6) + 2, 0, True),
+            )
+        ),
         (given_back(lives={**LIVES, C: Life(C, started_ns=ns(3))}), False),
         (given_back(later=LATER._replace(assigned_end_ns=0), lives={**LIVES, C: Life(C, started_ns=ns(9))}), False),
         (given_back(lives={**LIVES, C: Life(C, started_ns=ns(9))}), True),
