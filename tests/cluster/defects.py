@@ -60,6 +60,16 @@ def did_not_know_yet_where_it_begins(history: History, happened: set[type], exam
     return False
 
 
+def tried_an_older_commit_again(history: History, happened: set[type], example: Example) -> bool:
+    """One that was not waited for had no answer yet when the next one, which was, had."""
+    tp, members = (example["topic"], example["partition"]), example["members"]
+    mine = [e for e in history.kinds("commit") if e["actor"] in members and (e["topic"], e["partition"]) == tp]
+    late = [e for e in mine if e["detail"]["mode"] == "async" and e["offset"] == example["offset"]]
+    return any(
+        older["begin_ns"] < newer["begin_ns"] < newer["end_ns"] < older["end_ns"] for older in late for newer in mine
+    )
+
+
 def joins_without_saying_how(history: History, happened: set[type], example: Example) -> bool:
     """It asks to join as who has been a member before: without its times, which brokers refuse for good."""
     mine = [r for r in history.requests if r["client_id"] in example["members"]]
@@ -99,6 +109,11 @@ DEFECTS = (
             {"rewind", "wrong-start", "poll-skip", "redelivery-below-commit", "commit-regression", "duplicate-effect"}
         ),
         did_not_know_yet_where_it_begins,
+    ),
+    Defect(
+        "an asynchronous commit whose connection was cut is tried again after a synchronous one of a revoked callback",
+        frozenset({"commit-regression"}),
+        tried_an_older_commit_again,
     ),
     Defect(
         "who has not polled in time while its heartbeats were held asks to join without its times, and gives up "
