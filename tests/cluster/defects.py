@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 from cluster.contract import BLUR_NS, History, Row
-from fencepost.faults import MoveLeaders
+from fencepost.faults import MoveLeaders, RecreateTopic
 
 Example = dict[str, Any]  # of a finding, as the verdict tells it
 
@@ -47,17 +48,29 @@ def joins_inside_a_callback(history: History, happened: set[type], example: Exam
 
 
 def did_not_know_yet_where_it_begins(history: History, happened: set[type], example: Example) -> bool:
-    """Between a callback that gave it the partition and the first record of it there was another callback, or a pause:
-    with both the client counts on, and takes the answer to what it had asked before for outdated."""
+    """Between a callback that gave it the partition and the first record of it there was another callback, or a pause;
+    or one before a record that came after a gap, as the log had begun to begin there. With both the client counts on,
+    and takes the answer to what it had asked before for outdated."""
     tp = (example["topic"], example["partition"])
     for held in (h for h in history.held if h.actor in example["members"] and h.tp == tp):
-        rows = history.by_interval.get(held[:3])
-        first_ns = rows[0]["delivered_ns"] if rows else example["to_ns"]
-        mine = (e for e in history.kinds("assigned", "revoked", "paused") if e["actor"] == held.actor)
-        between = (e for e in mine if held.end_ns < e["begin_ns"] < first_ns)
-        if any(e["kind"] != "paused" or (e["topic"], e["partition"]) == tp for e in between):
+        rows = history.by_interval.get(held[:3], [])
+        asks = [(held.end_ns, rows[0]["delivered_ns"] if rows else example["to_ns"])]
+        asks += [(a["delivered_ns"], b["delivered_ns"]) for a, b in pairwise(rows) if b["offset"] > a["offset"] + 1]
+        mine = [e for e in history.kinds("assigned", "revoked", "paused") if e["actor"] == held.actor]
+        moved = [e["begin_ns"] for e in mine if e["kind"] != "paused" or (e["topic"], e["partition"]) == tp]
+        if any(since < at < until for since, until in asks for at in moved):
             return True
     return False
+
+
+def returns_to_the_former_topic(history: History, happened: set[type], example: Example) -> bool:
+    """Each time that it pauses the partition, and is then sent to the beginning, as there is nothing where it was."""
+    tp = (example["topic"], example["partition"])
+    anew = {row["delivered_ns"] for row in history.delivered if row["tp"] == tp and not row["offset"]}
+    pauses = [e for e in history.kinds("paused") if (e["topic"], e["partition"]) == tp]
+    paused = [e["begin_ns"] for e in pauses if e["actor"] in example["members"]]
+    between = [any(a < at <= b for at in paused) for a, b in pairwise(sorted(anew))]
+    return RecreateTopic in happened and len(between) > 1 and all(between)
 
 
 def tried_an_older_commit_again(history: History, happened: set[type], example: Example) -> bool:
@@ -109,6 +122,11 @@ DEFECTS = (
             {"rewind", "wrong-start", "poll-skip", "redelivery-below-commit", "commit-regression", "duplicate-effect"}
         ),
         did_not_know_yet_where_it_begins,
+    ),
+    Defect(
+        "who pauses a partition of a topic that was made again goes back to its position in the former one",
+        frozenset({"redelivery-loop"}),
+        returns_to_the_former_topic,
     ),
     Defect(
         "an asynchronous commit whose connection was cut is tried again after a synchronous one of a revoked callback",
