@@ -118,9 +118,8 @@ DEFECTS = (
     Defect(
         "where a partition without a committed offset begins is asked once more, half a second after an answer that "
         "came too late for the assignment, or pause, before; then the position goes back to that",
-        frozenset(
-            {"rewind", "wrong-start", "poll-skip", "redelivery-below-commit", "commit-regression", "duplicate-effect"}
-        ),
+        frozenset({"rewind", "wrong-start", "poll-skip", "redelivery-below-commit"})
+        | {"commit-regression", "duplicate-effect", "dead-letter-twice"},  # what follows from these
         did_not_know_yet_where_it_begins,
     ),
     Defect(
