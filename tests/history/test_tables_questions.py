@@ -118,12 +118,16 @@ def test_somebody_tried_past_an_offset_with_a_greater_one() -> None:
     ("rounds", "back_ns"),
     [
         ([], FOREVER),
-        ([Round(1, 3, 30, 31, (A,))], FOREVER),
+        ([Round(1, 3, 4, 6, (A,))], FOREVER),
+        ([Round(1, 3, 4, 7, (A,))], 4),  # another one, of the next coordinator
+        ([Round(1, 2, 30, 31, (A,))], FOREVER),
         ([Round(1, 4, 40, 41, (A,))], 40),
         ([Round(1, 4, 40, 41, (B,)), Round(1, 5, 50, 51, (B, A)), Round(1, 6, 60, 61, (A,))], 50),
     ],
 )
-def test_a_member_is_back_with_its_first_later_generation(rounds: list[Round], back_ns: int) -> None:
+def test_a_member_is_back_with_its_first_later_generation_or_one_that_was_written_later(
+    rounds: list[Round], back_ns: int
+) -> None:
     fence = Commit(0, 4, A, "a", 3, 5, 6, "fail", "ILLEGAL_GENERATION")
     assert commits.back_ns(having(rounds=tuple(rounds)), fence) == back_ns
     assert commits.back_ns(having(rounds=tuple(rounds)), fence._replace(generation=-1)) == 0  # which it was is not told

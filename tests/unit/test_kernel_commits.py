@@ -350,7 +350,8 @@ def test_who_is_out_carries_on_with_what_comes_after_the_first_poll_later_than_a
     [
         (4, 1222, Numbers(1, 13, 13, 210, 1221)),
         (4, 1223, Numbers(2, 13, 14, 210, 1222)),
-        (3, 220, Numbers(2, 13, 14, 210, 1222)),
+        (3, 210, Numbers(2, 13, 14, 210, 1222)),
+        (3, 211, None),  # written after the answer
         (4, 220, None),
     ],
 )
