@@ -63,8 +63,8 @@ class History:
     requests: list[Row]
 
     @classmethod
-    def of(cls, run: Path, client: str, version: str, protocol: str, assignor: str) -> History:
-        """That of a sealed run."""
+    def of(cls, run: Path, client: str = "", version: str = "", protocol: str = "", assignor: str = "") -> History:
+        """That of a sealed run; what members should say of themselves matters to whoever asks for that."""
         history = run / "history"
         entries = json.loads((history / "partitions.json").read_text())["partitions"]
         tps = {entry["tp"]: (entry["topic"], entry["partition"]) for entry in entries}

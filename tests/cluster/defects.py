@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from cluster.contract import BLUR_NS, History, Row
-from fencepost.faults import MoveLeaders, RecreateTopic
+from fencepost.faults import AddPartitions, MoveLeaders, RecreateTopic
 
 Example = dict[str, Any]  # of a finding, as the verdict tells it
 
@@ -37,6 +37,8 @@ def writes_twice(history: History, happened: set[type], example: Example) -> boo
 
 def joins_inside_a_callback(history: History, happened: set[type], example: Example) -> bool:
     """Its request was sent before the callback had ended, with which it gives up, or takes, what it has."""
+    if AddPartitions not in happened or history.protocol != "eager":
+        return False
     callbacks = [e for e in history.kinds("assigned", "revoked") if e["actor"] in example["members"]]
     joins = [r for r in history.requests if r["api"] == "JOIN_GROUP"]
     return any(
@@ -50,8 +52,11 @@ def joins_inside_a_callback(history: History, happened: set[type], example: Exam
 def did_not_know_yet_where_it_begins(history: History, happened: set[type], example: Example) -> bool:
     """Between a callback that gave it the partition and the first record of it there was another callback, or a pause;
     or one before a record that came after a gap, as the log had begun to begin there. With both the client counts on,
-    and takes the answer to what it had asked before for outdated."""
+    and takes the answer to what it had asked before for outdated. The log's first record is given once more then."""
     tp = (example["topic"], example["partition"])
+    begins = min((row["offset"] for row in history.log if row["tp"] == tp), default=-1)
+    if sum(row["tp"] == tp and row["offset"] == begins for row in history.delivered) < 2:
+        return False
     for held in (h for h in history.held if h.actor in example["members"] and h.tp == tp):
         rows = history.by_interval.get(held[:3], [])
         asks = [(held.end_ns, rows[0]["delivered_ns"] if rows else example["to_ns"])]
@@ -90,11 +95,10 @@ def joins_without_saying_how(history: History, happened: set[type], example: Exa
 
 
 def joins_anew(request: Row) -> bool:
+    """Without its times: an epoch of 0 wants all of them."""
     asked = request["request"]
-    return request["api"] == "CONSUMER_GROUP_HEARTBEAT" and (asked["memberEpoch"], asked["rebalanceTimeoutMs"]) == (
-        0,
-        -1,
-    )
+    beats = request["api"] == "CONSUMER_GROUP_HEARTBEAT"
+    return beats and asked["memberEpoch"] == 0 and asked["rebalanceTimeoutMs"] == -1
 
 
 def asked_who_had_been_the_coordinator(history: History, happened: set[type], example: Example) -> bool:

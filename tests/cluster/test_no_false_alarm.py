@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -253,10 +254,10 @@ def must_be_valid(chaos, scenario, seed, defect):
     verdict, happened = run.verdict, {type(step.fault) for step in scenario.plan(seed).steps}
     found = [f for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION]
     if found:
-        history = History.of(run.folder, "confluent-kafka", "", scenario.group.protocol, "")
-        defects = [behind(history, happened, f.kind, example) for f in found for example in f.examples]
-        if all(defects):
-            pytest.xfail("; ".join(dict.fromkeys(defects)))
+        history = History.of(run.folder, protocol=scenario.group.protocol)
+        defects = [[behind(history, happened, f.kind, example) for example in f.examples] for f in found]
+        if all(each and all(each) for each in defects):
+            pytest.xfail("; ".join(dict.fromkeys(chain(*defects))))
     sentences = [[example["sentence"] for example in f.examples] for f in found]
     assert all(told and defect and all(defect in each for each in told) for told in sentences), verdict
     assert verdict.validity is (Validity.INVALID if found else Validity.VALID), verdict

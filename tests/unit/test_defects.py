@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -9,7 +10,7 @@ from cluster.contract import MS, History
 from cluster.defects import DEFECTS, behind
 from unit.test_contract import ZOMBIE, commit, delivered, event, request, right
 
-from fencepost.faults import MoveLeaders, RecreateTopic
+from fencepost.faults import AddPartitions, MoveLeaders, RecreateTopic
 
 EXAMPLE = {"members": [ZOMBIE], "topic": "orders", "partition": 1, "offset": 2, "to_ns": 60_000 * MS}
 KINDS = sorted({kind for defect in DEFECTS for kind in defect.kinds})
@@ -44,15 +45,26 @@ def returns(*pauses: float) -> History:
     return changed(*map(paused, pauses), brought=brought)
 
 
+ONCE_MORE = delivered(ZOMBIE, 200, 1, range(1))
 JOIN = [request("JOIN_GROUP", 20_500, "b", ZOMBIE)]
+
+
+def joins_after(began: float) -> History:
+    """A revoked callback that began then lasts for longer than the member waits before it joins."""
+    return changed(event("revoked", ZOMBIE, began, 1, end_ns=20_600 * MS), requests=JOIN)
+
+
 SHOWN: list[tuple[str, History, set[type], bool]] = [
     ("duplicate-write", right(), {MoveLeaders}, True),
-    ("callback-ledger", changed(event("revoked", ZOMBIE, 20_400, 1, end_ns=20_600 * MS), requests=JOIN), set(), True),
-    ("callback-ledger", changed(event("revoked", ZOMBIE, 20_510, 1, end_ns=20_600 * MS), requests=JOIN), set(), False),
-    ("rewind", changed(paused(50)), set(), True),
-    ("rewind", changed(paused(105)), set(), False),  # it was given something by then
-    ("rewind", changed(event("paused", ZOMBIE, 50, 0)), set(), False),
-    ("rewind", changed(event("assigned", ZOMBIE, 50)), set(), True),
+    ("callback-ledger", joins_after(20_400), {AddPartitions}, True),
+    ("callback-ledger", joins_after(20_510), {AddPartitions}, False),
+    ("callback-ledger", joins_after(20_400), set(), False),
+    ("callback-ledger", replace(joins_after(20_400), protocol="cooperative"), {AddPartitions}, False),
+    ("rewind", changed(paused(50), brought=ONCE_MORE), set(), True),
+    ("rewind", changed(paused(50)), set(), False),
+    ("rewind", changed(paused(105), brought=ONCE_MORE), set(), False),  # it was given something by then
+    ("rewind", changed(event("paused", ZOMBIE, 50, 0), brought=ONCE_MORE), set(), False),
+    ("rewind", changed(event("assigned", ZOMBIE, 50), brought=ONCE_MORE), set(), True),
     ("redelivery-loop", returns(30_500, 31_500), {RecreateTopic}, True),
     ("redelivery-loop", returns(30_500), {RecreateTopic}, False),
     ("redelivery-loop", returns(30_500, 31_500), set(), False),
