@@ -49,6 +49,18 @@ def joins_inside_a_callback(history: History, happened: set[type], example: Exam
     )
 
 
+def keeps_what_it_had(history: History, happened: set[type], example: Example) -> bool:
+    """As the one before; what it had then was not revoked before it was assigned other partitions."""
+    callbacks = [e for e in history.kinds("assigned", "revoked", "lost") if e["actor"] in example["members"]]
+    by_member = {actor: [e for e in callbacks if e["actor"] == actor] for actor in example["members"]}
+    twice = any(
+        a["kind"] == b["kind"] == "assigned" and a["begin_ns"] < b["begin_ns"]
+        for mine in by_member.values()
+        for a, b in pairwise(mine)
+    )
+    return twice and joins_inside_a_callback(history, happened, example)
+
+
 def did_not_know_yet_where_it_begins(history: History, happened: set[type], example: Example) -> bool:
     """Between a callback that gave it the partition and the first record of it there was another callback, or a pause;
     or one before a record that came after a gap, as the log had begun to begin there. With both the client counts on,
@@ -79,13 +91,21 @@ def returns_to_the_former_topic(history: History, happened: set[type], example: 
 
 
 def tried_an_older_commit_again(history: History, happened: set[type], example: Example) -> bool:
-    """One that was not waited for had no answer yet when the next one, which was, had."""
+    """One that was not waited for had no answer yet when the next one, which was, had. Of an automatic one is only
+    known when it was answered: after one of a later offset, and nothing of the partition was given in between."""
     tp, members = (example["topic"], example["partition"]), example["members"]
     mine = [e for e in history.kinds("commit") if e["actor"] in members and (e["topic"], e["partition"]) == tp]
-    late = [e for e in mine if e["detail"].get("mode") == "async" and e["offset"] == example["offset"]]
-    return any(
-        older["begin_ns"] < newer["begin_ns"] < newer["end_ns"] < older["end_ns"] for older in late for newer in mine
-    )
+    given = [row["delivered_ns"] for row in history.delivered if row["tp"] == tp and row["actor"] in members]
+
+    def comes_last(older: Row, newer: Row) -> bool:
+        if older["detail"].get("mode") == "async":
+            return older["begin_ns"] < newer["begin_ns"] < newer["end_ns"] < older["end_ns"]
+        if older["detail"].get("mode") != "auto" or older["offset"] >= newer["offset"]:
+            return False
+        return newer["end_ns"] < older["end_ns"] and not any(newer["end_ns"] < at < older["end_ns"] for at in given)
+
+    late = [e for e in mine if e["offset"] == example["offset"]]
+    return any(comes_last(older, newer) for older in late for newer in mine)
 
 
 def joins_without_saying_how(history: History, happened: set[type], example: Example) -> bool:
@@ -120,6 +140,11 @@ DEFECTS = (
         joins_inside_a_callback,
     ),
     Defect(
+        "an eager member that has joined again during a callback is not told to give up what it had",
+        frozenset({"assignment-overlap"}),
+        keeps_what_it_had,
+    ),
+    Defect(
         "where a partition without a committed offset begins is asked once more, half a second after an answer that "
         "came too late for the assignment, or pause, before; then the position goes back to that",
         frozenset({"rewind", "wrong-start", "poll-skip", "redelivery-below-commit"})
@@ -132,7 +157,7 @@ DEFECTS = (
         returns_to_the_former_topic,
     ),
     Defect(
-        "an asynchronous commit whose connection was cut is tried again after a synchronous one of a revoked callback",
+        "an asynchronous, or automatic, commit whose connection was cut is tried again after one of a later offset",
         frozenset({"commit-regression"}),
         tried_an_older_commit_again,
     ),

@@ -54,12 +54,23 @@ def joins_after(began: float) -> History:
     return changed(event("revoked", ZOMBIE, began, 1, end_ns=20_600 * MS), requests=JOIN)
 
 
+def assigned_after(history: History, *kinds: str) -> History:
+    """Its callbacks after the revoked one: assigned, then this."""
+    for at, kind in enumerate(("assigned", *kinds)):
+        history.events.append(event(kind, ZOMBIE, 21_000 + 100 * at, 1))
+    return history
+
+
 SHOWN: list[tuple[str, History, set[type], bool]] = [
     ("duplicate-write", right(), {MoveLeaders}, True),
     ("callback-ledger", joins_after(20_400), {AddPartitions}, True),
     ("callback-ledger", joins_after(20_510), {AddPartitions}, False),
     ("callback-ledger", joins_after(20_400), set(), False),
     ("callback-ledger", replace(joins_after(20_400), protocol="cooperative"), {AddPartitions}, False),
+    ("assignment-overlap", assigned_after(joins_after(20_400), "assigned"), {AddPartitions}, True),
+    ("assignment-overlap", assigned_after(joins_after(20_400), "assigned"), set(), False),
+    ("assignment-overlap", assigned_after(joins_after(20_510), "assigned"), {AddPartitions}, False),
+    ("assignment-overlap", assigned_after(joins_after(20_400), "revoked"), {AddPartitions}, False),
     ("rewind", changed(paused(50), brought=ONCE_MORE), set(), True),
     ("rewind", changed(paused(50)), set(), False),
     ("rewind", changed(paused(105), brought=ONCE_MORE), set(), False),  # it was given something by then
@@ -92,3 +103,20 @@ def test_an_older_commit_comes_last_only_where_its_answer_did(answered_ms: int, 
     history = right()
     history.events[:] = [e for e in history.events if e["kind"] != "commit"] + [older, newer]
     assert bool(behind(history, set(), "commit-regression", EXAMPLE)) is shown
+
+
+@pytest.mark.parametrize(
+    ("mode", "last", "given_at", "shown"),
+    [
+        ("auto", 2, 29_000, True),
+        ("auto", 2, 30_050, False),  # it may have been given that one again
+        ("auto", 5, 29_000, False),
+        ("sync", 2, 29_000, False),
+    ],
+)
+def test_an_automatic_commit_is_an_older_one_where_nothing_was_given_since(mode, last, given_at, shown) -> None:
+    commits = [commit(ZOMBIE, at, 1, to, detail={"mode": mode}) for at, to in ((30_000, 4), (30_100, last))]
+    history = right()
+    history.events[:] = [e for e in history.events if e["kind"] != "commit"] + commits
+    history.delivered[:] = delivered(ZOMBIE, given_at, 1, range(1))
+    assert bool(behind(history, set(), "commit-regression", EXAMPLE | {"offset": last})) is shown
