@@ -13,6 +13,7 @@ from fencepost.model import Anomaly
 
 S = TypeVar("S")
 _LOG = logging.getLogger(__name__)
+DELETED = "deleted"  # the excuse for what nobody could do, as the log had begun to begin above it
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.arrays import among, stepwise
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.tallies import Label, Numbers
-from fencepost.checkers.sightings import people
+from fencepost.checkers.sightings import DELETED, people
 
 Array = NDArray[Any]
 
@@ -91,12 +91,16 @@ def _exact(part: Part, early: Array) -> None:
     wrong = (blocker >= 0) & (begun_ns > 0) & (begun_ns < finish_ns[blocker])
     began, ended = near[begun[wrong]], near[finished[blocker[wrong]]]
     act, says = part.declared(rows.begin_ns[began])
+    deleted = part.places.offsets(places[blocker[wrong]]) < part.tables.log_start(part.tp)
+    deleted &= rows.who[began] != rows.who[ended]
     kind, of = ("#key-order", _range(part)) if part.task.rules == "offsets" else ("key-order", "")
     part.tallies.put_many(
         kind,
         part.tp,
-        [rows.who[began], rows.who[ended], act],
-        lambda beginner, finisher, act: Label(people(rows.names[beginner], rows.names[finisher]), of, says(act)),
+        [rows.who[began], rows.who[ended], act, deleted],
+        lambda beginner, finisher, act, deleted: Label(
+            people(rows.names[beginner], rows.names[finisher]), of, says(act) or DELETED * bool(deleted)
+        ),
         first=part.places.offsets(places[wrong]),
         from_ns=rows.begin_ns[began],
         to_ns=rows.done_ns[ended],

@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.oracle.repeats import heights, sought
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.sightings import DELETED, Sighting, people
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle import History, Rule
@@ -42,23 +42,25 @@ def key_order(history: History) -> Iterator[Sighting]:
     are taken in ascending order; a sighting is an offset whose first begin is before the latest first finish among the
     offsets below it (the lowest such offset, when equal). The key of an offset is that of its first delivered row.
 
-    members: who began it, who finished the earlier one; excuse: a declared act before the first begin; times: that, and
-    the finish.
+    members: who began it, who finished the earlier one; excuse: a declared act before the first begin, or ``deleted``,
+    where they are two and the log begins above the earlier one: whoever owned the partition next could not be given it
+    once more; times: the first begin, and the finish.
     """
     keys: dict[tuple[int, int], list[int]] = defaultdict(list)
     for (tp, offset), rows in sorted(history.of_offset.items()):
         keys[tp, rows[0].key].append(offset)
     for (tp, _), offsets in sorted(keys.items()):
-        latest, by = 0, ""
+        latest, by, at = 0, "", -1
         for offset in offsets:
             begun = [(r.begin_ns, r.incarnation) for r in history.of_offset[tp, offset] if r.begin_ns]
             begin_ns, beginner = min(begun, default=(0, ""))
             if begin_ns and begin_ns < latest:
-                excuse = history.declared(tp, begin_ns)
+                deleted = DELETED if beginner != by and at < history.tables.log_start(tp) else ""
+                excuse = history.declared(tp, begin_ns) or deleted
                 yield Sighting("key-order", tp, people(beginner, by), "", excuse, offset, begin_ns, latest)
             finished = [(r.done_ns, r.incarnation) for r in history.finished(tp, offset)]
             if finished and min(finished)[0] > latest:
-                latest, by = min(finished)
+                (latest, by), at = min(finished), offset
 
 
 RULES: dict[Rule, tuple[str, ...]] = {poll_skip: ("poll-skip",), key_order: ("key-order",)}

@@ -15,6 +15,7 @@ import pytest
 from cluster.contract import History
 from cluster.defects import behind
 from cluster.killing import left_of
+from fencepost.clients import CONFLUENT
 from fencepost.combined import together
 from fencepost.faults import (
     AddPartitions,
@@ -71,6 +72,7 @@ class Variant:
             (it tries a refused commit again after a later one, and the group goes back if it dies then), nor as a
             static member (it takes itself for evicted, gives up its member id and is fenced by its own name, while the
             new coordinator began to count its session anew).
+        client: the library that its members use.
         defect: what is told of members that end by a defect of the client which the other faults show as well, if
             seldom: a static member that stood still while its connections were cut commits under its former member id.
     """
@@ -79,6 +81,7 @@ class Variant:
     workload: Any = field(default_factory=polled)
     static: bool = False
     coordinator: bool = True
+    client: str = CONFLUENT
     defect: str = ""
     protocols: tuple[str, ...] = PROTOCOLS
 
@@ -107,14 +110,16 @@ WORKLOADS = (
     Variant("pool-of-keys", WorkerPool(rate_hz=1000, lanes="key")),
     Variant("exclusive", ExclusiveWrites(handler_ms=1)),
     Variant("supervised", ExclusiveWrites(handler_ms=1, fence="supervisor")),
+    Variant("aiokafka", client="aiokafka", protocols=("eager",)),
+    Variant("kafka-python", client="kafka-python==2.3.3", protocols=("eager",)),  # after it joins may be forgotten
 )
 NEED_BROKERS = (MoveCoordinator, MoveLeaders, PartitionBrokers, ReassignCoordinator)  # and what hits a broker
 MIGRATES = {"eager": "consumer", "consumer": "eager"}  # groups of the other protocol cannot be converted
 SEEDS = range(20_261_121, 20_261_221)
 BEGIN_S = 2.0
 STEPS, WITHIN_S = 3, 6.0  # of a handful, within so short a time that they meet each other
-# The last one: they hear of new partitions.
-TIMES = {"session.timeout.ms": 6000, "max.poll.interval.ms": 8000, "topic.metadata.refresh.interval.ms": 1000}
+TIMES = {"session.timeout.ms": 6000, "max.poll.interval.ms": 8000}
+HEARS_MS = 1000  # how often members look for new partitions
 
 
 @pytest.fixture(autouse=True)
@@ -193,12 +198,20 @@ def asked(protocol, variant, *schedule, brokers=3):
     topics = [
         Topic(name, partitions, replication_factor=brokers) for name, partitions in (("orders", 8), ("refunds", 3))
     ]
+    own = variant.client == CONFLUENT  # which has a name of its own for it
     slow = [at(0, Stall(), one_member(), heal_after=BEGIN_S)] if isinstance(variant.workload, Requeue) else []
     return Scenario(
         name=f"no false alarm, {protocol}, {variant}",
         topics=topics,
         brokers=brokers,
-        group=Group(members=4, spare=1, protocol=protocol, static=variant.static, config=TIMES),
+        group=Group(
+            members=4,
+            spare=1,
+            client=variant.client,
+            protocol=protocol,
+            static=variant.static,
+            config=TIMES | {"topic.metadata.refresh.interval.ms" if own else "metadata.max.age.ms": HEARS_MS},
+        ),
         workload=variant.workload,
         schedule=[*slow, *schedule],
         chaos_s=60,

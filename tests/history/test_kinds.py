@@ -886,6 +886,30 @@ def a_zombie_is_judged_by_first_begin_and_first_finish(h: HistoryBuilder, wrong:
 
 
 @case
+def what_was_deleted_comes_last_when_its_former_owner_did_it(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """The next owner could not be given it. Wrong: it could, and went past it."""
+    a, b = two(h)
+    (frozen,) = a.poll([6], 4)
+    frozen.begin(4).end(12.5)
+    a.pause(4.5, 12)
+    a.evicted(10)
+    a.commit(6, 3.5)
+    b.assigned(10.5)
+    if wrong:
+        b.poll([6], 10.9)  # and dropped
+    else:
+        h.log_starts[0] = 7
+        h.log[:7] = []
+    b.process(range(7, 10), 11)
+    b.commit(10, 13)
+    a.lost(12.6)
+    a.close(38)
+    b.close(39)
+    overlap = ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1)
+    return [("key-order", "", "" if wrong else "deleted", (B, A), 9, 9, 1), overlap]
+
+
+@case
 def two_owners(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, b = two(h)
     a.commit(6, 3.5)

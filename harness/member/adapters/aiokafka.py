@@ -86,7 +86,9 @@ class AioKafka:
                 self.subscribe(self._topics)
             if self._read is None:
                 asked = self._consumer.getmany(timeout_ms=int(timeout_s * 1000), max_records=min(most, self._most))
-                self._read = asyncio.run_coroutine_threadsafe(asked, self._loop)
+                self._read = Future()
+                self._handover.follow(self._read)
+                asyncio.run_coroutine_threadsafe(answered_at_once(asked, self._read), self._loop)
             if self._handover.wait(self._read, timeout_s + GRACE_S):
                 read, self._read = self._read, None
                 return [
@@ -201,6 +203,15 @@ class AioKafka:
         starts, self._starts = self._starts, {}
         for tp, offset in starts.items():
             self.seek(tp, offset)
+
+
+async def answered_at_once(question: Coroutine[Any, Any, Any], answer: Future[Any]) -> None:
+    """On the loop, which goes on only then: what a read has taken comes before what the library calls back next, as it
+    does for programs on the loop. asyncio itself would tell another thread of it a turn later."""
+    try:
+        answer.set_result(await question)
+    except Exception as error:
+        answer.set_exception(error)
 
 
 def identity(consumer: Any) -> Tuple[str, int]:

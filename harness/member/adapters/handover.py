@@ -5,7 +5,7 @@ from __future__ import annotations
 import queue
 import time
 from concurrent.futures import Future
-from typing import Any, Callable, Iterable, Optional
+from typing import Any, Callable, Iterable, Optional, Union
 
 from fencepost_member.adapters import Listener
 from fencepost_member.adapters.errors import FENCED, error_name
@@ -29,7 +29,7 @@ class Handover:
 
     def __init__(self) -> None:
         """Nobody has asked for anything."""
-        self._asked: queue.SimpleQueue[Optional[Callable[[], None]]] = queue.SimpleQueue()
+        self._asked: queue.SimpleQueue[Union[Callable[[], None], Future[Any]]] = queue.SimpleQueue()
 
     def ask(self, callback: Callable[[], None]) -> Future[None]:
         """From any thread: have the caller's thread run this; the answer comes when it has."""
@@ -44,16 +44,20 @@ class Handover:
         self._asked.put(run)
         return ran
 
+    def follow(self, call: Future[Any]) -> None:
+        """Whoever waits for ``call`` hears of its end in the order in which it came, also when that is sooner."""
+        call.add_done_callback(self._asked.put)
+
     def wait(self, call: Future[Any], within_s: Optional[float] = None) -> bool:
-        """On the caller's thread: until ``call`` ends (True), or time is up. What others ask for is run meanwhile."""
+        """On the caller's thread: until ``call`` ends (True), or time is up. What others ask for before is run."""
         until_s = None if within_s is None else time.monotonic() + within_s
-        call.add_done_callback(lambda _: self._asked.put(None))
+        self.follow(call)
         while True:
             try:
                 asked = self._asked.get(timeout=None if until_s is None else max(0.0, until_s - time.monotonic()))
             except queue.Empty:
                 return False
-            if asked:
-                asked()
-            elif call.done():  # else an earlier call has ended, for which nobody waits any more
+            if asked is call:
                 return True
+            if not isinstance(asked, Future):  # that is an earlier call, for which nobody waits any more
+                asked()
