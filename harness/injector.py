@@ -6,7 +6,6 @@ wait for it looks for a moment each time. What could not be done or proven ends 
 
 from __future__ import annotations
 
-import heapq
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -18,6 +17,7 @@ from fencepost import codec
 from fencepost.aim import aim
 from fencepost.clock import NS, now_ns
 from fencepost.errors import FencepostError
+from fencepost.evidence.witness import meanwhile
 from fencepost.history import EventKind
 from fencepost.interfaces import Acts, Evidence, Injection, Target, World
 from fencepost.model import Outcome
@@ -69,7 +69,7 @@ class Injector:
         self.states = [StepState(step) for step in plan.steps]
         self._began_ns = 0
         self._in_effect: list[_InEffect] = []
-        self._agenda: list[tuple[float, int, Callable[[], None]]] = []
+        self._agenda: list[tuple[float, int, bool, Callable[[], None]]] = []  # when, in which order, whether it heals
         self._order = 0
         for step in plan.steps:
             self._at(step.at_s, lambda step=step: self._arm(step))  # type: ignore[misc]
@@ -91,11 +91,10 @@ class Injector:
     def do_what_is_due(self) -> None:
         """Fire and heal everything whose time has come, one after the other, in the order of their times.
 
-        Each looks at the cluster, injects (or undoes) and waits for the proof; what falls due meanwhile comes late.
+        Each looks at the cluster, injects (or undoes) and waits for the proof. What falls due meanwhile comes late, but
+        for what heals by its time: no fault lasts until another one is proven, which might never be with both.
         """
-        while self._agenda and self._agenda[0][0] <= self.elapsed_s:
-            _, _, action = heapq.heappop(self._agenda)
-            action()
+        self._perform(lambda heals: True)
         self._watch.look(LOOK_FOR_S)
 
     def undo_all(self) -> None:
@@ -112,9 +111,15 @@ class Injector:
             stack.callback(self.undo_all)
             yield
 
-    def _at(self, at_s: float, action: Callable[[], None]) -> None:
+    def _at(self, at_s: float, action: Callable[[], None], heals: bool = False) -> None:
         self._order += 1
-        heapq.heappush(self._agenda, (at_s, self._order, action))
+        self._agenda.append((at_s, self._order, heals, action))
+
+    def _perform(self, which: Callable[[bool], bool]) -> None:
+        """What is due, the earliest first."""
+        while due := min((e for e in self._agenda if e[0] <= self.elapsed_s and which(e[2])), default=None):
+            self._agenda.remove(due)
+            due[3]()
 
     def _arm(self, step: Step) -> None:
         """Fire a step, or wait for its state first."""
@@ -149,7 +154,8 @@ class Injector:
             entry = _InEffect(step, target, injection, detail)
             self._in_effect.append(entry)
             self._disturbed.update(target.members)
-            evidence = _proof(injection)
+            with meanwhile(lambda: self._perform(lambda heals: heals)):
+                evidence = _proof(injection)
         self._record(event, detail, evidence)
         state = "in-effect" if evidence.took_effect else "unproven"
         self._mark(step, state=state, target=hit, evidence=evidence.what)
@@ -163,7 +169,7 @@ class Injector:
                 until_ns = now_ns() + int(step.heal_after_s * NS)
                 self._watch.waits.append(Wait(step.until, since_ns, heal, target.members, until_ns, missed=heal))
             else:
-                self._at(self.elapsed_s + step.heal_after_s, heal)
+                self._at(self.elapsed_s + step.heal_after_s, heal, heals=True)
 
     def _states(self, step: Step, occurrence: Occurrence | None) -> dict[str, Any]:
         """In which states members and coordinator are now that a fault was injected: what was really met."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -10,6 +12,18 @@ from fencepost.clock import eventually, now_ns
 from fencepost.errors import FencepostError, WaitTimeout
 from fencepost.interfaces import Evidence
 from fencepost.model import TopicPartition
+
+_MEANWHILE: ContextVar[Callable[[], None]] = ContextVar("meanwhile", default=lambda: None)
+
+
+@contextmanager
+def meanwhile(do: Callable[[], None]) -> Iterator[None]:
+    """What witnesses have done before each look, inside of the block: others must not wait as long as they do."""
+    token = _MEANWHILE.set(do)
+    try:
+        yield
+    finally:
+        _MEANWHILE.reset(token)
 
 
 @dataclass(frozen=True)
@@ -41,6 +55,7 @@ def witness(look: Callable[[], Sight], within_s: float, every_s: float = 0.01) -
 
     def seen() -> bool:
         nonlocal last
+        _MEANWHILE.get()()
         try:
             last = look()
         except FencepostError as error:

@@ -14,6 +14,7 @@ from typing import Any
 from cluster.contract import BLUR_NS, History, Row
 from fencepost.faults import AddPartitions, MoveLeaders, RecreateTopic
 
+GONE = " (deleted)"  # what a verdict calls the topic whose name another one has
 Example = dict[str, Any]  # of a finding, as the verdict tells it
 
 
@@ -91,21 +92,24 @@ def returns_to_the_former_topic(history: History, happened: set[type], example: 
 
 
 def tried_an_older_commit_again(history: History, happened: set[type], example: Example) -> bool:
-    """One that was not waited for had no answer yet when the next one, which was, had. Of an automatic one is only
-    known when it was answered: after one of a later offset, and nothing of the partition was given in between."""
+    """One that was not waited for had no answer yet when the next one, which was, had; or an automatic one is of an
+    offset that the member was past: from what comes before the highest commit on, it was given nothing below that."""
     tp, members = (example["topic"], example["partition"]), example["members"]
     mine = [e for e in history.kinds("commit") if e["actor"] in members and (e["topic"], e["partition"]) == tp]
-    given = [row["delivered_ns"] for row in history.delivered if row["tp"] == tp and row["actor"] in members]
-
-    def comes_last(older: Row, newer: Row) -> bool:
-        if older["detail"].get("mode") == "async":
-            return older["begin_ns"] < newer["begin_ns"] < newer["end_ns"] < older["end_ns"]
-        if older["detail"].get("mode") != "auto" or older["offset"] >= newer["offset"]:
-            return False
-        return newer["end_ns"] < older["end_ns"] and not any(newer["end_ns"] < at < older["end_ns"] for at in given)
-
     late = [e for e in mine if e["offset"] == example["offset"]]
-    return any(comes_last(older, newer) for older in late for newer in mine)
+    if any(
+        older["begin_ns"] < newer["begin_ns"] < newer["end_ns"] < older["end_ns"]
+        for older in late
+        if older["detail"].get("mode") == "async"
+        for newer in mine
+    ):
+        return True
+    highest = max((to for at, to in history.committed.get(tp, ()) if at < example["to_ns"]), default=-1)
+    given = [row for row in history.delivered if row["tp"] == tp and row["actor"] in members]
+    past_ns = min((row["delivered_ns"] for row in given if row["offset"] == highest - 1), default=example["to_ns"])
+    since = [row["offset"] for row in given if past_ns < row["delivered_ns"] < example["to_ns"]]
+    automatic = any(e["detail"].get("mode") == "auto" for e in late)
+    return automatic and past_ns < example["to_ns"] and all(highest <= offset for offset in since)
 
 
 def joins_without_saying_how(history: History, happened: set[type], example: Example) -> bool:
@@ -177,4 +181,5 @@ DEFECTS = (
 
 def behind(history: History, happened: set[type], kind: str, example: Example) -> str:
     """The defect whose doing an example of a finding is; empty: none of these."""
+    example = example | {"topic": example.get("topic", "").removesuffix(GONE)}  # events know names alone
     return next((d.about for d in DEFECTS if kind in d.kinds and d.shown(history, happened, example)), "")

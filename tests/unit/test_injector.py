@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -10,7 +11,7 @@ import pytest
 
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError, WaitTimeout
-from fencepost.evidence.witness import Injected
+from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.injector import Injector
 from fencepost.interfaces import Evidence
 from fencepost.model import MemberView, View
@@ -29,7 +30,7 @@ class Scripted:
 
     name: str
     diary: list[str] = field(default_factory=list, compare=False)
-    proves: bool | Exception = True
+    proves: bool | Exception | Callable[[], bool] = True
     undo_fails: bool = False
     needs: ClassVar[frozenset[str]] = frozenset()
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
@@ -48,6 +49,8 @@ class ScriptedInjection:
     def proven(self):
         if isinstance(self.fault.proves, Exception):
             raise self.fault.proves
+        if callable(self.fault.proves):
+            return witness(lambda: Sight("" if self.fault.proves() else "nothing was seen", "seen"), 5)
         return Evidence(self.fault.proves, now_ns(), "seen" if self.fault.proves else "nothing was seen")
 
     def undo(self):
@@ -121,6 +124,29 @@ def test_a_step_is_fired_proven_and_healed_and_each_leaves_an_event(perform):
     ]
     assert group.disturbed == set()
     assert injector.states[0].state == "healed"
+
+
+def test_a_fault_is_healed_in_time_while_another_one_waits_for_its_proof(perform):
+    pause = Scripted("pause")
+    stall = Scripted("stall", pause.diary, proves=lambda: "pause undone" in pause.diary)
+    injector, *_ = perform(at(0, pause, member(1), heal_after=0.05), at(0, stall, member(0), heal_after=0))
+    until_finished(injector)
+    assert [s.state for s in injector.states] == ["healed", "healed"]
+    assert pause.diary == ["pause hits member-1", "stall hits member-0", "pause undone", "stall undone"]
+
+
+def test_no_step_fires_while_another_one_waits_for_its_proof(perform):
+    first, looks = Scripted("first"), []
+
+    def proven():
+        looks.append(len(first.diary))
+        return injector.elapsed_s > 0.1
+
+    slow = Scripted("slow", first.diary, proves=proven)
+    injector, *_ = perform(at(0, slow, member(1), heal_after=0), at(0.05, first, member(0), heal_after=0))
+    until_finished(injector)
+    assert set(looks) == {1}
+    assert [s.state for s in injector.states] == ["healed", "healed"]
 
 
 def test_a_fault_of_a_process_hits_all_consumers_in_it(perform):
