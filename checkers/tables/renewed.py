@@ -82,6 +82,9 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
 
     started = {life.incarnation: life.started_ns for life in tables.lives.values()}
     commits = _parted(tables.commits, r, lambda c: of_before(c.offset, c.begin_ns, _asked(c, started)))
+    end = tables.partitions[r.successor].log_end if r.successor in tables.partitions else -1
+    # What a client commits by itself it may try again for long: above all records of the successor it is of the former.
+    meant = [c for c in commits if not (c.mode == "auto" and 0 <= end < c.offset)]
     return replace(
         tables,
         commits=commits,
@@ -96,7 +99,7 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
         copies=_effects(tables.copies, r),
         intervals=_with_copies(tables.intervals, r, lambda i: i.assigned_begin_ns <= end_ns),
         given=_with_copies(tables.given, r, lambda g: g.at_ns <= end_ns),
-        acts=_acts(tables.acts, r, _settled_ns(r, commits, after, _late_ns(r, commits, tables.intervals))),
+        acts=_acts(tables.acts, r, _settled_ns(r, meant, after, _late_ns(r, commits, tables.intervals))),
     )
 
 

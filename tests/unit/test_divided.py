@@ -12,8 +12,9 @@ from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.effects import Effect
 from fencepost.checkers.tables.renewed import EFFECT_NS, Renewal, divided, renewals
 from fencepost.checkers.tables.requests import Request
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Interval, Life, Window
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Interval, Life, Partition, Window
 from fencepost.checkers.tables.seeks import Seek
+from fencepost.model import TopicPartition
 
 OLD, NEW, OTHER = 7, 3, 4
 RENEWED = Renewal(OLD, NEW, Window(100, 200), 210, 8, 3, {"a": EFFECT_NS + 250}, {"a": 260})
@@ -195,6 +196,19 @@ def test_the_former_one_shows_until_a_member_committed_that_had_finished_a_recor
         act._replace(end_ns=until_ns, skipped=3),
         other,
     )
+
+
+@pytest.mark.parametrize(
+    ("end", "mode", "until_ns"), [(8, "auto", 350), (9, "auto", 310), (-1, "auto", 310), (8, "", 270)]
+)
+def test_what_a_client_committed_by_itself_above_all_records_of_the_other_one_shows_the_former(
+    end: int, mode: str, until_ns: int
+) -> None:
+    told = [(9, 261, 270), (9, 300, 310), (8, 320, 330), (8, 340, 350)]
+    commits = tuple(Commit(NEW, at, "a", "", 1, begin, end_, "ok", "", mode) for at, begin, end_ in told)
+    partitions = {NEW: Partition(NEW, TopicPartition("orders", 0), 0, end)}
+    found = of(commits=commits, acts=(Act("recreate_topic", NEW, 100),), partitions=partitions).acts[1]
+    assert found.end_ns == until_ns
 
 
 @pytest.mark.parametrize(
