@@ -199,12 +199,12 @@ def test_the_former_one_shows_until_a_member_committed_that_had_finished_a_recor
 
 
 @pytest.mark.parametrize(
-    ("end", "mode", "until_ns"), [(8, "auto", 350), (9, "auto", 310), (-1, "auto", 310), (8, "", 270)]
+    ("end", "mode", "until_ns"), [(6, "auto", 350), (7, "auto", 310), (-1, "auto", 310), (6, "", 270)]
 )
 def test_what_a_client_committed_by_itself_above_all_records_of_the_other_one_shows_the_former(
     end: int, mode: str, until_ns: int
 ) -> None:
-    told = [(9, 261, 270), (9, 300, 310), (8, 320, 330), (8, 340, 350)]
+    told = [(7, 261, 270), (7, 300, 310), (6, 320, 330), (6, 340, 350)]
     commits = tuple(Commit(NEW, at, "a", "", 1, begin, end_, "ok", "", mode) for at, begin, end_ in told)
     partitions = {NEW: Partition(NEW, TopicPartition("orders", 0), 0, end)}
     found = of(commits=commits, acts=(Act("recreate_topic", NEW, 100),), partitions=partitions).acts[1]
