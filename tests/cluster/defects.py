@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from cluster.contract import BLUR_NS, History, Row
-from fencepost.faults import AddPartitions, MoveLeaders, RecreateTopic
+from cluster.contract import BLUR_NS, MS, History, Row
 
+LIBRARY = "librdkafka 2.16.0"  # of no other one anything is said here
+SOON_NS = 15_000 * MS  # what somebody did shows in the group within: its session, and a rebalance
 GONE = " (deleted)"  # what a verdict calls the topic whose name another one has
 Example = dict[str, Any]  # of a finding, as the verdict tells it
 
@@ -24,33 +25,32 @@ class Defect:
 
     Attributes:
         kinds: of the findings that may be its doing.
-        shown: whether the history, and the faults that happened, show that an example is.
+        shown: whether the history shows that an example is.
     """
 
     about: str
     kinds: frozenset[str]
-    shown: Callable[[History, set[type], Example], bool]
+    shown: Callable[[History, Example], bool]
 
 
-def writes_twice(history: History, happened: set[type], example: Example) -> bool:
-    return MoveLeaders in happened
+def writes_twice(history: History, example: Example) -> bool:
+    """Leaders had moved by then; that a batch is there twice is what it is accused of."""
+    return happened(history, "move_leaders", example)
 
 
-def joins_inside_a_callback(history: History, happened: set[type], example: Example) -> bool:
-    """Its request was sent before the callback had ended, with which it gives up, or takes, what it has."""
-    if AddPartitions not in happened or history.protocol != "eager":
+def joins_with_what_it_has(history: History, example: Example) -> bool:
+    """Its request was sent before it had given up what it has, or while it was still being told of that."""
+    if history.protocol != "eager" or not happened(history, "add_partitions", example):
         return False
-    callbacks = [e for e in history.kinds("assigned", "revoked") if e["actor"] in example["members"]]
-    joins = [r for r in history.requests if r["api"] == "JOIN_GROUP"]
-    return any(
-        r["client_id"] == e["actor"] and e["begin_ns"] - BLUR_NS < r["start_ns"] < e["end_ns"] - BLUR_NS
-        for e in callbacks
-        for r in joins
-        if e["end_ns"] - e["begin_ns"] > 2 * BLUR_NS
-    )
+    told = [e for e in history.kinds("assigned", "revoked", "lost") if e["actor"] in example["members"]]
+    for join in (r for r in history.requests if r["api"] == "JOIN_GROUP" and soon(r["start_ns"], example)):
+        before = [e for e in told if e["actor"] == join["client_id"] and e["begin_ns"] < join["start_ns"] + BLUR_NS]
+        if before and (before[-1]["kind"] == "assigned" or before[-1]["end_ns"] > join["start_ns"] + BLUR_NS):
+            return True
+    return False
 
 
-def keeps_what_it_had(history: History, happened: set[type], example: Example) -> bool:
+def keeps_what_it_had(history: History, example: Example) -> bool:
     """As the one before; what it had then was not revoked before it was assigned other partitions."""
     callbacks = [e for e in history.kinds("assigned", "revoked", "lost") if e["actor"] in example["members"]]
     by_member = {actor: [e for e in callbacks if e["actor"] == actor] for actor in example["members"]}
@@ -59,39 +59,42 @@ def keeps_what_it_had(history: History, happened: set[type], example: Example) -
         for mine in by_member.values()
         for a, b in pairwise(mine)
     )
-    return twice and joins_inside_a_callback(history, happened, example)
+    return twice and joins_with_what_it_has(history, example)
 
 
-def did_not_know_yet_where_it_begins(history: History, happened: set[type], example: Example) -> bool:
+def did_not_know_yet_where_it_begins(history: History, example: Example) -> bool:
     """Between a callback that gave it the partition and the first record of it there was another callback, or a pause;
     or one before a record that came after a gap, as the log had begun to begin there. With both the client counts on,
-    and takes the answer to what it had asked before for outdated. The log's first record is given once more then."""
+    and takes the answer to what it had asked before for outdated. It is given the log's first record after that, which
+    had been given before."""
     tp = (example["topic"], example["partition"])
     begins = min((row["offset"] for row in history.log if row["tp"] == tp), default=-1)
-    if sum(row["tp"] == tp and row["offset"] == begins for row in history.delivered) < 2:
-        return False
+    firsts = [row for row in history.delivered if row["tp"] == tp and row["offset"] == begins]
+    _, *more = sorted(firsts, key=lambda row: int(row["delivered_ns"])) or [None]
+    again = [row["delivered_ns"] for row in more if row["actor"] in example["members"]]
+    again_ns = max((at for at in again if at < example["to_ns"] + BLUR_NS), default=0)
     for held in (h for h in history.held if h.actor in example["members"] and h.tp == tp):
         rows = history.by_interval.get(held[:3], [])
         asks = [(held.end_ns, rows[0]["delivered_ns"] if rows else example["to_ns"])]
         asks += [(a["delivered_ns"], b["delivered_ns"]) for a, b in pairwise(rows) if b["offset"] > a["offset"] + 1]
         mine = [e for e in history.kinds("assigned", "revoked", "paused") if e["actor"] == held.actor]
         moved = [e["begin_ns"] for e in mine if e["kind"] != "paused" or (e["topic"], e["partition"]) == tp]
-        if any(since < at < until for since, until in asks for at in moved):
+        if any(since < at < until and at < again_ns for since, until in asks for at in moved):
             return True
     return False
 
 
-def returns_to_the_former_topic(history: History, happened: set[type], example: Example) -> bool:
+def returns_to_the_former_topic(history: History, example: Example) -> bool:
     """Each time that it pauses the partition, and is then sent to the beginning, as there is nothing where it was."""
     tp = (example["topic"], example["partition"])
     anew = {row["delivered_ns"] for row in history.delivered if row["tp"] == tp and not row["offset"]}
     pauses = [e for e in history.kinds("paused") if (e["topic"], e["partition"]) == tp]
     paused = [e["begin_ns"] for e in pauses if e["actor"] in example["members"]]
     between = [any(a < at <= b for at in paused) for a, b in pairwise(sorted(anew))]
-    return RecreateTopic in happened and sum(between) > 1
+    return happened(history, "recreate_topic", example) and sum(between) > 1
 
 
-def tried_an_older_commit_again(history: History, happened: set[type], example: Example) -> bool:
+def tried_an_older_commit_again(history: History, example: Example) -> bool:
     """One that was not waited for had no answer yet when the next one, which was, had; or an automatic one is of an
     offset that the member was past: from what comes before the highest commit on, it was given nothing below that."""
     tp, members = (example["topic"], example["partition"]), example["members"]
@@ -112,10 +115,10 @@ def tried_an_older_commit_again(history: History, happened: set[type], example: 
     return automatic and past_ns < example["to_ns"] and all(highest <= offset for offset in since)
 
 
-def joins_without_saying_how(history: History, happened: set[type], example: Example) -> bool:
+def joins_without_saying_how(history: History, example: Example) -> bool:
     """It asks to join as who has been a member before: without its times, which brokers refuse for good."""
     mine = [r for r in history.requests if r["client_id"] in example["members"]]
-    return any(r["error"] == "INVALID_REQUEST" and joins_anew(r) for r in mine)
+    return any(r["error"] == "INVALID_REQUEST" and joins_anew(r) and soon(r["start_ns"], example) for r in mine)
 
 
 def joins_anew(request: Row) -> bool:
@@ -125,11 +128,12 @@ def joins_anew(request: Row) -> bool:
     return beats and asked["memberEpoch"] == 0 and asked["rebalanceTimeoutMs"] == -1
 
 
-def asked_who_had_been_the_coordinator(history: History, happened: set[type], example: Example) -> bool:
+def asked_who_had_been_the_coordinator(history: History, example: Example) -> bool:
     """For its committed offsets; the member hears of it as an error."""
     errors = [e for e in history.kinds("error") if e["actor"] in example["members"]]
     told = "Failed to fetch committed offsets for 0 partition(s)"
-    return any(e["error"] == "NOT_COORDINATOR" and e["detail"]["text"].startswith(told) for e in errors)
+    errors = [e for e in errors if e["error"] == "NOT_COORDINATOR" and soon(e["begin_ns"], example)]
+    return any(e["detail"]["text"].startswith(told) for e in errors)
 
 
 DEFECTS = (
@@ -139,12 +143,12 @@ DEFECTS = (
         writes_twice,
     ),
     Defect(
-        "an eager member whose topic grows during a callback joins again before that has ended",
+        "an eager member whose topic grows joins again before it has given up what it has",
         frozenset({"callback-ledger", "early-assignment", "zombie-commit"}),
-        joins_inside_a_callback,
+        joins_with_what_it_has,
     ),
     Defect(
-        "an eager member that has joined again during a callback is not told to give up what it had",
+        "an eager member that has joined again with what it has is not told to give that up",
         frozenset({"assignment-overlap"}),
         keeps_what_it_had,
     ),
@@ -179,7 +183,20 @@ DEFECTS = (
 )
 
 
-def behind(history: History, happened: set[type], kind: str, example: Example) -> str:
+def soon(at_ns: int, example: Example) -> bool:
+    """Whether that may show in it: it came shortly before it, or while it lasted."""
+    return bool(example["from_ns"] - SOON_NS < at_ns < example["to_ns"] + BLUR_NS)
+
+
+def happened(history: History, fault: str, example: Example) -> bool:
+    """Whether that was seen to take effect before it was over."""
+    return any(e["outcome"] == "ok" and e["begin_ns"] < example["to_ns"] for e in history.faults(fault))
+
+
+def behind(history: History, kind: str, example: Example) -> str:
     """The defect whose doing an example of a finding is; empty: none of these."""
+    started = [e["detail"] for e in history.kinds("started") if e["actor"] in example["members"]]
+    if not started or not all(detail["client_version"].endswith(LIBRARY) for detail in started):
+        return ""
     example = example | {"topic": example.get("topic", "").removesuffix(GONE)}  # events know names alone
-    return next((d.about for d in DEFECTS if kind in d.kinds and d.shown(history, happened, example)), "")
+    return next((d.about for d in DEFECTS if kind in d.kinds and d.shown(history, example)), "")
