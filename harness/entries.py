@@ -54,8 +54,10 @@ def entry_from_json(data: Any, nested: int = 0) -> Any:
     if nested > NESTED_MAX:
         raise ScenarioError(f"entries of the schedule are nested more than {NESTED_MAX} deep")
     for short, name in (("at", "at_s"), ("every", "every_s")):
+        if short in parts and name in parts:
+            raise ScenarioError(f"a step of the schedule has {short} and {name}, which are one: give {name} alone")
         if short in parts:
-            parts.setdefault(name, parts.pop(short))
+            parts[name] = parts.pop(short)
     if "every_s" in parts:
         parts.setdefault("at_s", parts["every_s"])
     if "type" in parts:

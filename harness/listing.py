@@ -69,7 +69,7 @@ def _about(cls: type[Any]) -> str:
     """The first paragraph of its docstring; of a fault all of it, witness included, but for the attributes."""
     whole = (cls.__doc__ or "").partition("Attributes:")[0]
     told = whole if hasattr(cls, "seen") else whole.partition("\n\n")[0]
-    return " ".join(told.split()).replace("``", "")
+    return " ".join(told.split()).replace("``", "`")
 
 
 def _seen(cls: type[Any]) -> str:

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 _RUNS = pytest.StashKey[list["ChaosRun"]]()
 _FAILED = pytest.StashKey[bool]()
+CLUSTER_OPTIONS = ("--chaos-cluster", "--chaos-cluster-config", "--chaos-yes")
 
 
 class ChaosRun:
@@ -100,7 +101,7 @@ class Chaos:
 def _backend(config: pytest.Config) -> Backend:
     from fencepost.choice import backend
 
-    name, access, yes = map(config.getoption, ("--chaos-cluster", "--chaos-cluster-config", "--chaos-yes"))
+    name, access, yes = map(config.getoption, CLUSTER_OPTIONS)
     return backend(name, access and Path(access), yes)
 
 
@@ -226,13 +227,22 @@ def pytest_runtest_makereport(
     return report
 
 
+def _where(config: pytest.Config) -> list[str]:
+    """The options that say on which cluster runs are, where they are given."""
+    name, access, yes = map(config.getoption, CLUSTER_OPTIONS)
+    given = [name != "auto" and f"{CLUSTER_OPTIONS[0]}={name}", access and f"{CLUSTER_OPTIONS[1]}={access}"]
+    return [*filter(None, given), *([CLUSTER_OPTIONS[2]] if yes else [])]
+
+
 def section(item: pytest.Item, runs: list[ChaosRun]) -> str:
     """What a failing test says of its last run: seed, folder, the worst finding, the command that repeats it."""
     from fencepost.brief import worst
 
     run = runs[-1]
     finding = worst(run.judged) if run.judged else ["the run was not judged"]
-    command = shlex.join(["pytest", "--chaos", item.stash[seeds.NODE_ID], f"--chaos-seed={run.seed}"])
+    command = shlex.join(
+        ["pytest", "--chaos", item.stash[seeds.NODE_ID], f"--chaos-seed={run.seed}", *_where(item.config)]
+    )
     report = run.folder / "report.html"
     lines = [f"seed:    {run.seed}", f"run:     {run.folder}", *finding, f"repeat:  {command}"]
     return "\n".join([*lines, f"report:  {report}"] if report.exists() else lines)

@@ -19,6 +19,8 @@ from fencepost.errors import RunFolderError
 from fencepost.history import FORMAT_VERSION, JUDGED
 from fencepost.model import Verdict
 
+SIGNS = ("scenario.json", "history/events", "history/events.parquet")  # of a run folder: one at least
+
 
 @dataclass(frozen=True)
 class RunFolder:
@@ -56,8 +58,8 @@ class RunFolder:
         """
         if not path.is_dir():
             raise RunFolderError(f"there is no run folder {path}")
-        if not (path / "history").is_dir():
-            raise RunFolderError(f"{path} is not a run folder: it has no history/")
+        if not any((path / part).exists() for part in SIGNS):
+            raise RunFolderError(f"{path} is not a run folder: it has none of {', '.join(SIGNS)}")
         return cls(path)
 
     @property

@@ -10,7 +10,10 @@ FENCES = ("ILLEGAL_GENERATION", *NOT_A_MEMBER)
 
 
 def is_fence(commit: Commit) -> bool:
-    """Whether the answer to a commit says that its member is out of the generation in which it committed."""
+    """Whether the answer to a commit says that its member is out of the generation in which it committed.
+
+    Not of one that the client made by itself: nobody was told whose poll, or loop, could stop.
+    """
     return commit.error in FENCES and commit.mode != "auto"
 
 

@@ -48,7 +48,7 @@ class Indexed(Recorded):
 
     @cached_property
     def intervals_by_incarnation(self) -> Spans[str, Interval]:
-        """The same by incarnation, in the order of (tp, time)."""
+        """All intervals by incarnation, as they are possible, in the order of (tp, time)."""
         return Spans(self.intervals, lambda i: i.incarnation, lambda i: i.possible)
 
     @cached_property

@@ -226,7 +226,7 @@ class Step:
 
 
 class Act(NamedTuple):
-    """A declared act (rule 12 of the checks); ``tp`` -1 concerns every partition. What came of it came by ``end_ns``.
+    """A declared act, which excuses what comes of it until ``end_ns``; ``tp`` -1 concerns every partition.
     ``skipped``: it made the partition for another one, whose positions may have led past so many records; else -1."""
 
     what: str

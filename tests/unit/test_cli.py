@@ -51,6 +51,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "demo", "--set", "group.members"], "--set wants path=value"),
         (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),
         (["run", "demo", "--set", "schedule.2.heal_after=1"], "lasts only 1 s under a session.timeout.ms of 6 s"),
+        (["run", "demo", "--set", "schedule.0.at=9"], "has at and at_s, which are one: give at_s alone"),
         (["check", "nowhere"], "there is no run folder nowhere"),
         (["report", "nowhere"], "there is no run folder nowhere"),
         (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
@@ -66,6 +67,14 @@ def test_bad_usage_is_a_sentence_and_exit_code_2(shell: Shell, args: list[str], 
     assert code == 2
     assert sentence in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("command", ["check", "report"])
+def test_what_only_looks_like_a_run_folder_is_left_alone(shell: Shell, tmp_path: Path, command: str) -> None:
+    (tmp_path / "mine" / "history").mkdir(parents=True)
+    code, _, err = shell(command, "mine")
+    assert (code, "mine is not a run folder" in err) == (2, True)
+    assert [*(tmp_path / "mine").rglob("*")] == [tmp_path / "mine" / "history"]
 
 
 def test_a_scenario_file_with_an_error_of_its_own_is_bad_usage(shell: Shell, tmp_path: Path) -> None:

@@ -122,6 +122,16 @@ def test_a_broken_promise_fails_with_one_section_that_says_how_to_repeat_it(
     assert len(re.findall("- chaos -", result.stdout.str())) == 1
 
 
+def test_the_command_that_repeats_a_run_has_its_cluster(
+    pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    acted = stage.set_up(monkeypatch, Validity.INVALID)
+    path = pytester.makepyfile(TEST)
+    result = pytester.runpytest_inprocess("--chaos", "--chaos-cluster=local")
+    seeded = f"--chaos-seed={acted.seeds[0]}"
+    result.stdout.fnmatch_lines([f"repeat:  pytest --chaos {path.name}::test_orders {seeded} --chaos-cluster=local"])
+
+
 def test_an_unknown_verdict_fails_with_an_exception_of_its_own(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
