@@ -96,8 +96,8 @@ def producers(folder: Folder) -> Told:
     for fact in folder.facts:
         if fact.kind == EventKind.PRODUCING and fact.detail.get("idempotent") is False:
             yield (
-                "a producer of it is not idempotent: what that sends again, as no answer came, may be there twice, or "
-                "behind what was sent later. Set enable.idempotence to true, with a client that has it.",
+                "a producer of the program is not idempotent: what it sends again, as no answer came, may be there "
+                "twice, or behind what was sent later. Set enable.idempotence to true, with a client that has it.",
                 fact.actor.rpartition(".")[0],
             )
 
