@@ -13,8 +13,10 @@ import pytest
 import report_runs as runs
 
 from fencepost.history import DELIVERED_COLUMNS
-from fencepost.reports import advice, folder, html
-from fencepost.reports.advice import Life
+from fencepost.model import Check, Finding, Severity, Validity
+from fencepost.reports import folder, html
+from fencepost.reports.advice import advise, group, settings
+from fencepost.reports.advice.settings import Life
 
 GOOD = {
     "session.timeout.ms": 6000,
@@ -24,26 +26,26 @@ GOOD = {
     "partition.assignment.strategy": "cooperative-sticky",
 }
 RULES: list[tuple[Callable[[Life], str], dict[str, Any], str, str]] = [
-    (advice.heartbeat, {"heartbeat.interval.ms": 2001}, "cooperative", "2,001, more than a third of session.timeout"),
-    (advice.heartbeat, {"heartbeat.interval.ms": 2000}, "cooperative", ""),
-    (advice.heartbeat, {"heartbeat.interval.ms": "2001"}, "eager", "Use 2,000 or less"),
-    (advice.heartbeat, {"heartbeat.interval.ms": 5000}, "consumer", ""),
-    (advice.session, {"session.timeout.ms": 6000}, "eager", ""),
-    (advice.automatic_commit, {"enable.auto.commit": True}, "eager", "commits by itself what polls returned"),
-    (advice.automatic_commit, {"enable.auto.commit": "True"}, "eager", "commits by itself what polls returned"),
-    (advice.automatic_commit, {"enable.auto.commit": True, "enable.auto.offset.store": False}, "eager", ""),
-    (advice.offset_reset, {"auto.offset.reset": "largest"}, "eager", "is largest: what a new partition holds"),
-    (advice.offset_reset, {"auto.offset.reset": "error"}, "eager", ""),
-    (advice.assignor, {"partition.assignment.strategy": "roundrobin"}, "eager", "all partitions from all members"),
-    (advice.assignor, {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}, "eager", "second rolling"),
-    (advice.assignor, {"partition.assignment.strategy": "range"}, "consumer", ""),
+    (settings.heartbeat, {"heartbeat.interval.ms": 2001}, "cooperative", "2,001, more than a third of session.timeout"),
+    (settings.heartbeat, {"heartbeat.interval.ms": 2000}, "cooperative", ""),
+    (settings.heartbeat, {"heartbeat.interval.ms": "2001"}, "eager", "Use 2,000 or less"),
+    (settings.heartbeat, {"heartbeat.interval.ms": 5000}, "consumer", ""),
+    (settings.session, {"session.timeout.ms": 6000}, "eager", ""),
+    (settings.automatic_commit, {"enable.auto.commit": True}, "eager", "commits by itself what polls returned"),
+    (settings.automatic_commit, {"enable.auto.commit": "True"}, "eager", "commits by itself what polls returned"),
+    (settings.automatic_commit, {"enable.auto.commit": True, "enable.auto.offset.store": False}, "eager", ""),
+    (settings.offset_reset, {"auto.offset.reset": "largest"}, "eager", "is largest: what a new partition holds"),
+    (settings.offset_reset, {"auto.offset.reset": "error"}, "eager", ""),
+    (settings.assignor, {"partition.assignment.strategy": "roundrobin"}, "eager", "all partitions from all members"),
+    (settings.assignor, {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}, "eager", "second rolling"),
+    (settings.assignor, {"partition.assignment.strategy": "range"}, "consumer", ""),
 ]
 DEFAULT = [
-    (advice.heartbeat, ""),
-    (advice.automatic_commit, "enable.auto.commit is true"),
-    (advice.offset_reset, "auto.offset.reset is latest"),
-    (advice.assignor, "partition.assignment.strategy is range"),
-    (advice.poll_interval, ""),
+    (settings.heartbeat, ""),
+    (settings.automatic_commit, "enable.auto.commit is true"),
+    (settings.offset_reset, "auto.offset.reset is latest"),
+    (settings.assignor, "partition.assignment.strategy is range"),
+    (settings.poll_interval, ""),
 ]
 
 
@@ -52,7 +54,7 @@ def test_a_rule_speaks_of_what_it_is_for_and_of_nothing_else(rule, changed, prot
     life = Life(protocol, {**GOOD, **changed})
     assert told in rule(life)
     assert bool(rule(life)) == bool(told)
-    assert [other(life) for other in advice.RULES if other is not rule] == [""] * (len(advice.RULES) - 1)
+    assert [other(life) for other in settings.RULES if other is not rule] == [""] * (len(settings.RULES) - 1)
 
 
 @pytest.mark.parametrize(("rule", "told"), DEFAULT)
@@ -72,9 +74,9 @@ def test_what_was_not_set_is_what_clients_take_for_it(rule, told):
 )
 def test_a_session_is_within_what_brokers_take(session_ms, told):
     life = Life("eager", {"session.timeout.ms": session_ms}, sessions_ms=(6000, 20_000))
-    assert told in advice.session(life)
-    assert bool(advice.session(life)) == bool(told)
-    assert advice.session(Life("consumer", life.settings, sessions_ms=life.sessions_ms)) == ""
+    assert told in settings.session(life)
+    assert bool(settings.session(life)) == bool(told)
+    assert settings.session(Life("consumer", life.settings, sessions_ms=life.sessions_ms)) == ""
 
 
 @pytest.mark.parametrize(
@@ -91,7 +93,7 @@ def test_what_brokers_take_is_known_of_a_cluster_of_the_runs_own(tmp_path: Path,
     run = run_of(tmp_path / "run", {})
     scenario = json.loads((run / "scenario.json").read_text())
     (run / "scenario.json").write_text(json.dumps({**scenario, "cluster": {"broker_config": brokers}}))
-    assert [one.to for one in advice.advise(folder.read(run))] == [("member-0",)] * members
+    assert [one.to for one in advise(folder.read(run))] == [("member-0",)] * members
 
 
 @pytest.mark.parametrize(
@@ -106,7 +108,7 @@ def test_a_static_id_is_one_members_alone(tmp_path: Path, ids, fault, to) -> Non
     """Each member has two lives, with the same id."""
     run = run_of(tmp_path / "run", *({"group.instance.id": one} for one in ids))
     (run / "plan.json").write_text(json.dumps({"seed": 1, "steps": [{"step": 0, "fault": {"type": fault}}]}))
-    said = advice.advise(folder.read(run))
+    said = advise(folder.read(run))
     assert [one.to for one in said] == [to] * bool(to)
     assert all("group.instance.id a is that of several members" in one.sentence for one in said)
 
@@ -119,13 +121,13 @@ def test_the_slowest_record_counts_but_for_how_long_it_was_held_up(tmp_path: Pat
     """Beside one of 1 ms. The machine stood still for 400 ms."""
     run = run_of(tmp_path / "run", {}, workload={"type": "poll_loop", "batch": 2}, record_ms=1, slow_ms=slow_ms)
     (run / "plan.json").write_text(json.dumps({"seed": 1, "steps": [{"step": 0, "fault": {"type": fault}}]}))
-    said = advice.advise(folder.read(run))
+    said = advise(folder.read(run))
     assert len(said) == bool(told)
     assert all(told in one.sentence for one in said)
 
 
 @pytest.mark.parametrize(
-    ("work_ms", "settings", "told"),
+    ("work_ms", "given", "told"),
     [
         (150_000, {}, ""),
         (150_001, {}, "the records of one poll may take 150,001 ms"),
@@ -134,8 +136,8 @@ def test_the_slowest_record_counts_but_for_how_long_it_was_held_up(tmp_path: Pat
         (150_000, {"max.poll.interval.ms": "soon"}, ""),
     ],
 )
-def test_the_records_of_a_poll_take_half_of_the_poll_interval_at_most(work_ms, settings, told):
-    said = advice.poll_interval(Life("eager", settings, work_ms))
+def test_the_records_of_a_poll_take_half_of_the_poll_interval_at_most(work_ms, given, told):
+    said = settings.poll_interval(Life("eager", given, work_ms))
     assert told in said
     assert bool(said) == bool(told)
 
@@ -158,7 +160,7 @@ def test_the_records_of_a_poll_take_half_of_the_poll_interval_at_most(work_ms, s
     ],
 )
 def test_a_topic_outlives_a_broker(topic, cluster, told):
-    said = advice.replicas(topic, cluster)
+    said = group.replicas(topic, cluster)
     assert told in said
     assert bool(said) == bool(told)
 
@@ -173,7 +175,7 @@ def test_a_topic_outlives_a_broker(topic, cluster, told):
     ],
 )
 def test_who_reads_what_may_be_aborted_is_told(transactions, isolation, advised):
-    said = advice.uncommitted(Life("eager", GOOD, isolation=isolation, transactions=transactions))
+    said = settings.uncommitted(Life("eager", GOOD, isolation=isolation, transactions=transactions))
     assert ("isolation.level is read_uncommitted" in said) == bool(said) == advised
 
 
@@ -192,7 +194,7 @@ def test_what_a_member_reads_is_by_its_settings_and_its_clients_default(
     tmp_path: Path, each: int, told: dict[str, Any], advised: bool
 ) -> None:
     run = run_of(tmp_path / "run", {**GOOD, **told.pop("config", {})}, workload={"transaction_records": each}, **told)
-    assert [one.to for one in advice.advise(folder.read(run))] == [("member-0",)] * advised
+    assert [one.to for one in advise(folder.read(run))] == [("member-0",)] * advised
 
 
 def run_of(
@@ -230,7 +232,7 @@ def run_of(
 def test_a_sentence_comes_once_with_all_members_whom_it_is_for(tmp_path: Path) -> None:
     bad = {"auto.offset.reset": "latest"}
     run = run_of(tmp_path / "run", *[bad, {}] * 5, bad)
-    (one,) = advice.advise(folder.read(run))
+    (one,) = advise(folder.read(run))
     assert one.to == ("member-0", "member-2", "member-4", "member-6", "member-8", "member-10")
     page = html.render(run).read_text()
     assert page.count(one.sentence.split(":")[0]) == 1
@@ -252,12 +254,12 @@ def test_of_settings_that_a_program_does_not_tell_nothing_is_said(
     history = runs.group_history()
     history.add("started", "member-0.1", 3.5, detail={"member": 0, "protocol": "eager", **told})
     run = runs.write_run(tmp_path / "run", runs.verdict("x", runs.checks("valid")), history)
-    assert bool(advice.advise(folder.read(run))) == advised
+    assert bool(advise(folder.read(run))) == advised
 
 
 def test_what_is_well_set_gets_no_advice(tmp_path: Path) -> None:
     run = run_of(tmp_path / "run", {}, {})
-    assert advice.advise(folder.read(run)) == []
+    assert advise(folder.read(run)) == []
     assert "There is none." in html.render(run).read_text()
 
 
@@ -274,7 +276,7 @@ def test_what_is_well_set_gets_no_advice(tmp_path: Path) -> None:
 )
 def test_how_long_a_poll_takes_is_measured(tmp_path: Path, workload, settings, record_ms, told) -> None:
     run = run_of(tmp_path / "run", settings, workload=workload, record_ms=record_ms)
-    said = advice.advise(folder.read(run))
+    said = advise(folder.read(run))
     assert len(said) == len(told)
     assert all(words in one.sentence for one, words in zip(said, told, strict=True))
 
@@ -283,4 +285,177 @@ def test_a_run_of_another_version_is_drawn_without_advice(tmp_path: Path) -> Non
     run = run_of(tmp_path / "run", {"auto.offset.reset": ["latest"], "session.timeout.ms": None})
     for wrong in ({"topics": 7, "workload": 7}, {"topics": [7, {"replication_factor": "x"}]}):
         (run / "scenario.json").write_text(json.dumps({"scenario": wrong, "cluster": {"brokers": []}}))
-        assert advice.advise(folder.read(run)) == []
+        assert advise(folder.read(run)) == []
+
+
+def the_run(path: Path, **wrong: Any) -> Path:
+    """One of which there is nothing to say, but for what is ``wrong``: ``findings`` of its checks, its ``history``, its
+    ``workload``, ``requests`` that brokers logged, how many records each partition holds."""
+    checks = (Check("delivery", "at-least-once", Validity.VALID, 9, "", tuple(wrong.get("findings", ()))),)
+    run = runs.write_run(path, runs.verdict("x", checks), wrong.get("history", runs.group_history()))
+    scenario = json.loads((run / "scenario.json").read_text())
+    scenario["scenario"]["workload"].update(wrong.get("workload", {}))
+    (run / "scenario.json").write_text(json.dumps(scenario))
+    if "faults" in wrong:
+        steps = [{"step": 0, "fault": {"type": fault}} for fault in wrong["faults"]]
+        (run / "plan.json").write_text(json.dumps({"seed": 1, "steps": steps}))
+    held = [
+        {"topic": "orders", "partition": number, "log_start": 5, "log_end": end}
+        for number, end in enumerate(wrong.get("held", ()))
+    ]
+    (run / "history/partitions.json").write_text(json.dumps({"partitions": [*held, *wrong.get("renewed", ())]}))
+    (run / "history/coordinator/requests.jsonl").write_text("\n".join(map(json.dumps, wrong.get("requests", ()))))
+    return run
+
+
+def told_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
+    """The first words of each advice, and whom it is for."""
+    return [(one.sentence.partition(":")[0], one.to) for one in advise(folder.read(run))]
+
+
+@pytest.mark.parametrize(
+    ("kind", "severity", "told"),
+    [
+        ("avoidable-redelivery", Severity.PERMITTED, "2 records that had been processed came again, although"),
+        ("avoidable-redelivery", Severity.VIOLATION, "2 records that had been processed came again, although"),
+        ("avoidable-redelivery", Severity.NOTE, ""),
+        ("redelivery", Severity.PERMITTED, ""),
+        ("duplicate-effect", Severity.PERMITTED, "2 records had two effects. Have an effect take the place of"),
+        ("duplicate-effect", Severity.VIOLATION, "2 records had two effects. Have an effect take the place of"),
+        ("missing-effect", Severity.VIOLATION, ""),
+    ],
+)
+def test_what_checks_found_is_told_with_its_remedy(tmp_path: Path, kind: str, severity: Severity, told: str) -> None:
+    """Also what the promise permits: whoever did not promise to do it once may wish to."""
+    said = told_of(the_run(tmp_path / "run", findings=[Finding(kind, severity, 2)]))
+    assert [to for _, to in said] == [("the group",)] * bool(told)
+    assert all(sentence.startswith(told) for sentence, _ in said)
+
+
+@pytest.mark.parametrize(
+    ("on_failure", "told"), [("stop", ["a record that cannot be processed ends each member"]), ("park", [])]
+)
+def test_who_stops_at_what_nobody_can_process_is_told_to_park_it(
+    tmp_path: Path, on_failure: str, told: list[str]
+) -> None:
+    workload = {"type": "dead_letters", "on_failure": on_failure}
+    said = told_of(the_run(tmp_path / "run", workload=workload))
+    assert [sentence[: len(told[0])] for sentence, _ in said] == told
+
+
+RENEWED = {"topic": "orders", "partition": 2, "log_start": 0, "log_end": 9_000, "renewed": {}}
+
+
+@pytest.mark.parametrize(
+    ("held", "renewed", "told"),
+    [
+        ((400, 400, 1601), (), ["orders-2 was given 1,601 records, and the partitions of its topic 800 each"]),
+        ((400, 400, 1600), (), []),
+        ((20, 20, 99), (), []),
+        ((20, 20, 100), (), ["orders-2 was given 100 records, and the partitions of its topic 47 each"]),
+        ((400, 400, 400), (RENEWED,), []),
+        ((400, 400, None), (), []),
+        ((), (), []),
+    ],
+)
+def test_a_partition_that_is_given_most_is_named(
+    tmp_path: Path, held: Any, renewed: tuple[Any, ...], told: list[str]
+) -> None:
+    said = told_of(the_run(tmp_path / "run", held=held, renewed=renewed))
+    assert [(sentence.partition(" in the mean")[0], to) for sentence, to in said] == [
+        (one, ("orders",)) for one in told
+    ]
+
+
+def offsets_of(slot: int, at_s: float, name: str | None, *partitions: int, api: str = "TXN_OFFSET_COMMIT") -> Any:
+    """A request of the member in this slot."""
+    asked = {"request": {"transactionalId": name}, "offsets": [["orders", number, 7, None] for number in partitions]}
+    return {"api": api, "slot": slot, "end_ns": runs.at(at_s), **asked}
+
+
+SHARED = "transactional.id a is that of several members"
+RANDOM = "transactional.id is another one after a restart"
+
+
+@pytest.mark.parametrize(
+    ("requests", "fault", "told"),
+    [
+        # Member 1 had its second life from 34.4 s on.
+        (((0, 9, "a", 0, 1), (1, 9, "b", 2, 3), (1, 40, "b", 2, 3)), "kill", []),
+        (((0, 9, "a", 0, 1), (1, 9, "a", 2, 3)), "kill", [(SHARED, ("member-0", "member-1"))]),
+        (((0, 9, "a", 0, 1), (1, 9, "a", 2, 3)), "duplicate_instance", []),
+        (((0, 9, "a", 0), (1, 9, "a", 0)), "kill", []),  # it is its partition's
+        (((0, 9, "a", 0), (1, 9, "a", 1)), "kill", [(SHARED, ("member-0", "member-1"))]),
+        (((1, 9, "b", 2, 3), (1, 34, "b", 2, 3), (1, 35, "c", 2, 3)), "kill", [(RANDOM, ("member-1",))]),
+        (((1, 9, "b", 2, 3), (1, 10, "c", 2, 3)), "kill", []),  # both of one life
+        (((1, 9, "b", 2, 3), (1, 10, "c", 2, 3), (1, 35, "c", 2, 3)), "kill", []),
+        (((1, 9, "b", 2), (1, 35, "c", 3)), "kill", []),  # they may be their partitions'
+        (((0, 9, "a", 0, 1), (7, 9, "a", 2, 3), (0, 3, "a", 5)), "kill", []),  # of nobody who is known
+        (((0, 9, None, 0, 1), (1, 9, None, 2, 3)), "kill", []),
+    ],
+)
+def test_a_transactional_id_is_one_members_alone_in_all_its_lives_or_one_partitions(
+    tmp_path: Path, requests: Any, fault: str, told: Any
+) -> None:
+    logged = [offsets_of(*one) for one in requests]
+    logged.append(offsets_of(3, 9, "a", 8, 9, api="OFFSET_FETCH"))
+    run = the_run(tmp_path / "run", requests=logged, faults=[fault])
+    assert told_of(run) == told
+
+
+def test_of_transactions_that_brokers_do_not_show_nothing_is_said(tmp_path: Path) -> None:
+    shared = [offsets_of(slot, 9, "a", 0, 1) for slot in (0, 1)]
+    run = the_run(tmp_path / "run", requests=shared)
+    log = run / "history/coordinator/requests.jsonl"
+    log.write_text(log.read_text().replace('"offsets"', '"off') + '\n7\n{"api": "TXN_OFFSET_COMMIT"')
+    assert told_of(run) == []
+    log.unlink()
+    assert told_of(run) == []
+
+
+def upgraded(*lives: tuple[int, float, float, str, str]) -> runs.History:
+    """Members that were there from when to when, with which protocol and assignors."""
+    history = runs.History()
+    for number, (member, begin_s, end_s, protocol, names) in enumerate(lives):
+        config = {**GOOD, "partition.assignment.strategy": names}
+        detail = {"member": member, "protocol": protocol, "config": config}
+        history.add("started", f"member-{member}.{number}", begin_s, detail=detail)
+        if end_s:
+            history.add("ended", f"member-{member}.{number}", end_s, end_s, detail={"how": "closed"})
+    return history
+
+
+@pytest.mark.parametrize(
+    ("lives", "late"),
+    [
+        ([(0, 1, 0, "eager", "range"), (1, 5, 0, "cooperative", "cooperative-sticky")], ("member-1",)),
+        ([(0, 5, 0, "eager", "range"), (1, 1, 0, "cooperative", "cooperative-sticky")], ("member-0",)),
+        ([(0, 1, 0, "eager", "range"), (1, 5, 0, "eager", "cooperative-sticky, range")], ()),
+        ([(0, 1, 4, "eager", "range"), (1, 5, 0, "cooperative", "cooperative-sticky")], ()),
+        ([(0, 1, 0, "eager", "range"), (0, 5, 0, "cooperative", "cooperative-sticky")], ()),  # it came again
+        ([(0, 1, 0, "eager", "range"), (1, 5, 0, "consumer", "cooperative-sticky")], ()),
+        ([(0, 1, 0, "eager", ""), (1, 5, 0, "cooperative", "cooperative-sticky")], ()),  # it did not say
+    ],
+)
+def test_members_that_are_there_at_once_have_an_assignor_in_common(tmp_path: Path, lives: Any, late: Any) -> None:
+    run = the_run(tmp_path / "run", history=upgraded(*lives))
+    said = [one for one in advise(folder.read(run)) if "without one in common" in one.sentence]
+    assert [one.to for one in said] == [late] * bool(late)
+    assert all("Upgrade in two rolling bounces" in one.sentence for one in said)
+
+
+@pytest.mark.parametrize(
+    ("details", "to"),
+    [
+        ([{"client": "confluent-kafka", "idempotent": False}] * 2, [("member-3",)]),
+        ([{"client": "confluent-kafka", "idempotent": True}], []),
+        ([{"client": "another"}], []),
+    ],
+)
+def test_a_program_is_told_which_of_its_producers_may_write_twice(tmp_path: Path, details: Any, to: Any) -> None:
+    history = runs.group_history()
+    for life, detail in enumerate(details):
+        history.add("producing", f"member-3.{life}", 4, detail=detail)
+    said = advise(folder.read(the_run(tmp_path / "run", history=history)))
+    assert [one.to for one in said] == to
+    assert all("Set enable.idempotence to true" in one.sentence for one in said)

@@ -133,6 +133,32 @@ def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started
     assert said.count("127.0.0.1:1/bootstrap") >= 2
     assert "shop.internal" not in said
     assert started.events("started") == started.events("unrecorded") == []
+    told = [(e["actor"], e["detail"]) for e in started.events("producing")]
+    assert told == [("member-0.1", {"client": "confluent-kafka", "idempotent": False})]
+
+
+@pytest.mark.parametrize(
+    ("settings", "idempotent"),
+    [
+        ("", False),
+        ("'enable.idempotence': False", False),
+        ("'enable.idempotence': 'True'", True),
+        ("'transactional.id': 'a'", True),
+    ],
+)
+def test_whether_a_producer_of_the_program_is_idempotent_is_told_once(
+    started: Started, settings: str, idempotent: bool
+) -> None:
+    made = f"made = [confluent_kafka.Producer({{**CONFIG, {settings}}}) for _ in range(3)]\n"
+    assert started.life(f"{CONSUMER}import confluent_kafka\n{made}").wait_ended(WITHIN_S) == 0
+    assert [event["detail"]["idempotent"] for event in started.events("producing")] == [idempotent]
+
+
+def test_what_is_not_recorded_is_told_beside_a_producer(started: Started) -> None:
+    fork = "if os.fork() == 0:\n    __import__('signal').alarm(2)\n    consumer.poll(0)\n    os._exit(0)\nos.wait()\n"
+    made = "import confluent_kafka\nmade = confluent_kafka.Producer(CONFIG)\n"
+    assert started.life(f"{SUBSCRIBED}{made}{fork}consumer.close()").wait_ended(WITHIN_S) == 0
+    assert (len(started.events("producing")), len(started.events("unrecorded"))) == (1, 1)
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,8 @@ def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started
     assert f"{NOBODY} {NOBODY}" in said
     assert "shop.internal" not in said
     assert started.events("started") == started.events("unrecorded") == []
+    told = [(e["actor"], e["detail"]) for e in started.events("producing")]
+    assert told == [("member-0.1", {"client": "kafka-python", "idempotent": True})]
 
 
 @pytest.mark.parametrize(

@@ -68,8 +68,15 @@ class AioTape(PythonTape):
 
 
 class Producer:
-    """What takes the place of functions of ``aiokafka.AIOKafkaProducer``: offsets of its transactions are recorded, and
-    nothing else of a producer is."""
+    """What takes the place of functions of ``aiokafka.AIOKafkaProducer``: offsets of its transactions are recorded,
+    whether it is idempotent, and nothing else of a producer is."""
+
+    _txn_manager: Any
+
+    def __init__(self, *args: Any, **keywords: Any) -> None:
+        """As the library has it, which has this manager for what is idempotent."""
+        OWN_PRODUCER.__init__(self, *args, **keywords)  # type: ignore[misc]
+        PROGRAM.producing(NAME, self._txn_manager is not None)
 
     async def begin_transaction(self) -> None:
         """As the library has it."""

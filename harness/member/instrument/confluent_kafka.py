@@ -40,7 +40,7 @@ def _reaching(base: Any) -> Any:
 
 
 def _in_transactions(base: Any) -> Any:
-    """``base``, a producer, with transactions whose offsets are recorded; nothing else of it is."""
+    """``base``, a producer: offsets in its transactions, and whether it is idempotent, are recorded, nothing else."""
 
     class Producer(base):  # type: ignore[misc]
         __module__, __qualname__, __doc__ = base.__module__, base.__qualname__, base.__doc__
@@ -48,6 +48,9 @@ def _in_transactions(base: Any) -> Any:
         def __init__(self, *args: Any, **kwargs: Any) -> None:
             self._fencepost = Transactions(PROGRAM, _named)
             super().__init__(*args, **kwargs)
+            given = _settings(args, kwargs) or {}
+            idempotent = str(given.get("enable.idempotence", False)).lower() == "true" or "transactional.id" in given
+            PROGRAM.producing("confluent-kafka", idempotent)
 
         def begin_transaction(self) -> None:
             super().begin_transaction()

@@ -47,7 +47,14 @@ def _reaching(own: Any) -> Any:
 
 class Producer:
     """What takes the place of functions of ``kafka.KafkaProducer``, where the release has transactions: their offsets
-    are recorded, and nothing else of a producer is."""
+    are recorded, and whether it is idempotent, and nothing else of a producer is."""
+
+    config: Dict[str, Any]
+
+    def __init__(self, **configs: Any) -> None:
+        """As the library has it. Old releases know nothing of idempotence."""
+        OWN_PRODUCER.__init__(self, **configs)  # type: ignore[misc]
+        PROGRAM.producing(NAME, bool(self.config.get("enable_idempotence")))
 
     def begin_transaction(self) -> None:
         """As the library has it."""

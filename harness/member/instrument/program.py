@@ -45,8 +45,9 @@ class Program:
         self.config, self._events, self._claims = config, Path(config.run) / "events", claims
         self._own_group: Any = None
         self._told: Set[str] = set()
+        self._producing: Set[bool] = set()
         self._consumers: MutableSet[Any] = weakref.WeakSet()
-        self._lock = threading.Lock()  # of both
+        self._lock = threading.Lock()  # of these
         self._took_part = 0  # in which process
         os.register_at_fork(after_in_child=self._forked)
 
@@ -145,6 +146,19 @@ class Program:
         if not first:
             return
         name = "%s-process-%d" % (self.config.actor, os.getpid())  # ids of the member's own file are the member's
+        self._note(name, "unrecorded", {"text": what})
+
+    def producing(self, client: str, idempotent: bool) -> None:
+        """It has made a producer: told once of those that are ``idempotent``, and once of those that are not."""
+        with self._lock:
+            first = idempotent not in self._producing
+            self._producing.add(idempotent)
+        if first:
+            sort = "%s-%s-%d" % (client, "once" if idempotent else "again", os.getpid())
+            detail = {"client": client, "idempotent": idempotent}
+            self._note("%s-producer-of-%s" % (self.config.actor, sort), "producing", detail)
+
+    def _note(self, name: str, kind: str, detail: Mapping[str, Any]) -> None:
         log = EventLog(self._events / (name + ".jsonl"), name)
-        log.note("unrecorded", actor=self.config.actor, detail={"text": what})
+        log.note(kind, actor=self.config.actor, detail=detail)
         log.close()

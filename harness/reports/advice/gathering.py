@@ -1,0 +1,141 @@
+"""What advice goes by: what members told of themselves, and what their run's folder knows besides."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from math import inf
+from typing import Any, NamedTuple
+
+from fencepost.history import EventKind
+from fencepost.isolation import reads
+from fencepost.model import Severity
+from fencepost.reports.advice.settings import SESSION_LEAST, SESSION_MOST, Life
+from fencepost.reports.folder import Folder, mapping
+
+POLL_RECORDS = "max.poll.records"
+LONGEST_SESSION_MS = 1_800_000  # unless brokers are told otherwise
+OWN_PROGRAM = "own_program"
+HOLD_UP = {"pause", "stall", "duplicate_instance"}  # faults that keep a member from finishing what it has in hand
+SENT = "TXN_OFFSET_COMMIT"  # offsets of a consumer, sent in the transaction of a producer
+
+
+class Started(NamedTuple):
+    """What a member told as it started, and how long that life was; ``name``: of the member, over all its lives."""
+
+    name: str
+    actor: str
+    begin_ns: int
+    end_ns: float
+    detail: Mapping[str, Any]
+
+
+class Sent(NamedTuple):
+    """Offsets that came in a transaction: its ``transactional.id``, the incarnation in whose slot it was asked for, and
+    the partitions."""
+
+    id: str
+    member: int
+    incarnation: str
+    partitions: frozenset[str]
+
+
+def started(folder: Folder) -> Iterator[Started]:
+    """Every life that told its settings."""
+    ended = {fact.actor: fact.end_ns or fact.begin_ns for fact in folder.facts if fact.kind == EventKind.ENDED}
+    for fact in folder.facts:
+        detail = fact.detail
+        if fact.kind == EventKind.STARTED and "member" in detail and isinstance(detail.get("config"), Mapping):
+            name = f"member-{detail['member']}"
+            yield Started(name, fact.actor, fact.begin_ns, ended.get(fact.actor, inf), detail)
+
+
+def lives(folder: Folder) -> Iterator[tuple[Started, Life]]:
+    """The same, and what the rules of settings look at."""
+    workload, sessions_ms = mapping(folder.asked.get("workload")), _sessions_ms(folder)
+    each_ns, most_ns = folder.took("delivered", "begin_ns", "done_ns")
+    held_up_ns = most_ns if faults(folder) & HOLD_UP else sum(s["to_ns"] - s["from_ns"] for s in folder.stalls)
+    slowest_ns = max(each_ns, most_ns - held_up_ns)
+    for one in started(folder):
+        detail, settings = one.detail, one.detail["config"]
+        if not settings and detail.get("told_by") == "lines":
+            continue  # it did not say what it runs with
+        # A program's own record is done when it polls again: that is how long all of a poll took.
+        most = 1 if workload.get("type") == OWN_PROGRAM else workload.get("batch", 0)
+        records = min((one for one in (most, settings.get(POLL_RECORDS)) if isinstance(one, int)), default=0)
+        yield (
+            one,
+            Life(
+                protocol=str(detail.get("protocol")),
+                settings=settings,
+                work_ms=((records - 1) * each_ns + slowest_ns) / 1e6 if records > 0 else 0.0,
+                isolation=reads(detail, mapping(mapping(folder.asked.get("group")).get("config"))),
+                transactions=bool(workload.get("transaction_records")),
+                sessions_ms=sessions_ms,
+            ),
+        )
+
+
+def _sessions_ms(folder: Folder) -> tuple[float, float]:
+    """Of a cluster of the run's own; of others nothing is known."""
+    told = mapping(mapping(folder.scenario.get("cluster")).get("broker_config"))
+    least, most = told.get(SESSION_LEAST), told.get(SESSION_MOST, LONGEST_SESSION_MS)
+    if not told or not isinstance(most, int | float):
+        return 0, inf
+    return least if isinstance(least, int | float) else 0, most
+
+
+def faults(folder: Folder) -> set[str]:
+    """The types of all faults of the plan."""
+    steps = folder.plan.get("steps")
+    return {str(mapping(mapping(step).get("fault")).get("type")) for step in (steps if isinstance(steps, list) else ())}
+
+
+def found(folder: Folder, kind: str) -> int:
+    """How often checks found what is against a promise, or permitted by it."""
+    checks = folder.verdict.checks if folder.verdict else ()
+    findings = (finding for check in checks for finding in check.findings if finding.kind == kind)
+    return max((finding.count for finding in findings if finding.severity is not Severity.NOTE), default=0)
+
+
+def records(folder: Folder) -> dict[str, dict[int, int]]:
+    """How many each partition of a topic holds, or held: of those whose log was read."""
+    there: dict[str, dict[int, int]] = {}
+    for whole in _objects(folder, "partitions.json"):
+        partitions = whole.get("partitions")
+        for one in map(mapping, partitions if isinstance(partitions, list) else ()):
+            begin, end = one.get("log_start"), one.get("log_end")
+            if "renewed" not in one and isinstance(begin, int) and isinstance(end, int):
+                there.setdefault(str(one.get("topic")), {})[one.get("partition", -1)] = end
+    return there
+
+
+def sent(folder: Folder) -> list[Sent]:
+    """What brokers logged of transactions, in order; nothing where they showed no log of requests."""
+    launched: dict[int, list[tuple[int, str, int]]] = {}
+    for fact in folder.facts:
+        slot, member = fact.detail.get("slot"), fact.detail.get("member")
+        if fact.kind == EventKind.LAUNCHED and isinstance(slot, int) and isinstance(member, int):
+            launched.setdefault(slot, []).append((fact.begin_ns, fact.actor, member))
+    told = []
+    for request in _objects(folder, "coordinator/requests.jsonl", SENT):
+        name, at_ns = mapping(request.get("request")).get("transactionalId"), request.get("end_ns")
+        if request.get("api") != SENT or not isinstance(name, str) or not isinstance(at_ns, int):
+            continue
+        places = frozenset(f"{one[0]}-{one[1]}" for one in request.get("offsets") or ())
+        before = [life for life in launched.get(request.get("slot", -1), ()) if life[0] <= at_ns]
+        told += [Sent(name, member, actor, places) for _, actor, member in before[-1:]]
+    return told
+
+
+def _objects(folder: Folder, name: str, word: str = "") -> Iterator[Mapping[str, Any]]:
+    """What a file of the history holds: one object, or of a file of lines those with ``word``. What cannot be read is
+    left out: checks say so."""
+    try:
+        text = (folder.path / "history" / name).read_text(errors="replace")
+    except OSError:
+        return
+    for part in [line for line in text.splitlines() if word in line] if word else [text]:
+        with suppress(ValueError, RecursionError):
+            yield mapping(json.loads(part))
