@@ -35,7 +35,7 @@ RULES: list[tuple[Callable[[Life], str], dict[str, Any], str, str]] = [
     (advice.offset_reset, {"auto.offset.reset": "largest"}, "eager", "is largest: what a new partition holds"),
     (advice.offset_reset, {"auto.offset.reset": "error"}, "eager", ""),
     (advice.assignor, {"partition.assignment.strategy": "roundrobin"}, "eager", "all partitions from all members"),
-    (advice.assignor, {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}, "eager", "second rolling"),
+    (advice.assignor, {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}, "eager", "one is no gain"),
     (advice.assignor, {"partition.assignment.strategy": "range"}, "consumer", ""),
 ]
 DEFAULT = [
