@@ -22,6 +22,7 @@ from fencepost_member.events import read
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 A_DAY = 3
+UNLOGGED = {"PRODUCER_FENCED"}  # the log of requests has those of consumers
 ERROR = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b")  # as Kafka names them
 ADVICE = {"round_robin_with_cooperative": "as long as roundrobin is in it, rebalances stop all members, and the cooper"}
 
@@ -38,9 +39,10 @@ def test_a_built_in_scenario_shows_what_it_says(chaos: Any, name: str) -> None:
     assert ADVICE.get(name, "") in " ".join(one.sentence for one in advise(folder.read(run.folder)))
     errors = set(ERROR.findall(scenario.about))
     assert errors <= set(ERROR.findall((run.folder / "verdict.json").read_text()))
-    assert errors <= set().union(*map(told_errors, run.folder.glob("history/events/member-*.jsonl")))
+    assert errors <= set().union(*map(told, run.folder.glob("history/events/member-*.jsonl"))), "by members' clients"
+    assert errors - UNLOGGED <= set(ERROR.findall((run.folder / "history/coordinator/requests.jsonl").read_text()))
 
 
-def told_errors(path: Path) -> set[str]:
-    """What brokers answered to one life of a member, by its client."""
+def told(path: Path) -> set[str]:
+    """The errors of which the client of one life of a member told."""
     return {event["error"] for event in read(path).events if event.get("error")}
