@@ -238,6 +238,11 @@ def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
     return tuple(name for name in first if all(name in names for names in others))
 
 
+def beside(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
+    """Cooperative assignors that an eager list may have besides, and is eager. Imported clients refuse such lists."""
+    return ASSIGNORS["cooperative"] if protocol == "eager" and not any(c.library.imported for c in clients) else ()
+
+
 def _release(version: str) -> tuple[int, ...]:
     """``2.3.0`` -> (2, 3, 0), for comparing; a release candidate counts as its release."""
     numbers = (re.split(r"[a-z]|\.post|\.dev", version, maxsplit=1)[0].rstrip(".")).split(".")

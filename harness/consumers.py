@@ -61,7 +61,8 @@ class Group:
         settings.check_python(self.python)
         self._check_command()
         clients.check(self.clients, self.protocol, self.statics, set(self.config) - set(settings.DECIDED))
-        settings.check_client(self.config, self.protocol, clients.in_common(self.clients, self.protocol))
+        assignors = (find(self.clients, self.protocol) for find in (clients.in_common, clients.beside))
+        settings.check_client(self.config, self.protocol, *assignors)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
 

@@ -47,9 +47,9 @@ TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 INTERNAL_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state", "__cluster_metadata")
 
 
-def check_client(config: Mapping[str, Any], protocol: str, known: Sequence[str]) -> None:
+def check_client(config: Mapping[str, Any], protocol: str, known: Sequence[str], beside: Sequence[str] = ()) -> None:
     """Refuse client settings of a group that Fencepost decides, or that contradict its ``protocol``, for which its
-    clients have the ``known`` assignors in common.
+    clients have the ``known`` assignors in common, and take those ``beside`` them in one list.
 
     Raises:
         ScenarioError: names the setting and what to use instead.
@@ -64,7 +64,9 @@ def check_client(config: Mapping[str, Any], protocol: str, known: Sequence[str])
             raise ScenarioError(
                 f"the group's config cannot set {STRATEGY} with protocol {protocol!r}: the brokers assign"
             )
-        if wrong := [name for name in str(config[STRATEGY]).split(",") if name.strip() not in known]:
+        names = str(config[STRATEGY]).split(",")
+        allowed = {*known, *(beside if any(name.strip() in known for name in names) else ())}
+        if wrong := [name for name in names if name.strip() not in allowed]:
             raise ScenarioError(
                 f"the group's {STRATEGY} {wrong[0].strip()!r} contradicts its protocol {protocol!r}, "
                 f"which goes with {' or '.join(known)}"

@@ -88,6 +88,7 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
         ("records judged", facts.get("delivery", max(facts.values(), default=None))),
         ("faults proven", str(headline.count_faults(story.faults))),
         ("members", _members(group, story)),
+        ("rebalances", len(story.rebalances) or None),
         ("protocol", group.get("protocol")),
         ("duration", span(duration_ns(folder)) if folder.facts else None),
         ("seed", None if folder.seed is None else str(folder.seed)),

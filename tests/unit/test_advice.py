@@ -37,7 +37,7 @@ RULES: list[tuple[Callable[[Life], str], dict[str, Any], str, str]] = [
     (settings.offset_reset, {"auto.offset.reset": "largest"}, "eager", "is largest: what a new partition holds"),
     (settings.offset_reset, {"auto.offset.reset": "error"}, "eager", ""),
     (settings.assignor, {"partition.assignment.strategy": "roundrobin"}, "eager", "all partitions from all members"),
-    (settings.assignor, {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}, "eager", "second rolling"),
+    (settings.assignor, {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}, "eager", "one is no gain"),
     (settings.assignor, {"partition.assignment.strategy": "range"}, "consumer", ""),
 ]
 DEFAULT = [

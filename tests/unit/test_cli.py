@@ -40,7 +40,10 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["dance"], "No such command"),
         (["run"], "Missing argument"),
         (["run", "nowhere"], "there is no built-in scenario 'nowhere'; fencepost list scenarios shows which there are"),
-        (["run", "migration"], "'migration'; the nearest are migration_to_the_consumer_protocol"),
+        (
+            ["run", "migration"],
+            "'migration'; the nearest are migration_to_the_classic_protocol, migration_to_the_consumer_protocol",
+        ),
         (["run", "three-client"], "there is no built-in scenario 'three-client'; the nearest are three_clients"),
         (["run", "demmo"], "'demmo'; the nearest are demo"),
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),

@@ -110,6 +110,20 @@ def told(tmp_path: Path) -> Told:
     return Told(tmp_path)
 
 
+def test_of_a_program_that_tells_no_settings_those_are_known_that_it_is_started_with(tmp_path: Path) -> None:
+    """Kafka's own is started by us; what others make of what they are given, they alone know."""
+    known = []
+    for client in ("x", "verifiable-consumer"):
+        told = Told(tmp_path / client, client=client)
+        told.write(STARTED, CLOSED)
+        (started,) = told.events("started")
+        known.append(started["detail"]["config"])
+    assert known[0] == {}
+    assert known[1]["auto.offset.reset"] == "earliest"
+    assert known[1]["partition.assignment.strategy"] == "cooperative-sticky"
+    assert known[1]["enable.auto.commit"] is False
+
+
 def test_what_verifiable_consumer_prints_is_a_history(told: Told) -> None:
     lines = (STARTED, ASSIGNED, record(5), record(6), consumed(5, 6), committed(7), REVOKED, CLOSED)
     asked = {**ASKED, "timestamp": told.begun_ms + 4}

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost import catalogue
+from fencepost import Members, catalogue
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import (
     AddPartitions,
@@ -267,6 +267,17 @@ def test_client_settings_that_fencepost_decides_are_refused(options: dict[str, A
 
 def test_an_assignor_that_goes_with_the_protocol_may_be_chosen() -> None:
     assert Group(protocol="eager", config={"partition.assignment.strategy": "roundrobin"}).client_config()
+
+
+def test_a_client_in_java_is_eager_with_a_cooperative_assignor_beside_an_eager_one_and_refused_without() -> None:
+    java = {"client": "verifiable-consumer", "protocol": "eager"}
+    assert Group(**java, config={"partition.assignment.strategy": "roundrobin, cooperative-sticky"}).client_config()
+    for names in ("cooperative-sticky", "cooperative-sticky,uniform"):
+        with pytest.raises(ScenarioError, match="'cooperative-sticky' contradicts its protocol 'eager'"):
+            Group(**java, config={"partition.assignment.strategy": names})
+    beside = [Members(1, "verifiable-consumer"), Members(1)]
+    with pytest.raises(ScenarioError, match="contradicts"):
+        Group(beside, protocol="eager", config={"partition.assignment.strategy": "roundrobin,cooperative-sticky"})
 
 
 @pytest.mark.parametrize("text", ["[1]", "5", '{"scenario": 5}', "[" * 100_000, '{"name": NaN}'])

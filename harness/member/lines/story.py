@@ -10,6 +10,7 @@ from typing import Any, Callable, Dict, List, Tuple
 from fencepost_member import outcomes
 from fencepost_member.account import FOR_EVER_NS, Account
 from fencepost_member.adapters import Record
+from fencepost_member.adapters.settings import settings_of
 from fencepost_member.commits import begun
 from fencepost_member.config import MemberConfig
 from fencepost_member.events import EventLog
@@ -24,6 +25,7 @@ MS_NS = 1_000_000
 GLANCE_NS, DRIFT_NS = 50_000, 100_000  # clocks that are read within so short a time, and are off by so much
 AHEAD_MS = 1_000  # no clock of this machine is ahead of itself
 KAFKAS_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
+VERIFIABLE = "verifiable-consumer"
 UNNAMED = "LOCAL_UNNAMED"  # an error that is told in other words than Kafka's: what became of it, nobody knows
 CALLBACKS = {"partitions_assigned": "assigned", "partitions_revoked": "revoked", "partitions_lost": "lost"}
 Answer = Callable[[Dict[Tp, int], Dict[Tp, str]], None]
@@ -127,7 +129,9 @@ class Story:
             "processed": self._config.loop.processed or "next-poll",
         }
         own.update({name: line[name] for name in ("client", "protocol") if name in line})
-        self._account.introduce(line.get("client_version", ""), line.get("config", {}), **own)
+        # Kafka's own program tells no settings: it has those that it was started with.
+        settings = settings_of(self._config) if self._config.client == VERIFIABLE else line.get("config", {})
+        self._account.introduce(line.get("client_version", ""), settings, **own)
 
     def _poll_started(self, line: Line) -> None:
         self._returned()

@@ -116,8 +116,8 @@ def assignor(life: Life) -> str:
         return ""
     if len(others) < len(names):
         return (
-            f"{STRATEGY} is {','.join(names)}: as long as {others[0]} is in it, rebalances stop all members. Take it "
-            f"out in a second rolling bounce."
+            f"{STRATEGY} is {','.join(names)}: as long as {others[0]} is in it, rebalances stop all members, and the "
+            f"cooperative one is no gain. Take it out in a second rolling bounce."
         )
     return (
         f"{STRATEGY} is {','.join(names)}: each rebalance takes all partitions from all members. Use "
