@@ -151,8 +151,10 @@ def test_a_record_that_is_committed_while_it_is_in_hand_is_lost(
     client, text, schedule = WRONG[program]
     asked = replace(SCENARIO, workload=OwnProgram(payload="fakes:order", rate_hz=5), schedule=schedule, min_records=60)
     _, verdict = judged(tmp_path, client, text, asked)
-    (lost,) = (f for check in verdict.checks for f in check.findings if f.kind == "unseen")
-    assert lost.severity is Severity.VIOLATION
-    assert 1 <= lost.count <= len(schedule) * 4
+    lost = [f for check in verdict.checks for f in check.findings if f.kind == "unseen"]
+    assert {f.severity for f in lost} == {Severity.VIOLATION}
+    assert sum(f.count for f in lost) <= len(schedule)  # it has one record in hand at a time
+    if schedule is KILLS:  # and a rebalance meanwhile, as aiokafka has them in the background, loses none
+        assert {example["excuse"] for f in lost for example in f.examples} == {"in hand when its owner died"}
     assert broken(verdict) <= {"unseen", "commit-ahead"}
     assert ("commit-ahead" in broken(verdict)) == (client != "confluent-kafka")

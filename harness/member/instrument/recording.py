@@ -130,7 +130,7 @@ class Recording:
     @contextmanager
     def taking(self, partitions: List[Tp]) -> Iterator[None]:
         """The assigned callback, the program's own within."""
-        self._in_hand.let_go(partitions)
+        self._in_hand.taken(partitions)
         with self._account.taking(partitions):
             yield
 
