@@ -34,7 +34,7 @@ async def lost(consumer, partitions):
     print("lost:", [p.partition for p in partitions], file=sys.stderr)
 
 async def assigned(consumer, partitions):
-    print("assigned:", [p.partition for p in await consumer.committed(partitions, timeout=5)], file=sys.stderr)
+    print("assigned:", [p.partition for p in await consumer.assignment()], file=sys.stderr)
 
 async def poll(consumer):
     try:
