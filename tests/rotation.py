@@ -16,6 +16,7 @@ FOLDERS = ("cluster", "examples")  # below ``tests``
 TURNS = (
     {
         "test_adapters.py",
+        "test_aio_consumer.py",
         "test_any_language_survives_chaos.py",
         "test_assignors.py",
         "test_attach.py",
@@ -51,6 +52,7 @@ TURNS = (
         "test_load.py",
         "test_long_polls.py",
         "test_own_program_in_transactions.py",
+        "test_own_program_that_commits_automatically.py",
         "test_own_program_survives_chaos.py",
         "test_partition_brokers.py",
         "test_pauses_of_programs.py",

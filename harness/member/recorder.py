@@ -1,6 +1,6 @@
 """The recorder: every record's life in preallocated memory maps, which the page cache keeps when the process is killed.
 
-A *lane* belongs to one thread and fills one segment (see ``segments``) after the other::
+A *lane* belongs to one thread, or to some that take turns, and fills one segment (see ``segments``) after the other::
 
     lane = Recorder(directory, "member-2.1").lane()
     index = lane.delivered(tp, offset, key, writer, seq, interval, poll, position)

@@ -68,6 +68,20 @@ def test_what_is_delivered_again_is_not_ended_twice(tmp_path: Path) -> None:
     assert told.states() == {(0, 5): "done", (0, 6): "done", (0, 7): "done", (1, 1): "begun"}
 
 
+@pytest.mark.parametrize(
+    ("rule", "in_hand"), [("next-poll", "done"), ("effect", "done"), ("commit", "begun"), ("told", "begun")]
+)
+def test_a_rebalance_while_it_handles_a_record_does_not_keep_it_from_being_done_by_its_next_poll(
+    tmp_path: Path, rule: str, in_hand: str
+) -> None:
+    told = Told(tmp_path, rule)
+    told.deliver((ZERO, 5))
+    told.hand.taken([ZERO])
+    told.hand.polling()
+    told.hand.committing({ZERO: 6})
+    assert told.states() == {(0, 5): in_hand}
+
+
 def test_who_tells_is_done_in_any_order_with_each_record_once(tmp_path: Path) -> None:
     told = Told(tmp_path, "told")
     told.deliver((ZERO, 5), (ZERO, 6), (ZERO, 7), (ONE, 5))

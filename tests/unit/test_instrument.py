@@ -107,7 +107,6 @@ def test_the_program_finds_the_run_whatever_its_configuration_says(started: Star
     [
         "from confluent_kafka import Consumer",
         "from confluent_kafka.cimpl import Consumer",
-        "import confluent_kafka.aio, confluent_kafka; Consumer = confluent_kafka.Consumer",
         "from confluent_kafka import DeserializingConsumer as Consumer",
         "import confluent_kafka as ck\nclass Consumer(ck.Consumer):\n    def poll(self, t=0): return super().poll(t)",
     ],

@@ -11,7 +11,7 @@ import pytest
 from fencepost_member.config import LoopConfig, MemberConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.instrument import claims
-from fencepost_member.instrument.program import Lanes, Program
+from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording
 from fencepost_member.recorder import Recorder
 
@@ -27,8 +27,8 @@ class Told(Recording):
         topics = {"orders": {"0": 0, "1": 1}}
         loop = LoopConfig(processed="next-poll")
         config = MemberConfig("member-0.1", 0, 0, str(folder), "g", topics, "127.0.0.1:1", loop=loop)
-        log, lanes = EventLog(folder / "events.jsonl", "member-0.1"), Lanes(Recorder(folder, "member-0.1"))
-        program = SimpleNamespace(config=config, history=lambda claim: (log, lanes), knows=lambda consumer: None)
+        log, lane = EventLog(folder / "events.jsonl", "member-0.1"), Recorder(folder, "member-0.1").lane()
+        program = SimpleNamespace(config=config, history=lambda claim: (log, lane), knows=lambda consumer: None)
         claim = claims.claim(config, folder / "claims")
         super().__init__(cast("Program", program), claim, lambda: ("a", 1))
         self.subscribing(["orders"])

@@ -1,7 +1,8 @@
 """The instrument of aiokafka: functions in place of some of its classes' own, which every subclass gets as well.
 
 Every call is passed on as it came, and so is what it returns or raises. Iteration calls ``getone``. The library tells
-nobody what it commits by itself, nor that partitions are lost rather than revoked, nor that they go at its end.
+nobody that partitions are lost rather than revoked, nor that they go at its end; nor what it commits by itself, so all
+requests to commit that the program did not ask for are told.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any, Iterable, Iterator, Mapping, Set
 
 import aiokafka
+from aiokafka.consumer.group_coordinator import GroupCoordinator
 
 from fencepost_member.adapters.aiokafka import ASSIGNORS, identity
 from fencepost_member.adapters.errors import error_name
@@ -24,7 +26,7 @@ from fencepost_member.payload import HEADER
 
 NAME = "aiokafka"
 PROGRAM = Program.of_environment()
-OWN, OWN_PRODUCER = SimpleNamespace(), SimpleNamespace()  # what the library has itself
+OWN, OWN_PRODUCER, OWN_COORDINATOR = SimpleNamespace(), SimpleNamespace(), SimpleNamespace()  # what the library has
 _transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
 LOOK_S = 0.5
 
@@ -35,6 +37,7 @@ def instrument(library: Any) -> None:
     for calls in (Consumer, alike(OWN)):
         vars(OWN).update(vars(replace(library.AIOKafkaConsumer, calls)))
     vars(OWN_PRODUCER).update(vars(replace(library.AIOKafkaProducer, Producer)))
+    vars(OWN_COORDINATOR).update(vars(replace(GroupCoordinator, Coordinator)))
     replace(library.AIOKafkaClient, _reaching(library.AIOKafkaClient.__init__))
 
 
@@ -103,13 +106,15 @@ class Consumer:
     """What takes the place of functions of ``aiokafka.AIOKafkaConsumer``."""
 
     _fencepost: AioTape
+    _subscription: Any
 
     def __init__(self, *topics: Any, **keywords: Any) -> None:
         group = keywords.get("group_id")
         ours, claim = (PROGRAM.reaching({}), None) if group is None else PROGRAM.consuming({"group.id": group})
         settings = reaching({**keywords, "group_id": group}, _ours(ours))
-        self._fencepost = AioTape(PROGRAM, claim, self, settings, identity, _consumed)
+        self._fencepost = tape = AioTape(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
+        self._subscription._fencepost = tape  # which it shares with its coordinator
         if topics:
             Consumer.subscribe(self, topics)
 
@@ -174,6 +179,20 @@ class Consumer:
         self._fencepost.closing()
         await OWN.stop(self)
         self._fencepost.closed()
+
+
+class Coordinator:
+    """What takes the place of a function of ``GroupCoordinator``: each request to commit passes through it."""
+
+    _subscription: Any
+
+    async def _do_commit_offsets(self, assignment: Any, offsets: Any) -> None:
+        tape = getattr(self._subscription, "_fencepost", None)
+        if tape is None:
+            await OWN_COORDINATOR._do_commit_offsets(self, assignment, offsets)
+            return
+        with tape.commits_by_itself(offsets):
+            await OWN_COORDINATOR._do_commit_offsets(self, assignment, offsets)
 
 
 @contextmanager

@@ -114,7 +114,7 @@ class Consumer(cimpl.Consumer):
             message = _poll(self, *args, **kwargs)
         finally:
             tape.returned()
-        if message is not None:
+        if message is not None and not tape.asynchronous:
             tape.came((message,))
         return message
 
@@ -128,7 +128,8 @@ class Consumer(cimpl.Consumer):
             messages = _consume(self, *args, **kwargs)
         finally:
             tape.returned()
-        tape.came(messages)
+        if not tape.asynchronous:
+            tape.came(messages)
         return messages
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
@@ -189,7 +190,8 @@ class Consumer(cimpl.Consumer):
 
     def close(self) -> Any:
         """As the library has it."""
-        self._fencepost.closing()
+        if not self._fencepost.asynchronous:
+            self._fencepost.closing()
         returned = super().close()
         self._fencepost.closed()
         return returned

@@ -28,7 +28,14 @@ def offsets_of(partitions: Iterable[Any]) -> Dict[Tp, int]:
 
 
 class Tape(Recording):
-    """See the module."""
+    """See the module.
+
+    Attributes:
+        asynchronous: whether it is within an asyncio consumer, which tells what came and that it closes (see
+            ``confluent_aio``).
+    """
+
+    asynchronous = False
 
     def __init__(self, program: Program, claim: Optional[Claim], consumer: Any, settings: Dict[str, Any]) -> None:
         """``consumer`` is known weakly: it must go when the program lets go of it."""
@@ -137,6 +144,8 @@ class Tape(Recording):
     def came(self, messages: Iterable[Any]) -> None:
         """What a poll returned; what is no record is an error, or says that a partition ends here."""
         records, topics = [], self._topics
+        if not self.on:  # any more: it was closed while an asyncio consumer had this on its way
+            return
         try:
             for m in messages:
                 error = m.error()

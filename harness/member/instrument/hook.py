@@ -10,6 +10,8 @@ from typing import Any
 # and a class that it has: another package of that name is left alone.
 INSTRUMENTS = {
     "confluent_kafka.cimpl": ("fencepost_member.instrument.confluent_kafka", "Consumer"),
+    "confluent_kafka.aio._AIOConsumer": ("fencepost_member.instrument.confluent_aio", "AIOConsumer"),
+    "confluent_kafka.experimental.aio._AIOConsumer": ("fencepost_member.instrument.confluent_aio", "AIOConsumer"),
     "kafka": ("fencepost_member.instrument.kafka_python", "KafkaConsumer"),
     "aiokafka": ("fencepost_member.instrument.aiokafka", "AIOKafkaConsumer"),
 }

@@ -82,6 +82,13 @@ class InHand:
                     return True
         return False
 
+    def taken(self, partitions: Iterable[Tp]) -> None:
+        """They are assigned, so what it has of them will be delivered again, or is committed. A client that rebalances
+        in the background (aiokafka) may do so while the program handles a record: by the rule of polls it is done with
+        that when it polls again, as ever."""
+        if not self._done_by_poll:
+            self.let_go(partitions)
+
     def let_go(self, partitions: Iterable[Tp], offset: int = 0) -> None:
         """What it has from ``offset`` on will be delivered again: nobody will ever be done with these deliveries."""
         with self._lock:

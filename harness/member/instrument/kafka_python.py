@@ -12,6 +12,7 @@ from types import SimpleNamespace
 from typing import Any, Dict, Mapping, Set
 
 import kafka
+from kafka.coordinator.consumer import ConsumerCoordinator
 
 from fencepost_member.adapters.errors import error_name
 from fencepost_member.adapters.kafka_python import AsyncListener, identity
@@ -23,7 +24,7 @@ from fencepost_member.instrument.transactions import Transactions
 
 NAME = "kafka-python"
 PROGRAM = Program.of_environment()
-OWN, OWN_PRODUCER = SimpleNamespace(), SimpleNamespace()  # what the library has itself
+OWN, OWN_PRODUCER, OWN_COORDINATOR = SimpleNamespace(), SimpleNamespace(), SimpleNamespace()  # what the library has
 _transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
 
 
@@ -34,6 +35,7 @@ def instrument(library: Any) -> None:
     for client in (library.KafkaProducer, library.KafkaAdminClient):
         replace(client, _reaching(client.__init__))
     vars(OWN_PRODUCER).update(vars(replace(library.KafkaProducer, Producer)))
+    vars(OWN_COORDINATOR).update(vars(replace(ConsumerCoordinator, Coordinator)))
 
 
 def _reaching(own: Any) -> Any:
@@ -91,6 +93,7 @@ class Consumer:
         settings = reaching({**configs, "group_id": group}, arguments(NAME, ours, ASSIGNORS))
         self._fencepost = tape = PythonTape(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
+        self._coordinator._fencepost = tape
         told = self._coordinator.config["default_offset_commit_callback"]
         self._coordinator.config["default_offset_commit_callback"] = _answered(tape, told)
         if topics:
@@ -161,6 +164,24 @@ class Consumer:
         self._fencepost.closing()
         OWN.close(self, *args, **kwargs)
         self._fencepost.closed()
+
+
+class Coordinator:
+    """What takes the place of functions of ``ConsumerCoordinator``: those by which it commits and waits, before a
+    rebalance and at its end. Its timer's commits call back instead (``_answered``)."""
+
+    _fencepost: PythonTape
+
+    def commit_offsets_sync(self, offsets: Any, *args: Any, **kwargs: Any) -> Any:
+        """As the library has it; since release 3 it is the next one."""
+        if hasattr(OWN_COORDINATOR, "_commit_offsets_sync_async"):
+            return OWN_COORDINATOR.commit_offsets_sync(self, offsets, *args, **kwargs)
+        with self._fencepost.commits_by_itself(offsets):
+            return OWN_COORDINATOR.commit_offsets_sync(self, offsets, *args, **kwargs)
+
+    async def _commit_offsets_sync_async(self, offsets: Any, *args: Any, **kwargs: Any) -> Any:
+        with self._fencepost.commits_by_itself(offsets):
+            return await OWN_COORDINATOR._commit_offsets_sync_async(self, offsets, *args, **kwargs)
 
 
 def _consumed(consumer: Any) -> Mapping[Any, Any]:

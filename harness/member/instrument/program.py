@@ -19,18 +19,10 @@ from fencepost_member.events import EventLog
 from fencepost_member.instrument.claims import Claim, claim
 from fencepost_member.ownership import Tp
 from fencepost_member.process import open_history
-from fencepost_member.recorder import MemberLane, Recorder
+from fencepost_member.recorder import MemberLane
 from fencepost_member.say import CONFIG, PROGRAMS
 
 ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
-
-
-class Lanes(threading.local):
-    """One lane for each thread that polls."""
-
-    def __init__(self, recorder: Recorder) -> None:
-        """Called by every thread that asks for the first time."""
-        self.lane: MemberLane = recorder.lane()
 
 
 class Program:
@@ -89,11 +81,12 @@ class Program:
         here = {name: "^" + prefix + name[1:] for name in topics if name.startswith("^")}
         return [here.get(name) or (prefix + name if prefix + name in ours else name) for name in topics]
 
-    def history(self, own: Claim) -> Tuple[EventLog, Lanes]:
-        """The files of a consumer that takes part from now on."""
+    def history(self, own: Claim) -> Tuple[EventLog, MemberLane]:
+        """The files of a consumer that takes part from now on. One lane has to do for all threads that poll: a pool of
+        threads, as under an asyncio consumer, would fill the disk with segments of a few records each."""
         events, recorder = open_history(self.config.run, own.name)
         self._took_part = os.getpid()
-        return events, Lanes(recorder)
+        return events, recorder.lane()
 
     @property
     def takes_part(self) -> bool:

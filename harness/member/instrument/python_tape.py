@@ -9,9 +9,10 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from fencepost_member.adapters.errors import FENCED, error_name
+from fencepost_member.commits import begun
 from fencepost_member.instrument.claims import Claim
 from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.recording import Recording
+from fencepost_member.instrument.recording import Answer, Recording
 from fencepost_member.ownership import Tp
 
 ADDRESS_AND_ACCESS = ("bootstrap_servers", "sasl_", "ssl_", "security_")  # how the names of keywords for these begin
@@ -97,6 +98,7 @@ class PythonTape(Recording):
 
         super().__init__(program, claim, who)
         self._known, self._settings, self._consumed = known, settings, consumed
+        self._asked = 0  # so many commits the program waits for
 
     def asks(self, topics: Any, pattern: Any) -> None:
         """Just before the program subscribes to these, as they are called here."""
@@ -159,13 +161,20 @@ class PythonTape(Recording):
     def commits(self, offsets: Optional[Mapping[Any, Any]]) -> Iterator[None]:
         """Around a commit that the program waits for."""
         meant = self.meant(offsets)
-        answered = self.committing(meant, True, offsets is not None)
+        self._asked += 1
         try:
+            with _waited_for(self.committing(meant, True, offsets is not None), meant):
+                yield
+        finally:
+            self._asked -= 1
+
+    @contextmanager
+    def commits_by_itself(self, offsets: Mapping[Any, Any]) -> Iterator[None]:
+        """Around a commit that the client waits for: one of its own, unless the program waits for one. By that the
+        program says nothing of what it is done with."""
+        meant = self.meant(offsets) if self.on and not self._asked else {}
+        with _waited_for(begun(self._events, self._identity, meant, "auto") if meant else _untold, meant):
             yield
-        except Exception as error:
-            answered(meant, dict.fromkeys(meant, error_name(error)))
-            raise
-        answered(meant, dict.fromkeys(meant, ""))
 
     def finished(self, offsets: Mapping[Any, Any], answer: Any) -> None:
         """The client finished a commit that nobody waited for."""
@@ -200,6 +209,19 @@ class PythonTape(Recording):
 
     def _about(self, offsets: Optional[Mapping[Any, Any]]) -> Mapping[Any, Any]:
         return offsets if offsets is not None else self._consumed(self._known())
+
+
+@contextmanager
+def _waited_for(answered: Answer, meant: Dict[Tp, int]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        answered(meant, dict.fromkeys(meant, error_name(error)))
+        raise
+    answered(meant, dict.fromkeys(meant, ""))
+
+
+def _untold(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None: ...
 
 
 def _offset(at: Any) -> int:

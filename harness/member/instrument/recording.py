@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import re
 import sys
+import threading
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, NamedTuple, Optional, Sequence, Tuple
@@ -40,15 +41,15 @@ class Recording:
 
     def __init__(self, program: Program, claim: Optional[Claim], identity: Callable[[], Tuple[str, int]]) -> None:
         """It subscribed to nothing yet. ``claim``: its name in the group; ``identity``: see ``Adapter``."""
-        self.on = False
+        self.on, self._barred = False, ""  # why it cannot take part any more
         self._program, self._claim, self._identity = program, claim, identity
         self._topics = frozenset(program.config.topics)
         self._in_hand = InHand(program.config.loop.processed)
+        self._delivering = threading.Lock()  # programs may poll one consumer on several threads
         self._stored: Dict[Tp, int] = {}  # what a commit without offsets commits
         self._accepted: Dict[Tp, int] = {}  # what the group accepted of it already
         self._unanswered: List[Unanswered] = []
         self._commits, self._fatal, self._forked = "sync", False, False
-        self._barred = ""  # why it cannot take part any more
         program.knows(self)
 
     def subscribing(self, topics: Sequence[str]) -> None:
@@ -60,9 +61,9 @@ class Recording:
             self._program.unrecorded("a consumer of process %d reads the run's topics, %s" % told)
             return
         config = replace(self._program.config, actor=self._claim.name, instance_id=self._claim.instance_id)
-        self._events, self._lanes = self._program.history(self._claim)
-        lanes = self._lanes  # no reference to itself: it goes, and its name is free, with the consumer
-        self._account = Account(config, self._events, lambda: lanes.lane, self._identity)
+        self._events, self._lane = self._program.history(self._claim)
+        lane = self._lane  # no reference to itself: it goes, and its name is free, with the consumer
+        self._account = Account(config, self._events, lambda: lane, self._identity)
         self.on = True
 
     def wants(self, topics: Sequence[str]) -> bool:
@@ -104,8 +105,9 @@ class Recording:
 
     def delivered(self, records: Iterable[Record], stores: bool) -> None:
         """What a poll returned, of the run's topics; ``stores``: the client takes it for stored from now on."""
-        work = self._account.delivered(records)
-        self._in_hand.take(self._lanes.lane, work)
+        with self._delivering:
+            work = self._account.delivered(records)
+            self._in_hand.take(self._lane, work)
         if stores:
             self._stored.update((tp, next_offset) for _, tp, next_offset in work)
 
@@ -128,7 +130,7 @@ class Recording:
     @contextmanager
     def taking(self, partitions: List[Tp]) -> Iterator[None]:
         """The assigned callback, the program's own within."""
-        self._in_hand.let_go(partitions)
+        self._in_hand.taken(partitions)
         with self._account.taking(partitions):
             yield
 
@@ -177,8 +179,7 @@ class Recording:
         if not offsets:
             return
         same = (e for e in self._unanswered if all(e.meant.get(tp) == offset for tp, offset in offsets.items()))
-        entry = next(same, None) or self._first_of_stored()
-        if entry:
+        if entry := next(same, None) or self._first_of_stored():
             entry.answered(offsets, errors)
         else:
             self._accept(offsets, errors)
@@ -186,8 +187,7 @@ class Recording:
 
     def nothing_to_commit(self, error: str) -> None:
         """The client says so of a commit of what is stored that nobody waited for; the first of them is meant."""
-        entry = self._first_of_stored()
-        if entry:
+        if entry := self._first_of_stored():
             entry.answered(entry.meant, dict.fromkeys(entry.meant, error))
 
     def _first_of_stored(self) -> Optional[Unanswered]:
