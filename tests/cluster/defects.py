@@ -64,7 +64,8 @@ def keeps_what_it_had(history: History, example: Example) -> bool:
 
 def did_not_know_yet_where_it_begins(history: History, example: Example) -> bool:
     """Between a callback that gave it the partition and the first record of it there was another callback, or a pause;
-    or one before a record that came after a gap, as the log had begun to begin there. With both the client counts on,
+    or one before a record that came after a gap, or the end of an assignment, as the log had begun to begin above what
+    it was given. With both the client counts on,
     and takes the answer to what it had asked before for outdated. It is given the log's first record after that, which
     had been given before."""
     tp = (example["topic"], example["partition"])
@@ -77,9 +78,10 @@ def did_not_know_yet_where_it_begins(history: History, example: Example) -> bool
         rows = history.by_interval.get(held[:3], [])
         asks = [(held.end_ns, rows[0]["delivered_ns"] if rows else example["to_ns"])]
         asks += [(a["delivered_ns"], b["delivered_ns"]) for a, b in pairwise(rows) if b["offset"] > a["offset"] + 1]
+        asks += [(row["delivered_ns"], held.gone_ns) for row in rows[-1:] if row["offset"] + 1 < begins]
         mine = [e for e in history.kinds("assigned", "revoked", "paused") if e["actor"] == held.actor]
         moved = [e["begin_ns"] for e in mine if e["kind"] != "paused" or (e["topic"], e["partition"]) == tp]
-        if any(since < at < until and at < again_ns for since, until in asks for at in moved):
+        if any(since < at < until and at < again_ns < at + SOON_NS for since, until in asks for at in moved):
             return True
     return False
 
@@ -92,6 +94,23 @@ def returns_to_the_former_topic(history: History, example: Example) -> bool:
     paused = [e["begin_ns"] for e in pauses if e["actor"] in example["members"]]
     between = [any(a < at <= b for at in paused) for a, b in pairwise(sorted(anew))]
     return happened(history, "recreate_topic", example) and sum(between) > 1
+
+
+def goes_on_from_the_former_topic(history: History, example: Example) -> bool:
+    """As the one before, where the new topic has got so far: what is skipped is all up to where it had been. It was
+    given the last of that in the former one, as nobody was in the new one."""
+    tp, last = (example["topic"], example["partition"]), example["last_offset"]
+    mine = [row for row in history.delivered if row["tp"] == tp and row["actor"] in example["members"]]
+    mine.sort(key=lambda row: int(row["delivered_ns"]))
+    pauses = [e for e in history.kinds("paused") if (e["topic"], e["partition"]) == tp]
+    paused = [e["begin_ns"] for e in pauses if e["actor"] in example["members"]]
+    jumped = any(
+        a["offset"] + 1 == example["offset"]
+        and b["offset"] == last + 1
+        and any(a["delivered_ns"] < at < b["delivered_ns"] for at in paused)
+        for a, b in pairwise(mine)
+    )
+    return happened(history, "recreate_topic", example) and jumped and any(row["offset"] == last for row in mine)
 
 
 def tried_an_older_commit_again(history: History, example: Example) -> bool:
@@ -163,6 +182,11 @@ DEFECTS = (
         "who pauses a partition of a topic that was made again goes back to its position in the former one",
         frozenset({"redelivery-loop"}),
         returns_to_the_former_topic,
+    ),
+    Defect(
+        "who pauses a partition of a topic that was made again goes on from its position in the former one",
+        frozenset({"unseen"}),
+        goes_on_from_the_former_topic,
     ),
     Defect(
         "an asynchronous, or automatic, commit whose connection was cut is tried again after one of a later offset",
