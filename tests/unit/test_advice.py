@@ -387,7 +387,9 @@ RANDOM = "transactional.id is another one after a restart"
         (((0, 9, "a", 0), (1, 9, "a", 0)), "kill", []),  # it is its partition's
         (((0, 9, "a", 0), (1, 9, "a", 1)), "kill", [(SHARED, ("member-0", "member-1"))]),
         (((1, 9, "b", 2, 3), (1, 34, "b", 2, 3), (1, 35, "c", 2, 3)), "kill", [(RANDOM, ("member-1",))]),
+        (((1, 9, "b", 2, 3), (1, 35, "c", 2)), "kill", [(RANDOM, ("member-1",))]),
         (((1, 9, "b", 2, 3), (1, 10, "c", 2, 3)), "kill", []),  # both of one life
+        (((1, 9, "b", 2, 3), (1, 10, "c", 2, 3), (1, 35, "d", 2, 3)), "kill", []),  # it may have used "b" later
         (((1, 9, "b", 2, 3), (1, 10, "c", 2, 3), (1, 35, "c", 2, 3)), "kill", []),
         (((1, 9, "b", 2), (1, 35, "c", 3)), "kill", []),  # they may be their partitions'
         (((0, 9, "a", 0, 1), (7, 9, "a", 2, 3), (0, 3, "a", 5)), "kill", []),  # of nobody who is known
