@@ -49,6 +49,7 @@ signal.signal(signal.SIGTERM, lambda *_: stop.set() if PATIENT else sys.exit(0))
 consumer = KafkaConsumer(
     "orders", bootstrap_servers="kafka.shop.internal:9092", group_id="shop", auto_offset_reset="earliest",
     auto_commit_interval_ms=100, consumer_timeout_ms=200, value_deserializer=json.loads,
+    max_poll_records=4,  # it takes part in no rebalance before it is through with them
 )
 try:
     while not stop.is_set():
