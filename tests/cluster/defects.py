@@ -78,7 +78,7 @@ def did_not_know_yet_where_it_begins(history: History, example: Example) -> bool
         rows = history.by_interval.get(held[:3], [])
         asks = [(held.end_ns, rows[0]["delivered_ns"] if rows else example["to_ns"])]
         asks += [(a["delivered_ns"], b["delivered_ns"]) for a, b in pairwise(rows) if b["offset"] > a["offset"] + 1]
-        asks += [(row["delivered_ns"], held.gone_ns) for row in rows[-1:] if row["offset"] + 1 < begins]
+        asks += [(row["delivered_ns"], again_ns) for row in rows[-1:] if row["offset"] + 1 < begins]
         mine = [e for e in history.kinds("assigned", "revoked", "paused") if e["actor"] == held.actor]
         moved = [e["begin_ns"] for e in mine if e["kind"] != "paused" or (e["topic"], e["partition"]) == tp]
         if any(since < at < until and at < again_ns < at + SOON_NS for since, until in asks for at in moved):

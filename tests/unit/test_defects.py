@@ -10,7 +10,15 @@ from cluster.contract import MS, History
 from cluster.defects import DEFECTS, GONE, LIBRARY, behind
 from unit.test_contract import BOUNCED, ZOMBIE, commit, committed, delivered, event, request, right
 
-EXAMPLE = {"members": [ZOMBIE], "topic": "orders", "partition": 1, "offset": 2, "from_ns": 0, "to_ns": 60_000 * MS}
+EXAMPLE = {
+    "members": [ZOMBIE],
+    "topic": "orders",
+    "partition": 1,
+    "offset": 2,
+    "last_offset": 2,
+    "from_ns": 0,
+    "to_ns": 60_000 * MS,
+}
 LATER = {**EXAMPLE, "from_ns": 50_000 * MS}
 KINDS = sorted({kind for defect in DEFECTS for kind in defect.kinds})
 
@@ -126,6 +134,30 @@ def test_nothing_is_said_of_another_release(kind: str, history: History) -> None
 def test_what_is_said_of_a_topic_that_is_gone_is_looked_up_by_its_name() -> None:
     history = changed(paused(50), brought=ONCE_MORE)
     assert behind(history, "rewind", EXAMPLE | {"topic": f"orders{GONE}"})
+
+
+@pytest.mark.parametrize(("begins", "shown"), [(3, True), (2, False)])
+def test_who_was_below_where_the_log_had_begun_to_begin_asks_for_that_until_it_is_given_something(begins, shown):
+    """It was given up to 1 when it lost the partition, which came back to it."""
+    history = changed(brought=delivered(ZOMBIE, 10_560, 1, range(begins, begins + 1), 1))
+    history.log[:] = [row for row in history.log if row["tp"] != ("orders", 1) or row["offset"] >= begins]
+    assert bool(behind(history, "wrong-start", EXAMPLE)) is shown
+
+
+@pytest.mark.parametrize(
+    ("about", "had", "paused_at", "shown"),
+    [
+        ((MADE_AGAIN,), 5, 30_500, True),
+        ((), 5, 30_500, False),
+        ((MADE_AGAIN,), 4, 30_500, False),  # it never was so far
+        ((MADE_AGAIN,), 5, 29_500, False),
+    ],
+)
+def test_what_is_skipped_up_to_where_the_former_topic_was_read_is_the_clients_doing(about, had, paused_at, shown):
+    given = [(29_000, had), (30_000, 2), (31_000, 6)]
+    brought = [row for at, offset in given for row in delivered(ZOMBIE, at, 1, range(offset, offset + 1), 1)]
+    history = changed(*about, paused(paused_at), brought=brought)
+    assert bool(behind(history, "unseen", EXAMPLE | {"offset": 3, "last_offset": 5})) is shown
 
 
 @pytest.mark.parametrize(("answered_ms", "shown"), [(20, True), (4, False)])
