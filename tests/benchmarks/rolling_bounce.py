@@ -11,13 +11,13 @@ medians of all turns. Every run is judged, too: its promises are those of any gr
 from __future__ import annotations
 
 import argparse
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import NamedTuple
 
-from in_turns import by_name, medians, performed
+from in_turns import by_name, performed
 
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
@@ -36,13 +36,11 @@ GROUPS = {
 }
 
 
-class Pauses(NamedTuple):
-    """What one bounce cost: the pause of all partitions in sum, of the middle and the worst one, how many partitions
-    moved, how often the group rebalanced, and how long all of it took; times in seconds."""
+class Bounce(NamedTuple):
+    """What one bounce cost: the pause of each partition, in their order; how many partitions moved, how often the group
+    rebalanced, and how long all of it took; times in seconds."""
 
-    sum_s: float
-    median_s: float
-    worst_s: float
+    pauses_s: tuple[float, ...]
     moved: int
     rebalances: int
     took_s: float
@@ -61,13 +59,13 @@ def scenario(group: Group, members: int, partitions: int) -> Scenario:
     )
 
 
-def measured(tables: Tables, verdict: Verdict) -> Pauses:
+def measured(tables: Tables, verdict: Verdict) -> Bounce:
     """The pauses of a run that was performed: from the first stop until members are told to leave for good."""
     bounce = Window(min(step.begun_ns for step in tables.steps), tables.closing_ns)
-    pauses_s = [(bounce.length_ns - owned_ns(tables, tp, bounce)) / NS for tp in tables.partitions]
+    pauses_s = tuple((bounce.length_ns - owned_ns(tables, tp, bounce)) / NS for tp in sorted(tables.partitions))
     rounds = [one for one in verdict.rebalances if bounce.begin_ns <= one["begin_ns"] <= bounce.end_ns]
     moved = sum(one["moved"] for one in rounds)
-    return Pauses(sum(pauses_s), median(pauses_s), max(pauses_s), moved, len(rounds), bounce.length_ns / NS)
+    return Bounce(pauses_s, moved, len(rounds), bounce.length_ns / NS)
 
 
 def owned_ns(tables: Tables, tp: int, during: Window) -> int:
@@ -80,28 +78,34 @@ def owned_ns(tables: Tables, tp: int, during: Window) -> int:
     return total
 
 
-def turns(asked: argparse.Namespace) -> Iterator[tuple[str, Pauses]]:
+def turns(asked: argparse.Namespace) -> Iterator[tuple[str, Bounce]]:
     """Every bounce of every protocol."""
     scenarios = {name: scenario(GROUPS[name], asked.members, asked.partitions) for name in asked.only or GROUPS}
     for name, _, tables, verdict in performed(scenarios, range(1, asked.times + 1), asked.runs):
-        pauses = measured(tables, verdict)
-        print(pauses, flush=True)
-        yield name, pauses
+        bounce = measured(tables, verdict)
+        print(name, bounce, flush=True)
+        yield name, bounce
 
 
-def table(found: Iterable[tuple[str, Pauses]]) -> str:
+def table(found: Mapping[str, Sequence[Bounce]]) -> str:
     """Medians, as Markdown."""
     lines = [
         "| protocol | pause in sum | of the middle partition | of the worst | partitions moved | rebalances | took |",
         "|---|---|---|---|---|---|---|",
     ]
-    for name, those in by_name(found).items():
-        middle = medians(those)
-        times = [f"{seconds:.1f} s" for seconds in (middle.sum_s, middle.median_s, middle.worst_s)]
-        lines.append(
-            f"| {name} | {' | '.join(times)} | {middle.moved:g} | {middle.rebalances:g} | {middle.took_s:.0f} s |"
-        )
+    for name, those in found.items():
+        times = [f"{median(of(one.pauses_s) for one in those):.1f} s" for of in (sum, median, max)]
+        moved, rebalances, took_s = (median(numbers) for numbers in zip(*(one[1:] for one in those), strict=True))
+        lines.append(f"| {name} | {' | '.join(times)} | {moved:g} | {rebalances:g} | {took_s:.0f} s |")
     return "\n".join(lines)
+
+
+def by_partition(found: Mapping[str, Sequence[Bounce]]) -> str:
+    """The median pause of each partition, as Markdown."""
+    pauses = [[median(one) for one in zip(*(b.pauses_s for b in those), strict=True)] for those in found.values()]
+    lines = [f"| partition | {' | '.join(found)} |", f"|---|{'---|' * len(found)}"]
+    rows = enumerate(zip(*pauses, strict=True))
+    return "\n".join([*lines, *(f"| {tp} | {' | '.join(f'{one:.1f} s' for one in row)} |" for tp, row in rows)])
 
 
 if __name__ == "__main__":
@@ -111,4 +115,5 @@ if __name__ == "__main__":
     parser.add_argument("--times", type=int, default=3)
     parser.add_argument("--only", action="append", choices=GROUPS)
     parser.add_argument("--runs", type=Path, default=Path("build/rolling-bounce"))
-    print(table(turns(parser.parse_args())))
+    bounces = by_name(turns(parser.parse_args()))
+    print(table(bounces), by_partition(bounces), sep="\n\n")

@@ -1,7 +1,7 @@
 """A bug that is planted is found out, under exactly its kind, and by name; correct members, under the very same plan,
 keep their promises.
 
-Every bug under every protocol in the nightly run; in the quick one a ninth of these runs, others every day.
+Every bug under every protocol in the nightly run; in the quick one a twelfth of these runs, others every day.
 """
 
 from __future__ import annotations
