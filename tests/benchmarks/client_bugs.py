@@ -146,6 +146,18 @@ CASES = {
             at(6, Bounce(), member(0), heal_after=1),
         ),
     ),
+    "a slow answer skips what was not read yet": Case(
+        "kafka-python==2.2.8",
+        "kafka-python==2.2.9",
+        "dpkp/kafka-python#2628, #2629",
+        frozenset({"unseen"}),
+        scenario(
+            "a member that begins at the end comes back to a coordinator that answers late",
+            at(4, Latency(delay_ms=500, peers="coordinator"), member(0), heal_after=12),
+            at(6, Bounce(), member(0), heal_after=1),
+            group=Group(members=1, spare=1, protocol="eager", config={**SESSION, "auto.offset.reset": "latest"}),
+        ),
+    ),
 }
 
 

@@ -6,11 +6,13 @@ Seeds draw what happens, or the order in which each workload meets every fault. 
 from __future__ import annotations
 
 import random
+import sys
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 
+from cluster import subscriber
 from cluster.contract import History
 from cluster.defects import behind
 from cluster.killing import left_of
@@ -51,7 +53,7 @@ from fencepost.settings import PROTOCOLS
 from fencepost.single import at, past_session
 from fencepost.swarm import swarm
 from fencepost.targets import coordinator, idle, one_member
-from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
+from fencepost.workloads import DeadLetters, ExclusiveWrites, OwnProgram, PollLoop, Requeue, Transform, WorkerPool
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
 
@@ -72,6 +74,7 @@ class Variant:
             static member (it takes itself for evicted, gives up its member id and is fenced by its own name, while the
             new coordinator began to count its session anew).
         client: the library that its members use.
+        program: they are this program of their own, which is given the protocol.
         defect: what is told of members that end by a defect of the client which the other faults show as well, if
             seldom: a static member that stood still while its connections were cut commits under its former member id.
     """
@@ -81,6 +84,7 @@ class Variant:
     static: bool = False
     coordinator: bool = True
     client: str = CONFLUENT
+    program: str = ""
     defect: str = ""
     protocols: tuple[str, ...] = PROTOCOLS
 
@@ -109,9 +113,11 @@ WORKLOADS = (
     Variant("pool-of-keys", WorkerPool(rate_hz=1000, lanes="key")),
     Variant("exclusive", ExclusiveWrites(handler_ms=1)),
     Variant("supervised", ExclusiveWrites(handler_ms=1, fence="supervisor")),
+    Variant("own-program", OwnProgram(rate_hz=500), program=subscriber.__file__),
     Variant("aiokafka", client="aiokafka", protocols=("eager",)),
     Variant("kafka-python", client="kafka-python==2.3.3", protocols=("eager",)),  # after it joins may be forgotten
 )
+OF_OUR_LOOP = (Stall, ChangeSubscription, ChangeProtocol)  # it is told to do otherwise, and programs cannot be
 NEED_BROKERS = (MoveCoordinator, MoveLeaders, PartitionBrokers, ReassignCoordinator)  # and what hits a broker
 MIGRATES = {"eager": "consumer", "consumer": "eager"}  # groups of the other protocol cannot be converted
 SEEDS = range(20_261_121, 20_261_221)
@@ -207,6 +213,7 @@ def asked(protocol, variant, *schedule, brokers=3):
             members=4,
             spare=1,
             client=variant.client,
+            command=[sys.executable, variant.program, protocol] if variant.program else (),
             protocol=protocol,
             static=variant.static,
             config=TIMES | {"topic.metadata.refresh.interval.ms" if own else "metadata.max.age.ms": HEARS_MS},
@@ -226,8 +233,10 @@ def scenario(protocol, variant, packets):
     return asked(protocol, variant, swarm(20, *steps, at_s=BEGIN_S, until_s=24, phase_s=10, quiet_s=2))
 
 
-def fits(step, protocol):
-    """Whether groups of this protocol can be hit by it."""
+def fits(step, variant, protocol):
+    """Whether groups of this variant and protocol can be hit by it."""
+    if variant.program and isinstance(step.fault, OF_OUR_LOOP):
+        return False
     return not isinstance(step.fault, ChangeProtocol) or step.fault.to == MIGRATES.get(protocol)
 
 
@@ -247,7 +256,7 @@ def handfuls(variant, seed):
     taken = [moved[first : first + STEPS] for first in range(0, len(moved), STEPS)]
     taken += [[step] for step in alone(variant)]
     protocols = [variant.protocols[(seed + number) % len(variant.protocols)] for number in range(len(taken))]
-    return [(one, [s for s in steps if fits(s, one)]) for one, steps in zip(protocols, taken, strict=True)]
+    return [(one, [s for s in steps if fits(s, variant, one)]) for one, steps in zip(protocols, taken, strict=True)]
 
 
 ALL = [
