@@ -29,11 +29,11 @@ from cluster.worlds import (
 )
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.combined import rolling_deploy
-from fencepost.faults import ScaleIn, ScaleOut, Stall
+from fencepost.faults import Pause, ScaleIn, ScaleOut, Stall
 from fencepost.interfaces import Target
 from fencepost.scenario import Group, Scenario
 from fencepost.single import at
-from fencepost.targets import idle, members, one_member
+from fencepost.targets import coordinator, idle, members, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import read
 
@@ -233,3 +233,21 @@ def test_nobody_is_accused_when_members_stall_come_go_and_are_replaced(chaos: An
     assert "LOCAL_MAX_POLL_EXCEEDED" in [e["error"] for e in told if e["kind"] == "error"]
     (stall,) = {e["id"]: e for e in told if e["kind"] == "stall"}.values()
     assert (stall["end_ns"] - stall["begin_ns"]) / NS >= 10
+
+
+@pytest.mark.spark
+def test_a_coordinator_goes_on_in_time_while_a_member_that_ends_waits_for_it(chaos: Any) -> None:
+    """That a member ended is proven once it has committed, and for that the coordinator must go on."""
+    run = chaos.run(
+        Scenario(
+            name="a member ends while the coordinator stands still",
+            topics=[topic("orders", 6)],
+            group=Group(members=3, protocol="eager", config=TIMES),
+            workload=PollLoop(rate_hz=1000, batch=100),
+            schedule=[at(1, Pause(), coordinator(), heal_after=4), at(2, ScaleIn(), one_member())],
+        )
+    )
+    run.must_keep_its_promises()
+    pause, ended = run.verdict.faults
+    assert ended["took_effect"]
+    assert 4 <= pause["healed_s"] - pause["proven_s"] < 8
