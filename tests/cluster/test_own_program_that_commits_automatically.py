@@ -124,9 +124,10 @@ SCENARIO = Scenario(
     OwnProgram(payload="fakes:order", rate_hz=60),
     schedule=[
         at(2, Kill(), one_member(), heal_after=1),
-        at(8, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
-        at(20, Bounce(), one_member(), heal_after=1),
-        at(23, Kill(), one_member(), heal_after=1),
+        # When the group has forgotten who was killed, and whoever came in its place is in it.
+        at(12, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+        at(24, Bounce(), one_member(), heal_after=1),
+        at(27, Kill(), one_member(), heal_after=1),
     ],
     min_records=500,
     brokers=1,
