@@ -70,8 +70,8 @@ SCENARIO = Scenario(
     OwnProgram(payload="fakes:order", rate_hz=100),
     schedule=[
         at(2, Kill(), one_member(), heal_after=1),
-        at(8, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
-        at(20, Bounce(), one_member(), heal_after=1),
+        at(12, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),
+        at(24, Bounce(), one_member(), heal_after=1),
     ],
     min_records=500,
     brokers=1,
