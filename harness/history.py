@@ -93,9 +93,7 @@ class EventKind(StrEnum):
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     CLOSED = "closed"  # clean end, after the client's close returned
     UNRECORDED = "unrecorded"  # of a user's program, or of effects: what is not in the history; detail: text, parts
-    PRODUCING = (
-        "producing"  # of a user's program: it made a producer, the first of its sort; detail: client, idempotent
-    )
+    PRODUCING = "producing"  # of a user's program: it made the first producer of a sort; detail: client, idempotent
 
     # Written by the harness (actor = "harness", unless another is named).
     PHASE = "phase"  # detail: name

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
+from operator import itemgetter
 from typing import Any, Literal
 
 from fencepost import codec
@@ -69,8 +70,7 @@ class Injector:
         self.states = [StepState(step) for step in plan.steps]
         self._began_ns = 0
         self._in_effect: list[_InEffect] = []
-        self._agenda: list[tuple[float, int, bool, Callable[[], None]]] = []  # when, in which order, whether it heals
-        self._order = 0
+        self._agenda: list[tuple[float, bool, Callable[[], None]]] = []  # when, whether it heals, and what is done
         for step in plan.steps:
             self._at(step.at_s, lambda step=step: self._arm(step))  # type: ignore[misc]
 
@@ -94,7 +94,7 @@ class Injector:
         Each looks at the cluster, injects (or undoes) and waits for the proof. What falls due meanwhile comes late, but
         for what heals by its time: no fault lasts until another one is proven, which might never be with both.
         """
-        self._perform(lambda heals: True)
+        self._perform()
         self._watch.look(LOOK_FOR_S)
 
     def undo_all(self) -> None:
@@ -112,14 +112,15 @@ class Injector:
             yield
 
     def _at(self, at_s: float, action: Callable[[], None], heals: bool = False) -> None:
-        self._order += 1
-        self._agenda.append((at_s, self._order, heals, action))
+        self._agenda.append((at_s, heals, action))
 
-    def _perform(self, which: Callable[[bool], bool]) -> None:
-        """What is due, the earliest first."""
-        while due := min((e for e in self._agenda if e[0] <= self.elapsed_s and which(e[2])), default=None):
-            self._agenda.remove(due)
-            due[3]()
+    def _perform(self, only_heal: bool = False) -> None:
+        """What is due, the earliest first; of equal times what was asked for first."""
+        while those := [one for one in self._agenda if one[0] <= self.elapsed_s and (one[1] or not only_heal)]:
+            first = min(those, key=itemgetter(0))
+            self._agenda.remove(first)
+            *_, action = first
+            action()
 
     def _arm(self, step: Step) -> None:
         """Fire a step, or wait for its state first."""
@@ -154,7 +155,7 @@ class Injector:
             entry = _InEffect(step, target, injection, detail)
             self._in_effect.append(entry)
             self._disturbed.update(target.members)
-            with meanwhile(lambda: self._perform(lambda heals: heals)):
+            with meanwhile(partial(self._perform, only_heal=True)):
                 evidence = _proof(injection)
         self._record(event, detail, evidence)
         state = "in-effect" if evidence.took_effect else "unproven"

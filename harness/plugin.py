@@ -229,9 +229,8 @@ def pytest_runtest_makereport(
 
 def _where(config: pytest.Config) -> list[str]:
     """The options that say on which cluster runs are, where they are given."""
-    name, access, yes = map(config.getoption, CLUSTER_OPTIONS)
-    given = [name != "auto" and f"{CLUSTER_OPTIONS[0]}={name}", access and f"{CLUSTER_OPTIONS[1]}={access}"]
-    return [*filter(None, given), *([CLUSTER_OPTIONS[2]] if yes else [])]
+    given = {option: config.getoption(option) for option in CLUSTER_OPTIONS}
+    return [o if value is True else f"{o}={value}" for o, value in given.items() if value and value != "auto"]
 
 
 def section(item: pytest.Item, runs: list[ChaosRun]) -> str:

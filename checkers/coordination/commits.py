@@ -88,7 +88,7 @@ def commit_above_end(tables: Tables, reached: Mapping[int, int]) -> Iterator[Sig
         reached: by partition, the offset after the greatest one that any record of the history has.
     """
     for tp, rows in tables.accepted_of.items():
-        end = tables.partitions[tp].log_end if tp in tables.partitions else -1
+        end = tables.log_end(tp)
         for commit in rows:
             if end >= 0 and commit.offset > max(end, reached.get(tp, 0)):
                 excuse, at_ns = tables.declared(tp, commit.at_ns), commit.at_ns

@@ -99,7 +99,7 @@ def _exact(part: Part, early: Array) -> None:
         part.tp,
         [rows.who[began], rows.who[ended], act, deleted],
         lambda beginner, finisher, act, deleted: Label(
-            people(rows.names[beginner], rows.names[finisher]), of, says(act) or DELETED * bool(deleted)
+            people(rows.names[beginner], rows.names[finisher]), of, says(act) or (DELETED if deleted else "")
         ),
         first=part.places.offsets(places[wrong]),
         from_ns=rows.begin_ns[began],

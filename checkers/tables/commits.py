@@ -32,7 +32,7 @@ def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tup
             break
     asked = Window(asked.begin_ns, min(until_ns or first_ns, first_ns))
     offsets = tables.committed_between(interval.tp, *asked)
-    end = tables.partitions[interval.tp].log_end if interval.tp in tables.partitions else -1
+    end = tables.log_end(interval.tp)
     return offsets, min(offsets) < 0 or max(offsets) > end >= 0
 
 

@@ -82,9 +82,7 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
 
     started = {life.incarnation: life.started_ns for life in tables.lives.values()}
     commits = _parted(tables.commits, r, lambda c: of_before(c.offset, c.begin_ns, _asked(c, started)))
-    end = tables.partitions[r.successor].log_end if r.successor in tables.partitions else -1
-    # What a client commits by itself it may try again for long: above all records of the successor it is of the former.
-    meant = [c for c in commits if not (c.mode == "auto" and 0 <= end < c.offset)]
+    settled_ns = _settled_ns(r, commits, after, _late_ns(r, commits, tables.intervals), tables.log_end(r.successor))
     return replace(
         tables,
         commits=commits,
@@ -99,7 +97,7 @@ def _divided(tables: Tables, r: Renewal) -> Tables:
         copies=_effects(tables.copies, r),
         intervals=_with_copies(tables.intervals, r, lambda i: i.assigned_begin_ns <= end_ns),
         given=_with_copies(tables.given, r, lambda g: g.at_ns <= end_ns),
-        acts=_acts(tables.acts, r, _settled_ns(r, meant, after, _late_ns(r, commits, tables.intervals))),
+        acts=_acts(tables.acts, r, settled_ns),
     )
 
 
@@ -135,17 +133,20 @@ def _late_ns(r: Renewal, commits: Iterable[Commit], intervals: Iterable[Interval
     return max((c.end_ns or c.begin_ns for c in mine if c.begin_ns < r.begin_ns.get(c.incarnation, FOREVER)), default=0)
 
 
-def _settled_ns(r: Renewal, commits: Iterable[Commit], accepted: Sequence[Accepted], late_ns: int) -> int:
-    """Until when the former partition may show in what concerns the successor.
+def _settled_ns(r: Renewal, commits: Iterable[Commit], accepted: Sequence[Accepted], late_ns: int, end: int) -> int:
+    """Until when the former partition may show in what concerns the successor, whose log ends at ``end`` (-1: unknown).
 
     That is until a member has committed, after ``late_ns``, that had finished a record of the successor before: of
-    commits that the client made by itself the second one, as the first may have been made before. Whoever had records
-    of both in hand may commit once more where the former one ended.
+    commits that the client made by itself the second one, as the first may have been made before; and none above all
+    records of the successor, as a client may try its own ones again for long. Whoever had records of both in hand may
+    commit once more where the former one ended.
     """
     ends, alone = [], set[str]()
     for commit in sorted((c for c in commits if c.tp == r.successor), key=lambda c: c.begin_ns):
         done_ns = r.done_ns.get(commit.incarnation, FOREVER)
         if commit.outcome == "ok" and commit.offset != r.next and commit.begin_ns > max(done_ns, late_ns):
+            if commit.mode == "auto" and 0 <= end < commit.offset:
+                continue
             if commit.mode == "auto" and commit.incarnation not in alone:
                 alone.add(commit.incarnation)
             else:

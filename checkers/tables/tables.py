@@ -42,6 +42,10 @@ class Tables(Indexed):
         """Where the log of a partition began at the audit: what was below is deleted, and that is no loss."""
         return self.partitions[tp].log_start if tp in self.partitions else 0
 
+    def log_end(self, tp: int) -> int:
+        """Where it ended then; -1 when that is not known."""
+        return self.partitions[tp].log_end if tp in self.partitions else -1
+
     def final_committed(self, tp: int) -> int:
         """The group's last committed offset of a partition; -1 when there is none."""
         rows = self.accepted_of.get(tp)

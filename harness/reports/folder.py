@@ -60,7 +60,7 @@ class Folder:
     verdict: Verdict | None = None
     scenario: Mapping[str, Any] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
-    partitions: list[str] = field(default_factory=list)
+    partitions: dict[str, int] = field(default_factory=dict)  # where the log of each ended; -1: it was not read
     facts: list[Fact] = field(default_factory=list)
     commits: Commits | None = None
     stalls: list[Mapping[str, Any]] = field(default_factory=list)
@@ -99,9 +99,7 @@ class Folder:
     def rows(self, kind: str) -> int | None:
         """How many rows the Parquet files of ``history/<kind>`` hold (their footers only); None without files."""
         files = self._parquet(kind)
-        return sum(n for n in (self._try(f, lambda f: pq.read_metadata(f).num_rows) for f in files) if n) or (
-            0 if files else None
-        )
+        return sum(self._try(f, lambda f: pq.read_metadata(f).num_rows) or 0 for f in files) if files else None
 
     def rate(self, kind: str, column: str, edges: Column) -> Column | None:
         """How many rows of ``history/<kind>`` fall between ``edges`` by the time in ``column``; None when unknown."""
@@ -152,7 +150,7 @@ def read(run: Path) -> Folder:
     history = run / "history"
     if (history / "host.jsonl").exists():
         folder.stalls = folder._try(history / "host.jsonl", _stalls) or []
-    folder.partitions = folder._try(history / "partitions.json", _partitions) or []
+    folder.partitions = folder._try(history / "partitions.json", _partitions) or {}
     pairs = folder._try(history / "clock.json", lambda f: json.loads(f.read_bytes()))
     folder.origin_ns = _origin(pairs, folder.facts)
     return folder
@@ -170,9 +168,10 @@ def _object(path: Path) -> Mapping[str, Any]:
     return value
 
 
-def _partitions(path: Path) -> list[str]:
+def _partitions(path: Path) -> dict[str, int]:
     there = (known for known in _object(path)["partitions"] if "renewed" not in known)
-    return [f"{known['topic']}-{known['partition']}" for known in there]
+    ends = {f"{known['topic']}-{known['partition']}": known.get("log_end") for known in there}
+    return {name: end if isinstance(end, int) else -1 for name, end in ends.items()}
 
 
 def _stalls(path: Path) -> list[Mapping[str, Any]]:

@@ -169,7 +169,7 @@ def _times(folder: Folder, begin_ns: int, end_ns: int) -> tuple[str, str]:
 
 
 def _order(folder: Folder, partition: str) -> tuple[int, str]:
-    known = folder.partitions
+    known = [*folder.partitions]
     return (known.index(partition) if partition in known else len(known), partition)
 
 

@@ -42,9 +42,11 @@ def joins_with_what_it_has(history: History, example: Example) -> bool:
     """Its request was sent before it had given up what it has, or while it was still being told of that."""
     if history.protocol != "eager" or not happened(history, "add_partitions", example):
         return False
-    told = [e for e in history.kinds("assigned", "revoked", "lost") if e["actor"] in example["members"]]
+    callbacks = told(history, example, "assigned", "revoked", "lost")
     for join in (r for r in history.requests if r["api"] == "JOIN_GROUP" and soon(r["start_ns"], example)):
-        before = [e for e in told if e["actor"] == join["client_id"] and e["begin_ns"] < join["start_ns"] + BLUR_NS]
+        before = [
+            e for e in callbacks if e["actor"] == join["client_id"] and e["begin_ns"] < join["start_ns"] + BLUR_NS
+        ]
         if before and (before[-1]["kind"] == "assigned" or before[-1]["end_ns"] > join["start_ns"] + BLUR_NS):
             return True
     return False
@@ -52,7 +54,7 @@ def joins_with_what_it_has(history: History, example: Example) -> bool:
 
 def keeps_what_it_had(history: History, example: Example) -> bool:
     """As the one before; what it had then was not revoked before it was assigned other partitions."""
-    callbacks = [e for e in history.kinds("assigned", "revoked", "lost") if e["actor"] in example["members"]]
+    callbacks = told(history, example, "assigned", "revoked", "lost")
     by_member = {actor: [e for e in callbacks if e["actor"] == actor] for actor in example["members"]}
     twice = any(
         a["kind"] == b["kind"] == "assigned" and a["begin_ns"] < b["begin_ns"]
@@ -65,9 +67,8 @@ def keeps_what_it_had(history: History, example: Example) -> bool:
 def did_not_know_yet_where_it_begins(history: History, example: Example) -> bool:
     """Between a callback that gave it the partition and the first record of it there was another callback, or a pause;
     or one before a record that came after a gap, or the end of an assignment, as the log had begun to begin above what
-    it was given. With both the client counts on,
-    and takes the answer to what it had asked before for outdated. It is given the log's first record after that, which
-    had been given before."""
+    it was given. With both the client counts on, and takes the answer to what it had asked before for outdated. It is
+    given the log's first record after that, which had been given before."""
     tp = (example["topic"], example["partition"])
     begins = min((row["offset"] for row in history.log if row["tp"] == tp), default=-1)
     firsts = [row for row in history.delivered if row["tp"] == tp and row["offset"] == begins]
@@ -90,8 +91,7 @@ def returns_to_the_former_topic(history: History, example: Example) -> bool:
     """Each time that it pauses the partition, and is then sent to the beginning, as there is nothing where it was."""
     tp = (example["topic"], example["partition"])
     anew = {row["delivered_ns"] for row in history.delivered if row["tp"] == tp and not row["offset"]}
-    pauses = [e for e in history.kinds("paused") if (e["topic"], e["partition"]) == tp]
-    paused = [e["begin_ns"] for e in pauses if e["actor"] in example["members"]]
+    paused = [e["begin_ns"] for e in told_of_it(history, example, "paused")]
     between = [any(a < at <= b for at in paused) for a, b in pairwise(sorted(anew))]
     return happened(history, "recreate_topic", example) and sum(between) > 1
 
@@ -99,11 +99,8 @@ def returns_to_the_former_topic(history: History, example: Example) -> bool:
 def goes_on_from_the_former_topic(history: History, example: Example) -> bool:
     """As the one before, where the new topic has got so far: what is skipped is all up to where it had been. It was
     given the last of that in the former one, as nobody was in the new one."""
-    tp, last = (example["topic"], example["partition"]), example["last_offset"]
-    mine = [row for row in history.delivered if row["tp"] == tp and row["actor"] in example["members"]]
-    mine.sort(key=lambda row: int(row["delivered_ns"]))
-    pauses = [e for e in history.kinds("paused") if (e["topic"], e["partition"]) == tp]
-    paused = [e["begin_ns"] for e in pauses if e["actor"] in example["members"]]
+    last, mine = example["last_offset"], given(history, example)
+    paused = [e["begin_ns"] for e in told_of_it(history, example, "paused")]
     jumped = any(
         a["offset"] + 1 == example["offset"]
         and b["offset"] == last + 1
@@ -116,8 +113,7 @@ def goes_on_from_the_former_topic(history: History, example: Example) -> bool:
 def tried_an_older_commit_again(history: History, example: Example) -> bool:
     """One that was not waited for had no answer yet when the next one, which was, had; or an automatic one is of an
     offset that the member was past: from what comes before the highest commit on, it was given nothing below that."""
-    tp, members = (example["topic"], example["partition"]), example["members"]
-    mine = [e for e in history.kinds("commit") if e["actor"] in members and (e["topic"], e["partition"]) == tp]
+    tp, mine = (example["topic"], example["partition"]), told_of_it(history, example, "commit")
     late = [e for e in mine if e["offset"] == example["offset"]]
     if any(
         older["begin_ns"] < newer["begin_ns"] < newer["end_ns"] < older["end_ns"]
@@ -127,9 +123,9 @@ def tried_an_older_commit_again(history: History, example: Example) -> bool:
     ):
         return True
     highest = max((to for at, to in history.committed.get(tp, ()) if at < example["to_ns"]), default=-1)
-    given = [row for row in history.delivered if row["tp"] == tp and row["actor"] in members]
-    past_ns = min((row["delivered_ns"] for row in given if row["offset"] == highest - 1), default=example["to_ns"])
-    since = [row["offset"] for row in given if past_ns < row["delivered_ns"] < example["to_ns"]]
+    rows = given(history, example)
+    past_ns = min((row["delivered_ns"] for row in rows if row["offset"] == highest - 1), default=example["to_ns"])
+    since = [row["offset"] for row in rows if past_ns < row["delivered_ns"] < example["to_ns"]]
     automatic = any(e["detail"].get("mode") == "auto" for e in late)
     return automatic and past_ns < example["to_ns"] and all(highest <= offset for offset in since)
 
@@ -149,10 +145,11 @@ def joins_anew(request: Row) -> bool:
 
 def asked_who_had_been_the_coordinator(history: History, example: Example) -> bool:
     """For its committed offsets; the member hears of it as an error."""
-    errors = [e for e in history.kinds("error") if e["actor"] in example["members"]]
-    told = "Failed to fetch committed offsets for 0 partition(s)"
-    errors = [e for e in errors if e["error"] == "NOT_COORDINATOR" and soon(e["begin_ns"], example)]
-    return any(e["detail"]["text"].startswith(told) for e in errors)
+    about = "Failed to fetch committed offsets for 0 partition(s)"
+    errors = [
+        e for e in told(history, example, "error") if e["error"] == "NOT_COORDINATOR" and soon(e["begin_ns"], example)
+    ]
+    return any(e["detail"]["text"].startswith(about) for e in errors)
 
 
 DEFECTS = (
@@ -207,6 +204,27 @@ DEFECTS = (
 )
 
 
+def told(history: History, example: Example, *kinds: str) -> list[Row]:
+    """The events of its members of these kinds, in the order of their begins."""
+    return [e for e in history.kinds(*kinds) if e["actor"] in example["members"]]
+
+
+def told_of_it(history: History, example: Example, kind: str) -> list[Row]:
+    """Those that are about its partition."""
+    return [
+        e
+        for e in told(history, example, kind)
+        if (e["topic"], e["partition"]) == (example["topic"], example["partition"])
+    ]
+
+
+def given(history: History, example: Example) -> list[Row]:
+    """What its members were given of its partition, in the order of time."""
+    tp, members = (example["topic"], example["partition"]), example["members"]
+    rows = [row for row in history.delivered if row["tp"] == tp and row["actor"] in members]
+    return sorted(rows, key=lambda row: int(row["delivered_ns"]))
+
+
 def soon(at_ns: int, example: Example) -> bool:
     """Whether that may show in it: it came shortly before it, or while it lasted."""
     return bool(example["from_ns"] - SOON_NS < at_ns < example["to_ns"] + BLUR_NS)
@@ -219,7 +237,7 @@ def happened(history: History, fault: str, example: Example) -> bool:
 
 def behind(history: History, kind: str, example: Example) -> str:
     """The defect whose doing an example of a finding is; empty: none of these."""
-    started = [e["detail"] for e in history.kinds("started") if e["actor"] in example["members"]]
+    started = [e["detail"] for e in told(history, example, "started")]
     if not started or not all(detail["client_version"].endswith(LIBRARY) for detail in started):
         return ""
     example = example | {"topic": example.get("topic", "").removesuffix(GONE)}  # events know names alone

@@ -99,15 +99,12 @@ def found(folder: Folder, kind: str) -> int:
     return max((finding.count for finding in findings if finding.severity is not Severity.NOTE), default=0)
 
 
-def records(folder: Folder) -> dict[str, dict[int, int]]:
+def records(folder: Folder) -> dict[str, dict[str, int]]:
     """How many each partition of a topic holds, or held: of those whose log was read."""
-    there: dict[str, dict[int, int]] = {}
-    for whole in _objects(folder, "partitions.json"):
-        partitions = whole.get("partitions")
-        for one in map(mapping, partitions if isinstance(partitions, list) else ()):
-            begin, end = one.get("log_start"), one.get("log_end")
-            if "renewed" not in one and isinstance(begin, int) and isinstance(end, int):
-                there.setdefault(str(one.get("topic")), {})[one.get("partition", -1)] = end
+    there: dict[str, dict[str, int]] = {}
+    for name, end in folder.partitions.items():
+        if end >= 0:
+            there.setdefault(name.rpartition("-")[0], {})[name] = end
     return there
 
 
@@ -119,9 +116,9 @@ def sent(folder: Folder) -> list[Sent]:
         if fact.kind == EventKind.LAUNCHED and isinstance(slot, int) and isinstance(member, int):
             launched.setdefault(slot, []).append((fact.begin_ns, fact.actor, member))
     told = []
-    for request in _objects(folder, "coordinator/requests.jsonl", SENT):
+    for request in _requests(folder, SENT):
         name, at_ns = mapping(request.get("request")).get("transactionalId"), request.get("end_ns")
-        if request.get("api") != SENT or not isinstance(name, str) or not isinstance(at_ns, int):
+        if not isinstance(name, str) or not isinstance(at_ns, int):
             continue
         places = frozenset(f"{one[0]}-{one[1]}" for one in request.get("offsets") or ())
         before = [life for life in launched.get(request.get("slot", -1), ()) if life[0] <= at_ns]
@@ -129,13 +126,13 @@ def sent(folder: Folder) -> list[Sent]:
     return told
 
 
-def _objects(folder: Folder, name: str, word: str = "") -> Iterator[Mapping[str, Any]]:
-    """What a file of the history holds: one object, or of a file of lines those with ``word``. What cannot be read is
-    left out: checks say so."""
-    try:
-        text = (folder.path / "history" / name).read_text(errors="replace")
-    except OSError:
-        return
-    for part in [line for line in text.splitlines() if word in line] if word else [text]:
-        with suppress(ValueError, RecursionError):
-            yield mapping(json.loads(part))
+def _requests(folder: Folder, api: str) -> Iterator[Mapping[str, Any]]:
+    """Those of this one, by the log of requests. What cannot be read is left out: checks say so."""
+    with (
+        suppress(OSError),
+        (folder.path / "history" / "coordinator" / "requests.jsonl").open(errors="replace") as lines,
+    ):
+        for line in lines:
+            with suppress(ValueError, RecursionError):
+                if api in line and (request := mapping(json.loads(line))).get("api") == api:
+                    yield request

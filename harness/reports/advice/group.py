@@ -13,6 +13,7 @@ from typing import Any
 from fencepost.history import EventKind
 from fencepost.reports.advice import gathering
 from fencepost.reports.advice.gathering import Sent, Started
+from fencepost.reports.advice.settings import assignors
 from fencepost.reports.folder import Folder, mapping
 from fencepost.reports.words import number, plural
 from fencepost.settings import MIN_INSYNC, STRATEGY
@@ -22,6 +23,12 @@ TRANSACTIONAL = "transactional.id"
 ALL = "the group"
 HOT = 2  # times the mean of a topic's partitions
 FEW = 100  # records, of which nothing can be said
+FOUND = {
+    "avoidable-redelivery": "that had been processed came again, although the partition was given up in peace. Commit "
+    "what is done in the revoked callback, and before the consumer is closed.",
+    "duplicate-effect": "had two effects. Have an effect take the place of what the same record did before, by its "
+    "partition and offset or an id of its own; or write it and the offset in one transaction.",
+}
 Told = Iterator[tuple[str, str]]  # a sentence, and the member or topic that it is for
 
 
@@ -43,9 +50,9 @@ def shared_ids(folder: Folder) -> Told:
 def apart(folder: Folder) -> Told:
     """Members that are there at once have an assignor in common, as during an upgrade in two rolling bounces."""
     known: defaultdict[tuple[str, ...], list[Started]] = defaultdict(list)
-    for one, life in gathering.lives(folder):
-        if life.assignors and life.protocol != "consumer":
-            known[tuple(life.assignors)].append(one)
+    for one in gathering.started(folder):
+        if (names := assignors(one.detail["config"])) and one.detail.get("protocol") != "consumer":
+            known[tuple(names)].append(one)
     for these, those in combinations(known, 2):
         pairs = [(a, b) for a in known[these] for b in known[those]] if not {*these} & {*those} else []
         for first, second in (sorted(pair, key=lambda one: one.begin_ns) for pair in pairs):
@@ -108,24 +115,11 @@ def producers(folder: Folder) -> Told:
             )
 
 
-def revoked(folder: Folder) -> Told:
-    """What is done is committed before its partition is somebody else's."""
-    if count := gathering.found(folder, "avoidable-redelivery"):
-        yield (
-            f"{plural(count, 'record')} that had been processed came again, although the partition was given up in "
-            "peace. Commit what is done in the revoked callback, and before the consumer is closed.",
-            ALL,
-        )
-
-
-def repeated(folder: Folder) -> Told:
-    """What comes again must have its effect once."""
-    if count := gathering.found(folder, "duplicate-effect"):
-        yield (
-            f"{plural(count, 'record')} had two effects. Have an effect take the place of what the same record did "
-            "before, by its partition and offset or an id of its own; or write it and the offset in one transaction.",
-            ALL,
-        )
+def findings(folder: Folder) -> Told:
+    """What checks found, whether or not it is permitted."""
+    for kind, sentence in FOUND.items():
+        if count := gathering.found(folder, kind):
+            yield f"{plural(count, 'record')} {sentence}", ALL
 
 
 def stopping(folder: Folder) -> Told:
@@ -143,10 +137,10 @@ def hot_partitions(folder: Folder) -> Told:
     """A group may be far behind in one partition while its lag as a whole, or the mean, looks harmless."""
     for topic, partitions in gathering.records(folder).items():
         mean = sum(partitions.values()) / len(partitions)
-        for partition, count in partitions.items():
+        for name, count in partitions.items():
             if count >= FEW and count > HOT * mean:
                 yield (
-                    f"{topic}-{partition} was given {plural(count, 'record')}, and the partitions of its topic "
+                    f"{name} was given {plural(count, 'record')}, and the partitions of its topic "
                     f"{number(round(mean))} each in the mean: the group's lag as a whole hides that it is behind "
                     "there. Watch the lag of each partition, and choose keys that spread.",
                     topic,
@@ -180,8 +174,7 @@ RULES: tuple[Callable[[Folder], Told], ...] = (
     apart,
     transactional_ids,
     producers,
-    revoked,
-    repeated,
+    findings,
     stopping,
     hot_partitions,
     topics,

@@ -44,14 +44,14 @@ class Life:
         except (TypeError, ValueError):
             return DEFAULT_MS[name]
 
-    @property
-    def assignors(self) -> list[str]:
-        """Their names, as far as they were told."""
-        return [name for one in str(self.settings.get(STRATEGY, "")).split(",") if (name := one.strip())]
-
     def says(self, name: str, default: bool) -> bool:
         """A setting that is true or false, in any spelling."""
         return str(self.settings.get(name, default)).lower() == "true"
+
+
+def assignors(settings: Mapping[str, Any]) -> list[str]:
+    """Their names, as far as they were told."""
+    return [name for one in str(settings.get(STRATEGY, "")).split(",") if (name := one.strip())]
 
 
 def heartbeat(life: Life) -> str:
@@ -110,7 +110,7 @@ def offset_reset(life: Life) -> str:
 
 def assignor(life: Life) -> str:
     """Eager rebalances stop everybody; beside a cooperative assignor, another one decides that all are eager."""
-    names = life.assignors or ["range"]
+    names = assignors(life.settings) or ["range"]
     others = [name for name in names if "cooperative" not in name]
     if life.protocol == "consumer" or not others:
         return ""
