@@ -165,6 +165,15 @@ def test_a_topic_outlives_a_broker(topic, cluster, told):
     assert bool(said) == bool(told)
 
 
+@pytest.mark.parametrize(("count", "to"), [(1, ("orders",)), (3, ())])
+def test_what_is_said_of_a_topic_names_it(tmp_path: Path, count: int, to: tuple[str, ...]) -> None:
+    run = run_of(tmp_path / "run", {})
+    scenario = json.loads((run / "scenario.json").read_text())
+    scenario["scenario"]["topics"] = [{"name": "orders", "replication_factor": count}]
+    (run / "scenario.json").write_text(json.dumps({**scenario, "cluster": {"brokers": 3}}))
+    assert [one.to for one in advise(folder.read(run))] == [to] * bool(to)
+
+
 @pytest.mark.parametrize(
     ("transactions", "isolation", "advised"),
     [
