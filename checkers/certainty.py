@@ -39,7 +39,7 @@ def _ground(*anywhere: str, own: Iterable[str] = ()) -> Ground:
 
 
 _COMMITS: Mapping[str, Ground] = {
-    "commit-regression": _ground("offsets", "requests", own=["events"]),
+    "commit-regression": _ground("plan", "offsets", "requests", "host", own=["events"]),
     "commit-ahead": _ground("log", "delivered", "offsets", own=["events"]),
     "commit-beyond-end": _ground("log", "delivered", "produced", "offsets", own=["events"]),
     "off-by-one": _ground("log", "delivered", "events", "offsets"),

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.commits import hindrance
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Window
 from fencepost.checkers.tables.spans import Spans
 from fencepost.outcomes import outcome
@@ -27,14 +28,15 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
     A deletion resets the baseline. cause ``own retry``: one incarnation wrote both and all up to one that is not below
     the former, and no incarnation may have been told one of these lower offsets meanwhile. members: its writer, then
     the writer of the one before (nobody, where its writer is not known); offset: the new one; times: when it was
-    written; excuse: a declared act before it.
+    written; excuse: a declared act before it, or what had held its request back (``_held_back``).
     """
     for tp, rows in tables.accepted_of.items():
         for n, (before, now) in enumerate(pairwise(rows), 1):
             if 0 <= now.offset < before.offset:
                 by, former = tables.writer(now), tables.writer(before)
                 cause = "own retry" if _healed(tables, rows, n) else ""
-                members, excuse = people(by, former) if by else (), tables.declared(tp, now.at_ns)
+                members = people(by, former) if by else ()
+                excuse = tables.declared(tp, now.at_ns) or _held_back(tables, now)
                 yield Sighting("commit-regression", tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
 
 
@@ -51,6 +53,26 @@ def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
             return not any(told.offset in less and told.incarnation in tables.lives for told in fetched)
         less.add(commit.offset)
     return False
+
+
+def _held_back(tables: Tables, commit: Accepted) -> str:
+    """What kept a request from the coordinator until its member had been answered and asked no more; else empty.
+
+    What a connection still holds when its client gives it up for another one arrives all the same, once the network
+    lets it, behind what the other one brought; Kafka numbers no requests that it could be told by. So each of the
+    writer's commits of this offset was over before this one was written, and something hindered the writer
+    (``hindrance``) while one of them was not. Nothing is excused of a client that commits by itself: when it asked is
+    not known.
+    """
+    asked = tables.commits_of.meeting((tables.writer(commit), commit.tp), Window(0, commit.written.end_ns))
+    calls = [call for call in asked if call.offset == commit.offset]
+    if not calls or any(c.mode == "auto" or not c.outcome or c.end_ns >= commit.written.begin_ns for c in calls):
+        return ""
+    for call in calls:
+        since_ns, what = hindrance(tables, call.incarnation, call.begin_ns)
+        if since_ns < call.end_ns:
+            return what
+    return ""
 
 
 def foreign_commit(tables: Tables) -> Iterator[Sighting]:

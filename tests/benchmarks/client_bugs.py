@@ -17,7 +17,7 @@ from pathlib import Path
 
 from fencepost.checkers import Commits, Delivery, Progress
 from fencepost.clusters import backends
-from fencepost.faults import Bounce, Latency, Pause, Refuse, ScaleOut
+from fencepost.faults import Bounce, ChangeSubscription, Latency, Pause, Refuse, ScaleOut
 from fencepost.model import Severity, Validity, Verdict
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.series import Where, perform
@@ -108,6 +108,18 @@ CASES = {
         scenario(
             "a member pauses what its threads have enough of",
             workload=WorkerPool(rate_hz=300, batch=40, workers=2, handler_ms=4, in_hand=5),
+        ),
+    ),
+    "a join is forgotten": Case(
+        "kafka-python==2.3.3",
+        "kafka-python==2.0.6",
+        "found here, in what dpkp/kafka-python#1438 took away",
+        frozenset({"stuck-partition"}),
+        scenario(
+            "a member changes what it reads, and the other one is heard of after that poll",
+            at(5, ChangeSubscription(), member(0), heal_after=4),
+            topics=[Topic("orders", partitions=4), Topic("refunds", partitions=2)],
+            group=Group(members=2, protocol="eager", config=SESSION),
         ),
     ),
     "resumed without a pause": Case(

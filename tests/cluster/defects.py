@@ -1,4 +1,4 @@
-"""What this library's client does itself to a correct group, and what shows that it did: so no checker is to blame.
+"""What a client does itself to a correct group, and what shows that it did: so no checker is to blame.
 
 Each was found in runs of correct groups, most of them on a machine so busy that brokers answered late, and looked up in
 the history of such a run; the README tells of them.
@@ -11,9 +11,12 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-from cluster.contract import BLUR_NS, MS, History, Row
+from cluster.contract import BLUR_NS, MS, NEVER, History, Row
 
-LIBRARY = "librdkafka 2.16.0"  # of no other one anything is said here
+LIBRARY = "librdkafka 2.16.0"  # of no other release of a library anything is said here, but for
+KAFKA_PYTHON = "kafka-python 2.3.3"
+POLL_NS = 100 * MS  # a poll of our loop waits no longer
+TOLD_NS = 1000 * MS  # who was given partitions is told within
 SOON_NS = 15_000 * MS  # what somebody did shows in the group within: its session, and a rebalance
 GONE = " (deleted)"  # what a verdict calls the topic whose name another one has
 Example = dict[str, Any]  # of a finding, as the verdict tells it
@@ -26,11 +29,13 @@ class Defect:
     Attributes:
         kinds: of the findings that may be its doing.
         shown: whether the history shows that an example is.
+        library: whose it is.
     """
 
     about: str
     kinds: frozenset[str]
     shown: Callable[[History, Example], bool]
+    library: str = LIBRARY
 
 
 def writes_twice(history: History, example: Example) -> bool:
@@ -152,6 +157,26 @@ def asked_who_had_been_the_coordinator(history: History, example: Example) -> bo
     return any(e["detail"]["text"].startswith(about) for e in errors)
 
 
+def forgot_that_it_joined(history: History, example: Example) -> bool:
+    """It had changed its subscription, told that it gave up what it had, and joined; the group was not ready within
+    that poll. It was not told what it was given then (until it changed its subscription again, if at all), is one of
+    the example's members or was given its partition, and the example is of that time."""
+    topic, partition = example["topic"], example["partition"]
+    for gave_up in history.kinds("revoked"):
+        who, at = gave_up["actor"], int(gave_up["begin_ns"])
+        changed = any(e["actor"] == who and at - TOLD_NS < e["begin_ns"] <= at for e in history.kinds("subscribed"))
+        asked = [r for r in history.requests if r["client_id"] == who and r["start_ns"] > at - BLUR_NS]
+        join, sync = (next((r for r in asked if r["api"] == api), None) for api in ("JOIN_GROUP", "SYNC_GROUP"))
+        if not changed or not join or not sync or join["end_ns"] - join["start_ns"] < POLL_NS:
+            continue
+        its = who in example["members"] or partition in (sync["assignment"] or {}).get(topic, ())
+        told = (e["begin_ns"] for e in history.kinds("assigned") if e["actor"] == who and e["begin_ns"] > at)
+        told_ns = min(told, default=NEVER)
+        if its and told_ns > sync["end_ns"] + TOLD_NS and at < example["to_ns"] and example["from_ns"] < told_ns:
+            return True
+    return False
+
+
 DEFECTS = (
     Defect(
         "an idempotent producer writes a batch twice while leaders move (confluentinc/librdkafka#4953)",
@@ -201,6 +226,14 @@ DEFECTS = (
         frozenset({"stuck-partition", "unconsumed"}),
         asked_who_had_been_the_coordinator,
     ),
+    Defect(
+        "who changes its subscription, and is let in after the poll in which it joined, never looks for what it was "
+        "given, and goes on with what it told that it gave up",
+        frozenset({"delivery-outside-assignment", "redelivery", "redelivery-below-commit", "assignment-mismatch"})
+        | {"stuck-partition", "unconsumed"},
+        forgot_that_it_joined,
+        KAFKA_PYTHON,
+    ),
 )
 
 
@@ -237,8 +270,9 @@ def happened(history: History, fault: str, example: Example) -> bool:
 
 def behind(history: History, kind: str, example: Example) -> str:
     """The defect whose doing an example of a finding is; empty: none of these."""
-    started = [e["detail"] for e in told(history, example, "started")]
-    if not started or not all(detail["client_version"].endswith(LIBRARY) for detail in started):
-        return ""
+    members = example["members"] or {e["actor"] for e in history.kinds("assigned")}  # nobody: it may be any of them
+    started = [e["detail"] for e in history.kinds("started") if e["actor"] in members]
+    clients = {f"{detail['client']} {detail['client_version']}" for detail in started}
     example = example | {"topic": example.get("topic", "").removesuffix(GONE)}  # events know names alone
-    return next((d.about for d in DEFECTS if kind in d.kinds and d.shown(history, example)), "")
+    of_them = [d for d in DEFECTS if kind in d.kinds and all(client.endswith(d.library) for client in clients)]
+    return next((d.about for d in of_them if clients and d.shown(history, example)), "")

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import Commits, oracle
-from history.builder import HistoryBuilder
+from history.builder import HistoryBuilder, MemberTeller
 from history.test_kinds import CASES as OTHER_CASES
 from history.test_kinds import A, B, Story, Told, rest, told_by, two
 
@@ -79,6 +79,37 @@ def a_retry_that_heals_itself(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a.commit(6, 3.7)
     rest(a, 6)
     return [("commit-regression", "" if wrong else "own retry", "", (A,), 5, 5, 1)]
+
+
+def held_back(h: HistoryBuilder, a: MemberTeller, b: MemberTeller) -> None:
+    """What was asked before a later commit comes after it, and is what the next owner is told."""
+    a.commit(6, 3.7)
+    h.accepts(5, 4)
+    a.asks_to_commit(5, 4)
+    a.revoked(4.5)
+    b.assigned(5)
+    b.fetches(5, 5.01)
+    rest(b, 5)
+
+
+@case
+def a_commit_whose_request_was_held_back(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """It was asked for once more on another connection, and that was answered; what the first one held came later."""
+    a, b = two(h)
+    h.fault("drop_packets", 3.51 if wrong else 3.501, 3.6, members=(A,))
+    a.commit(5, 3.5)
+    held_back(h, a, b)
+    return [("commit-regression", "", "" if wrong else "drop_packets was in effect", (A,), 5, 5, 1)]
+
+
+@case
+def a_commit_that_is_tried_again_while_its_packets_are_dropped(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """By the client, if the program still waits for the answer."""
+    a, b = two(h)
+    h.fault("drop_packets", 3.4, 3.6, members=(A,))
+    a.commit(5, 3.5, outcome=None if wrong else "info", accepted=False)
+    held_back(h, a, b)
+    return [("commit-regression", "", "" if wrong else "drop_packets was in effect", (A,), 5, 5, 1)]
 
 
 @case

@@ -14,7 +14,7 @@ from fencepost.checkers.coordination.commits import commit_above_end
 from fencepost.checkers.sightings import Sighting
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.requests import LATE_NS, Request
-from fencepost.checkers.tables.rows import Accepted, Act, Commit, Given, Life
+from fencepost.checkers.tables.rows import Accepted, Act, Commit, Given, Life, Step
 from history.builder import ns
 from history.test_callback_moments import LIVES, PARTITIONS, had
 from history.test_coordination import A, B, C
@@ -108,6 +108,43 @@ def test_a_writer_puts_its_own_retry_right_before_anybody_is_told(
     written: Sequence[tuple[int, str]], rows: Mapping[str, Any], causes: Sequence[str]
 ) -> None:
     assert [s.cause for s in shown(log(*written, **rows), REGRESSION)] == causes
+
+
+def call(begin_ns: int = ns(9), end_ns: int = ns(12), **changes: Any) -> Commit:
+    """The commit whose request is to come again, third, 30 s after the start."""
+    return Commit(0, 4, A, "id", 1, begin_ns, end_ns, "ok", mode="sync")._replace(**changes)
+
+
+def dropped(begin_ns: int = ns(11), end_ns: int = ns(13), by: str = A) -> Step:
+    return Step(0, "drop_packets", members=(by,), heals=True, begun_ns=begin_ns, healed_ns=end_ns)
+
+
+@pytest.mark.parametrize(
+    ("calls", "step", "excused"),
+    [
+        ([call()], dropped(), True),
+        ([], dropped(), False),
+        ([call(offset=5)], dropped(), False),
+        ([call(incarnation=B)], dropped(), False),
+        ([call(mode="auto")], dropped(), False),
+        ([call(outcome="", end_ns=ns(12))], dropped(), False),
+        ([call(end_ns=ns(30) - BLUR_NS - 1)], dropped(), True),
+        ([call(end_ns=ns(30) - BLUR_NS)], dropped(), False),
+        ([call(), call(ns(25), ns(40))], dropped(), False),  # it asks for just this once more
+        ([call(), call(ns(31), ns(40))], dropped(), True),
+        ([call(ns(5), ns(6)), call()], dropped(), True),
+        ([call()], dropped(ns(12)), False),
+        ([call()], dropped(ns(12) - 1), True),
+        ([call()], dropped(ns(5), ns(9)), True),
+        ([call()], dropped(ns(5), ns(9) - 1), False),
+        ([call()], dropped(by=B), False),
+    ],
+)
+def test_a_request_is_late_that_something_held_back_when_it_was_made(
+    calls: Sequence[Commit], step: Step, excused: bool
+) -> None:
+    tables = log((4, A), (10, A), (4, A), commits=tuple(calls), steps=(step,))
+    assert [s.excuse for s in shown(tables, REGRESSION)] == ["drop_packets was in effect" if excused else ""]
 
 
 # Another one's partition: it is given to A at 5 s, and B commits at 10 s.

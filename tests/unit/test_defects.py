@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from cluster.contract import MS, History
-from cluster.defects import DEFECTS, GONE, LIBRARY, behind
+from cluster.defects import DEFECTS, GONE, KAFKA_PYTHON, LIBRARY, behind
 from unit.test_contract import BOUNCED, ZOMBIE, commit, committed, delivered, event, request, right
 
 EXAMPLE = {
@@ -186,3 +186,40 @@ def test_an_automatic_commit_is_an_older_one_where_the_position_did_not_go_back(
     one_by_one = [delivered(ZOMBIE, 30_000 + n, 1, range(at, at + 1)) for n, at in enumerate(given)]
     history.delivered[:] = [row for rows in one_by_one for row in rows]
     assert bool(behind(history, "commit-regression", EXAMPLE)) is shown
+
+
+def forgets(
+    release: str = KAFKA_PYTHON, changed_at: float = 30_000, took_ms: int = 1500, told_at: float = 34_000
+) -> History:
+    """It changed its subscription, gave up what it had, and joined; what it was given it was told of at some time."""
+    history = right()
+    client, _, version = release.partition(" ")
+    for row in history.kinds("started"):
+        row["detail"].update(client=client, client_version=version)
+    gave_up = [event("subscribed", ZOMBIE, changed_at), event("revoked", ZOMBIE, 30_001, 1)]
+    history.events.extend([*gave_up, event("assigned", ZOMBIE, told_at, 1)])
+    joined = {"end_ns": (30_010 + took_ms) * MS}
+    given = {"end_ns": (30_020 + took_ms) * MS, "assignment": {"orders": [1]}}
+    join = request("JOIN_GROUP", 30_010, "b", ZOMBIE, **joined)
+    history.requests.extend([join, request("SYNC_GROUP", 30_011 + took_ms, "b", ZOMBIE, **given)])
+    return history
+
+
+@pytest.mark.parametrize(
+    ("history", "example", "shown"),
+    [
+        (forgets(), {}, True),
+        (forgets(told_at=31_600), {}, False),
+        (forgets(took_ms=50), {}, False),  # it was within the poll
+        (forgets(changed_at=25_000), {}, False),  # it was told to join
+        (forgets("kafka-python 2.0.6"), {}, False),
+        (forgets(), {"members": []}, True),
+        (forgets(), {"members": [], "partition": 0}, False),
+        (forgets(), {"members": [BOUNCED]}, True),  # who had it before
+        (forgets(), {"members": [BOUNCED], "partition": 0}, False),
+        (forgets(), {"to_ns": 29_000 * MS}, False),
+        (forgets(), {"from_ns": 35_000 * MS}, False),
+    ],
+)
+def test_a_join_is_forgotten_where_it_took_longer_than_a_poll(history: History, example: Any, shown: bool) -> None:
+    assert bool(behind(history, "stuck-partition", EXAMPLE | example)) is shown

@@ -62,7 +62,8 @@ class KafkaPython:
 
     def subscribe(self, topics: Sequence[str]) -> None:
         """See ``Adapter``. Asks for the topics' partitions first: a leader that hears of them later joins twice, and
-        release 3.0.12 never takes the second assignment if the poll in which it joins ends before the group is ready.
+        since release 2.1.0 never takes the second assignment if the poll in which it joins ends before the group is
+        ready.
         """
         self._topics = list(topics)
         if self._consumer:
