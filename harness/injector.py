@@ -92,10 +92,11 @@ class Injector:
         """Fire and heal everything whose time has come, one after the other, in the order of their times.
 
         Each looks at the cluster, injects (or undoes) and waits for the proof. What falls due meanwhile comes late, but
-        for what heals by its time: no fault lasts until another one is proven, which might never be with both.
+        for what heals by its time: no fault lasts until another one is proven, or healed, which might never be with both.
         """
-        self._perform()
-        self._watch.look(LOOK_FOR_S)
+        with meanwhile(partial(self._perform, only_heal=True)):
+            self._perform()
+            self._watch.look(LOOK_FOR_S)
 
     def undo_all(self) -> None:
         """Undo what is still in effect, the last first; steps that have not fired never will."""
@@ -155,8 +156,7 @@ class Injector:
             entry = _InEffect(step, target, injection, detail)
             self._in_effect.append(entry)
             self._disturbed.update(target.members)
-            with meanwhile(partial(self._perform, only_heal=True)):
-                evidence = _proof(injection)
+            evidence = _proof(injection)
         self._record(event, detail, evidence)
         state = "in-effect" if evidence.took_effect else "unproven"
         self._mark(step, state=state, target=hit, evidence=evidence.what)

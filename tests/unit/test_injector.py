@@ -31,6 +31,7 @@ class Scripted:
     name: str
     diary: list[str] = field(default_factory=list, compare=False)
     proves: bool | Exception | Callable[[], bool] = True
+    gone: Callable[[], bool] = lambda: True
     undo_fails: bool = False
     needs: ClassVar[frozenset[str]] = frozenset()
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
@@ -50,7 +51,7 @@ class ScriptedInjection:
         if isinstance(self.fault.proves, Exception):
             raise self.fault.proves
         if callable(self.fault.proves):
-            return witness(lambda: Sight("" if self.fault.proves() else "nothing was seen", "seen"), 5)
+            return _seen(self.fault.proves)
         return Evidence(self.fault.proves, now_ns(), "seen" if self.fault.proves else "nothing was seen")
 
     def undo(self):
@@ -59,7 +60,11 @@ class ScriptedInjection:
             raise RuntimeError("the proxy is gone")
 
     def healed(self):
-        return Evidence(True, now_ns(), "gone")
+        return _seen(self.fault.gone)
+
+
+def _seen(probe):
+    return witness(lambda: Sight("" if probe() else "nothing was seen", "seen"), 5)
 
 
 class Group:
@@ -133,6 +138,15 @@ def test_a_fault_is_healed_in_time_while_another_one_waits_for_its_proof(perform
     until_finished(injector)
     assert [s.state for s in injector.states] == ["healed", "healed"]
     assert pause.diary == ["pause hits member-1", "stall hits member-0", "pause undone", "stall undone"]
+
+
+def test_a_fault_is_healed_in_time_while_another_one_waits_to_be_gone(perform):
+    pause = Scripted("pause")
+    change = Scripted("change", pause.diary, gone=lambda: "pause undone" in pause.diary)
+    injector, *_ = perform(at(0, change, member(0), heal_after=0), at(0, pause, member(1), heal_after=0.1))
+    until_finished(injector)
+    assert [s.state for s in injector.states] == ["healed", "healed"]
+    assert pause.diary == ["change hits member-0", "pause hits member-1", "change undone", "pause undone"]
 
 
 def test_no_step_fires_while_another_one_waits_for_its_proof(perform):
