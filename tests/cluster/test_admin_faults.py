@@ -491,6 +491,22 @@ def test_what_an_administrator_did_not_do_is_no_fault(
     assert why in evidence.what
 
 
+def test_a_leader_that_is_refused_at_first_is_asked_for_again(world: World) -> None:
+    """As where a broker stood still until it was no longer in sync."""
+    admin, asked = world.cluster.admin, []
+
+    def refused_once(tp: TopicPartition, to_broker: int) -> None:
+        asked.append(tp)
+        if len(asked) == 1:
+            raise ClusterError("the preferred leader is not available")
+        admin.move_leader(tp, to_broker)
+
+    evidence = MoveLeaders().inject(with_admin(world, move_leader=refused_once), NOBODY).proven()
+    assert evidence.took_effect, evidence.what
+    assert asked[0] == asked[1]
+    assert len(asked) == len(admin.leaders(world.group)) + 1
+
+
 def test_replicas_that_are_not_put_back_are_not_healed(world: World, inject: Inject) -> None:
     admin, calls = world.cluster.admin, []
 
