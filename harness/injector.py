@@ -92,7 +92,7 @@ class Injector:
         """Fire and heal everything whose time has come, one after the other, in the order of their times.
 
         Each looks at the cluster, injects (or undoes) and waits for the proof. What falls due meanwhile comes late, but
-        for what heals by its time: no fault lasts until another one is proven, or healed, which might never be with both.
+        for what heals by its time: no fault lasts until another one is seen, or seen gone, which might never be so.
         """
         with meanwhile(partial(self._perform, only_heal=True)):
             self._perform()

@@ -158,13 +158,16 @@ def asked_who_had_been_the_coordinator(history: History, example: Example) -> bo
 
 
 def forgot_that_it_joined(history: History, example: Example) -> bool:
-    """It had changed its subscription, told that it gave up what it had, and joined; the group was not ready within
-    that poll. It was not told what it was given then (until it changed its subscription again, if at all), is one of
-    the example's members or was given its partition, and the example is of that time."""
+    """It had changed its subscription, or a topic had other partitions than before, and joined by itself, told that it
+    gave up what it had; the group was not ready within that poll. It was not told what it was given then (until it
+    joined by itself again, if at all), is one of the example's members or was given its partition, and the example is
+    of that time, or shows soon after it."""
     topic, partition = example["topic"], example["partition"]
+    grown = happened(history, "add_partitions", example) or happened(history, "recreate_topic", example)
     for gave_up in history.kinds("revoked"):
         who, at = gave_up["actor"], int(gave_up["begin_ns"])
-        changed = any(e["actor"] == who and at - TOLD_NS < e["begin_ns"] <= at for e in history.kinds("subscribed"))
+        subscribed = (e["begin_ns"] for e in history.kinds("subscribed") if e["actor"] == who)
+        changed = grown or any(at - TOLD_NS < since <= at for since in subscribed)
         asked = [r for r in history.requests if r["client_id"] == who and r["start_ns"] > at - BLUR_NS]
         join, sync = (next((r for r in asked if r["api"] == api), None) for api in ("JOIN_GROUP", "SYNC_GROUP"))
         if not changed or not join or not sync or join["end_ns"] - join["start_ns"] < POLL_NS:
@@ -172,7 +175,8 @@ def forgot_that_it_joined(history: History, example: Example) -> bool:
         its = who in example["members"] or partition in (sync["assignment"] or {}).get(topic, ())
         told = (e["begin_ns"] for e in history.kinds("assigned") if e["actor"] == who and e["begin_ns"] > at)
         told_ns = min(told, default=NEVER)
-        if its and told_ns > sync["end_ns"] + TOLD_NS and at < example["to_ns"] and example["from_ns"] < told_ns:
+        forgot = told_ns > sync["end_ns"] + TOLD_NS
+        if its and forgot and at < example["to_ns"] and example["from_ns"] < told_ns + SOON_NS:
             return True
     return False
 
@@ -227,8 +231,8 @@ DEFECTS = (
         asked_who_had_been_the_coordinator,
     ),
     Defect(
-        "who changes its subscription, and is let in after the poll in which it joined, never looks for what it was "
-        "given, and goes on with what it told that it gave up",
+        "who joins by itself, and is let in after that poll, never looks for what it was given, and goes on with what "
+        "it told that it gave up",
         frozenset({"delivery-outside-assignment", "redelivery", "redelivery-below-commit", "assignment-mismatch"})
         | {"stuck-partition", "unconsumed"},
         forgot_that_it_joined,

@@ -189,15 +189,19 @@ def test_an_automatic_commit_is_an_older_one_where_the_position_did_not_go_back(
 
 
 def forgets(
-    release: str = KAFKA_PYTHON, changed_at: float = 30_000, took_ms: int = 1500, told_at: float = 34_000
+    release: str = KAFKA_PYTHON,
+    changed_at: float = 30_000,
+    took_ms: int = 1500,
+    told_at: float = 34_000,
+    about: Any = (),
 ) -> History:
-    """It changed its subscription, gave up what it had, and joined; what it was given it was told of at some time."""
+    """It changed its subscription, gave up what it had, and joined; it was told some time later what it was given."""
     history = right()
     client, _, version = release.partition(" ")
     for row in history.kinds("started"):
         row["detail"].update(client=client, client_version=version)
     gave_up = [event("subscribed", ZOMBIE, changed_at), event("revoked", ZOMBIE, 30_001, 1)]
-    history.events.extend([*gave_up, event("assigned", ZOMBIE, told_at, 1)])
+    history.events.extend([*about, *gave_up, event("assigned", ZOMBIE, told_at, 1)])
     joined = {"end_ns": (30_010 + took_ms) * MS}
     given = {"end_ns": (30_020 + took_ms) * MS, "assignment": {"orders": [1]}}
     join = request("JOIN_GROUP", 30_010, "b", ZOMBIE, **joined)
@@ -218,7 +222,10 @@ def forgets(
         (forgets(), {"members": [BOUNCED]}, True),  # who had it before
         (forgets(), {"members": [BOUNCED], "partition": 0}, False),
         (forgets(), {"to_ns": 29_000 * MS}, False),
-        (forgets(), {"from_ns": 35_000 * MS}, False),
+        (forgets(), {"from_ns": 48_000 * MS}, True),
+        (forgets(), {"from_ns": 50_000 * MS}, False),
+        (forgets(changed_at=25_000, about=[GROWN]), {}, True),
+        (forgets(changed_at=25_000, about=[fault("add_partitions", "info")]), {}, False),
     ],
 )
 def test_a_join_is_forgotten_where_it_took_longer_than_a_poll(history: History, example: Any, shown: bool) -> None:
