@@ -158,24 +158,28 @@ def asked_who_had_been_the_coordinator(history: History, example: Example) -> bo
 
 
 def forgot_that_it_joined(history: History, example: Example) -> bool:
-    """It had changed its subscription, or a topic had other partitions than before, and joined by itself, told that it
-    gave up what it had; the group was not ready within that poll. It was not told what it was given then (until it
-    joined by itself again, if at all), is one of the example's members or was given its partition, and the example is
-    of that time, or shows soon after it."""
+    """It had changed its subscription, or a topic had other partitions than before, so it told that it gave up what it
+    had, to join by itself; the group was not ready within that poll, or the topic was as before when it had told. It
+    was not told what it was given then, or did not join and was given records all the same. It is one of the example's
+    members or was given its partition, and the example is of that time, or shows soon after it."""
     topic, partition = example["topic"], example["partition"]
     grown = happened(history, "add_partitions", example) or happened(history, "recreate_topic", example)
     for gave_up in history.kinds("revoked"):
         who, at = gave_up["actor"], int(gave_up["begin_ns"])
         subscribed = (e["begin_ns"] for e in history.kinds("subscribed") if e["actor"] == who)
-        changed = grown or any(at - TOLD_NS < since <= at for since in subscribed)
-        asked = [r for r in history.requests if r["client_id"] == who and r["start_ns"] > at - BLUR_NS]
-        join, sync = (next((r for r in asked if r["api"] == api), None) for api in ("JOIN_GROUP", "SYNC_GROUP"))
-        if not changed or not join or not sync or join["end_ns"] - join["start_ns"] < POLL_NS:
+        if not grown and not any(at - TOLD_NS < since <= at for since in subscribed):
             continue
-        its = who in example["members"] or partition in (sync["assignment"] or {}).get(topic, ())
         told = (e["begin_ns"] for e in history.kinds("assigned") if e["actor"] == who and e["begin_ns"] > at)
         told_ns = min(told, default=NEVER)
-        forgot = told_ns > sync["end_ns"] + TOLD_NS
+        asked = [r for r in history.requests if r["client_id"] == who and r["start_ns"] > at - BLUR_NS]
+        join, sync = (next((r for r in asked if r["api"] == api), None) for api in ("JOIN_GROUP", "SYNC_GROUP"))
+        if join and sync:
+            forgot = join["end_ns"] - join["start_ns"] > POLL_NS and told_ns > sync["end_ns"] + TOLD_NS
+            was_given = partition in (sync["assignment"] or {}).get(topic, ())
+        else:
+            rows = (row["delivered_ns"] for row in history.delivered if row["actor"] == who)
+            forgot, was_given = not join and any(at + TOLD_NS < row_ns < told_ns for row_ns in rows), False
+        its = who in example["members"] or was_given
         if its and forgot and at < example["to_ns"] and example["from_ns"] < told_ns + SOON_NS:
             return True
     return False

@@ -209,9 +209,20 @@ def forgets(
     return history
 
 
+def never_joins(given_at: float) -> History:
+    """It gave up what it had, as a topic had grown, and was given something all the same."""
+    history = forgets(changed_at=25_000, about=[GROWN])
+    history.requests[:] = [row for row in history.requests if row["api"] not in ("JOIN_GROUP", "SYNC_GROUP")]
+    history.delivered.extend(delivered(ZOMBIE, given_at, 1, range(9, 10)))
+    return history
+
+
 @pytest.mark.parametrize(
     ("history", "example", "shown"),
     [
+        (never_joins(32_000), {}, True),
+        (never_joins(30_500), {}, False),  # it may have had it in hand
+        (never_joins(32_000), {"members": [BOUNCED]}, False),
         (forgets(), {}, True),
         (forgets(told_at=31_600), {}, False),
         (forgets(took_ms=50), {}, False),  # it was within the poll
