@@ -7,13 +7,15 @@ exactly one incarnation fit (``Tables.writers``).
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.commits import hindrance
+from fencepost.checkers.tables.requests import Request
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Window
 from fencepost.checkers.tables.spans import Spans
 from fencepost.outcomes import outcome
@@ -30,13 +32,16 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
     the writer of the one before (nobody, where its writer is not known); offset: the new one; times: when it was
     written; excuse: a declared act before it, or what had held its request back (``_held_back``).
     """
+    asked: dict[str, list[Request]] = defaultdict(list)
+    for request in tables.asked_commits:
+        asked[request.incarnation].append(request)
     for tp, rows in tables.accepted_of.items():
         for n, (before, now) in enumerate(pairwise(rows), 1):
             if 0 <= now.offset < before.offset:
                 by, former = tables.writer(now), tables.writer(before)
                 cause = "own retry" if _healed(tables, rows, n) else ""
-                members = people(by, former) if by else ()
-                excuse = tables.declared(tp, now.at_ns) or _held_back(tables, now)
+                held_back = _held_back(tables, asked[by], before, now) if by and by == former else ""
+                members, excuse = people(by, former) if by else (), tables.declared(tp, now.at_ns) or held_back
                 yield Sighting("commit-regression", tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
 
 
@@ -55,24 +60,32 @@ def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
     return False
 
 
-def _held_back(tables: Tables, commit: Accepted) -> str:
-    """What kept a request from the coordinator until its member had been answered and asked no more; else empty.
+def _held_back(tables: Tables, asked: Sequence[Request], before: Accepted, now: Accepted) -> str:
+    """What kept a request of a member from the coordinator until another one had overtaken it; empty: nothing did.
 
-    What a connection still holds when its client gives it up for another one arrives all the same, once the network
-    lets it, behind what the other one brought; Kafka numbers no requests that it could be told by. So each of the
-    writer's commits of this offset was over before this one was written, and something hindered the writer
-    (``hindrance``) while one of them was not. Nothing is excused of a client that commits by itself: when it asked is
-    not known.
+    Requests of one connection are served in their order. What a connection still holds when its client gives it up for
+    another one arrives all the same, once the network lets it, behind what the other one brought; Kafka numbers no
+    requests that the coordinator could tell it by. So the request came by a connection that had brought others before
+    the newer one brought its first, and none since then; and something had begun to hinder the member in between.
+
+    Args:
+        asked: what the writer of both asked, in the order in which brokers received it.
     """
-    asked = tables.commits_of.meeting((tables.writer(commit), commit.tp), Window(0, commit.written.end_ns))
-    calls = [call for call in asked if call.offset == commit.offset]
-    if not calls or any(c.mode == "auto" or not c.outcome or c.end_ns >= commit.written.begin_ns for c in calls):
+    late, newer = (_request_of(commit, asked) for commit in (now, before))
+    if not late or not newer or not late.connection or late.connection == newer.connection:
         return ""
-    for call in calls:
-        since_ns, what = hindrance(tables, call.incarnation, call.begin_ns)
-        if since_ns < call.end_ns:
-            return what
-    return ""
+    earlier = [r.begin_ns for r in asked if r.connection == late.connection and r.begin_ns < late.begin_ns]
+    anew_ns = next(r.begin_ns for r in asked if r.connection == newer.connection)
+    if not earlier or earlier[-1] >= anew_ns:
+        return ""
+    since_ns, what = hindrance(tables, late.incarnation, earlier[-1])
+    return what if since_ns < anew_ns else ""
+
+
+def _request_of(commit: Accepted, asked: Iterable[Request]) -> Request | None:
+    """The request that an accepted commit came of: of its place, the one that brokers received nearest to it."""
+    those = (r for r in asked if (r.tp, r.offset) == (commit.tp, commit.offset) and outcome(r.error) != "fail")
+    return min(those, key=lambda r: abs(r.begin_ns - commit.at_ns), default=None)
 
 
 def foreign_commit(tables: Tables) -> Iterator[Sighting]:

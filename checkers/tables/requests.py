@@ -32,6 +32,7 @@ class Request(NamedTuple):
         begin_ns, end_ns: the broker received it and answered it, by the time at which it wrote that down, each not more
             than ``uncertainty_ns`` later; a busy broker writes late (``LATE_NS``), so both may have been earlier.
         error: Kafka's name of the answer; empty: it was accepted.
+        connection: by which it came, as the broker names it; empty when that is not known.
     """
 
     tp: int
@@ -41,6 +42,7 @@ class Request(NamedTuple):
     end_ns: int
     uncertainty_ns: int
     error: str = ""
+    connection: str = ""
 
     @property
     def received(self) -> Window:
@@ -136,10 +138,9 @@ def _requests(
             tp = numbers.get((topic, int(partition)))
             if tp is not None:
                 begin_ns, end_ns, blur_ns = (int(line.get(n) or 0) for n in ("start_ns", "end_ns", "uncertainty_ns"))
-                why = error or line.get("error") or ""
-                found.append(
-                    Request(tp, -1 if offset is None else int(offset), who(line), begin_ns, end_ns, blur_ns, why)
-                )
+                why, by = error or line.get("error") or "", line.get("connection") or ""
+                at = -1 if offset is None else int(offset)
+                found.append(Request(tp, at, who(line), begin_ns, end_ns, blur_ns, why, by))
     return tuple(sorted(found, key=lambda r: (r.begin_ns, r.tp, r.offset)))
 
 

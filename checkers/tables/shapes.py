@@ -60,6 +60,7 @@ class Request(TypedDict, total=False):
 
     api: Required[str]
     slot: Int | None
+    connection: str | None
     client_id: str | None
     member_id: str | None
     instance_id: str | None

@@ -160,6 +160,7 @@ class MemberTeller:
         logged: bool | str = True,
         mode: str = "sync",
         generation: int = 1,
+        connection: str = "1",
     ) -> None:
         """One commit of 2 ms; outcome None: never answered. Accepted 1 ms after its begin, if ok or told so.
 
@@ -177,11 +178,12 @@ class MemberTeller:
             self.history.accepts(offset, at + 0.001, tp)
         if logged is not False:
             why = logged if isinstance(logged, str) else "" if taken else error or "REQUEST_TIMED_OUT"
-            self.asks_to_commit(offset, at + 0.0005, tp, error=why)
+            self.asks_to_commit(offset, at + 0.0005, tp, error=why, connection=connection)
 
-    def asks_to_commit(self, offset: int, at: float, tp: int = 0, *, error: str = "") -> None:
+    def asks_to_commit(self, offset: int, at: float, tp: int = 0, *, error: str = "", connection: str = "1") -> None:
         """A broker logs a request of 1 ms to commit, with its answer; nothing else comes of it."""
         self.history.logs("OFFSET_COMMIT", self, offset, at, tp, error=error, member_id=self.member_id)
+        self.history.requests[-1]["connection"] = connection
 
     def fetches(self, offset: int | None, at: float, tp: int = 0, *, error: str = "") -> None:
         """A broker logs that it told this member the committed offset (None: there is none), in 1 ms.

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.checkers import Commits, oracle
-from history.builder import HistoryBuilder, MemberTeller
+from history.builder import HistoryBuilder
 from history.test_kinds import CASES as OTHER_CASES
 from history.test_kinds import A, B, Story, Told, rest, told_by, two
 
@@ -81,11 +81,14 @@ def a_retry_that_heals_itself(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     return [("commit-regression", "" if wrong else "own retry", "", (A,), 5, 5, 1)]
 
 
-def held_back(h: HistoryBuilder, a: MemberTeller, b: MemberTeller) -> None:
-    """What was asked before a later commit comes after it, and is what the next owner is told."""
-    a.commit(6, 3.7)
+def overtaken(h: HistoryBuilder, connection: str = "1") -> None:
+    """What a connection still holds comes behind what a newer one brought, and is what the next owner is told."""
+    a, b = two(h)
+    a.commit(4, 3.2)
+    a.commit(5, 3.5, connection="2")
+    a.commit(6, 3.7, connection="2")
     h.accepts(5, 4)
-    a.asks_to_commit(5, 4)
+    a.asks_to_commit(5, 4, connection=connection)
     a.revoked(4.5)
     b.assigned(5)
     b.fetches(5, 5.01)
@@ -93,22 +96,18 @@ def held_back(h: HistoryBuilder, a: MemberTeller, b: MemberTeller) -> None:
 
 
 @case
-def a_commit_whose_request_was_held_back(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
-    """It was asked for once more on another connection, and that was answered; what the first one held came later."""
-    a, b = two(h)
-    h.fault("drop_packets", 3.51 if wrong else 3.501, 3.6, members=(A,))
-    a.commit(5, 3.5)
-    held_back(h, a, b)
+def a_commit_that_dropped_packets_hold_back(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """They are dropped before the member gives its connection up; or after it took another one of itself."""
+    h.fault("drop_packets", 3.6 if wrong else 3.4, 3.9, members=(A,))
+    overtaken(h)
     return [("commit-regression", "", "" if wrong else "drop_packets was in effect", (A,), 5, 5, 1)]
 
 
 @case
-def a_commit_that_is_tried_again_while_its_packets_are_dropped(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
-    """By the client, if the program still waits for the answer."""
-    a, b = two(h)
-    h.fault("drop_packets", 3.4, 3.6, members=(A,))
-    a.commit(5, 3.5, outcome=None if wrong else "info", accepted=False)
-    held_back(h, a, b)
+def a_commit_that_is_asked_for_again(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """By the connection of the later one, where everything comes in order; or by one that nobody uses any more."""
+    h.fault("drop_packets", 3.4, 3.9, members=(A,))
+    overtaken(h, connection="2" if wrong else "1")
     return [("commit-regression", "", "" if wrong else "drop_packets was in effect", (A,), 5, 5, 1)]
 
 

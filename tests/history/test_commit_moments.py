@@ -110,40 +110,39 @@ def test_a_writer_puts_its_own_retry_right_before_anybody_is_told(
     assert [s.cause for s in shown(log(*written, **rows), REGRESSION)] == causes
 
 
-def call(begin_ns: int = ns(9), end_ns: int = ns(12), **changes: Any) -> Commit:
-    """The commit whose request is to come again, third, 30 s after the start."""
-    return Commit(0, 4, A, "id", 1, begin_ns, end_ns, "ok", mode="sync")._replace(**changes)
-
-
-def dropped(begin_ns: int = ns(11), end_ns: int = ns(13), by: str = A) -> Step:
+def dropped(begin_ns: int = ns(15), end_ns: int = ns(25), by: str = A) -> Step:
     return Step(0, "drop_packets", members=(by,), heals=True, begun_ns=begin_ns, healed_ns=end_ns)
 
 
 @pytest.mark.parametrize(
-    ("calls", "step", "excused"),
+    ("written", "connections", "step", "excused"),
     [
-        ([call()], dropped(), True),
-        ([], dropped(), False),
-        ([call(offset=5)], dropped(), False),
-        ([call(incarnation=B)], dropped(), False),
-        ([call(mode="auto")], dropped(), False),
-        ([call(outcome="", end_ns=ns(12))], dropped(), False),
-        ([call(end_ns=ns(30) - BLUR_NS - 1)], dropped(), True),
-        ([call(end_ns=ns(30) - BLUR_NS)], dropped(), False),
-        ([call(), call(ns(25), ns(40))], dropped(), False),  # it asks for just this once more
-        ([call(), call(ns(31), ns(40))], dropped(), True),
-        ([call(ns(5), ns(6)), call()], dropped(), True),
-        ([call()], dropped(ns(12)), False),
-        ([call()], dropped(ns(12) - 1), True),
-        ([call()], dropped(ns(5), ns(9)), True),
-        ([call()], dropped(ns(5), ns(9) - 1), False),
-        ([call()], dropped(by=B), False),
+        # By the older connection, which brings nothing while the newer one brings 4, 10.
+        ([(3, A), (4, A), (10, A), (4, A)], "1221", dropped(), True),
+        ([(3, A), (4, A), (10, A), (4, A)], "1222", dropped(), False),
+        ([(3, A), (4, A), (10, A), (4, A)], "1223", dropped(), False),  # it brings its first
+        ([(3, A), (4, A), (10, A), (4, A)], "2221", dropped(), False),
+        ([(3, A), (4, A), (10, A), (4, A)], "1121", dropped(ns(25), ns(26)), True),
+        ([(3, A), (4, A), (10, A), (4, A)], "2121", dropped(), False),  # it is used beside the other one
+        ([(3, A), (4, A), (10, A), (4, A)], ["", "2", "2", ""], dropped(), False),
+        ([(3, A), (4, A), (10, B), (4, A)], "1221", dropped(), False),
+        ([(3, A), (4, A), (10, ""), (4, A)], "1221", dropped(), False),
+        ([(3, A), (4, A), (10, A), (4, A)], "1221", dropped(by=B), False),
+        ([(3, A), (4, A), (10, A), (4, A)], "1221", dropped(ns(20) - 1), True),
+        ([(3, A), (4, A), (10, A), (4, A)], "1221", dropped(ns(20)), False),
+        ([(3, A), (4, A), (10, A), (4, A)], "1221", dropped(ns(5), ns(10)), True),
+        ([(3, A), (4, A), (10, A), (4, A)], "1221", dropped(ns(5), ns(10) - 1), False),
     ],
 )
-def test_a_request_is_late_that_something_held_back_when_it_was_made(
-    calls: Sequence[Commit], step: Step, excused: bool
+def test_a_request_is_late_that_a_connection_held_when_it_was_given_up_for_another_one(
+    written: Sequence[tuple[int, str]], connections: Sequence[str], step: Step, excused: bool
 ) -> None:
-    tables = log((4, A), (10, A), (4, A), commits=tuple(calls), steps=(step,))
+    asked = log(*written)
+    by_name = zip(
+        asked.asked_commits, [name for name, (_, by) in zip(connections, written, strict=True) if by], strict=True
+    )
+    requests = tuple(request._replace(connection=name) for request, name in by_name)
+    tables = replace(asked, asked_commits=requests, steps=(step,))
     assert [s.excuse for s in shown(tables, REGRESSION)] == ["drop_packets was in effect" if excused else ""]
 
 
