@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from operator import itemgetter
-from typing import Any, Literal
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
 
 from fencepost import codec
 from fencepost.aim import aim
@@ -53,6 +53,12 @@ class _InEffect:
     detail: dict[str, Any] = field(default_factory=dict)
 
 
+class _Due(NamedTuple):
+    at_s: float
+    do: Callable[[], None]
+    heals: bool = False
+
+
 class Injector:
     """Runs the steps of ``plan`` against ``world`` and writes what happened to ``events``.
 
@@ -70,9 +76,7 @@ class Injector:
         self.states = [StepState(step) for step in plan.steps]
         self._began_ns = 0
         self._in_effect: list[_InEffect] = []
-        self._agenda: list[tuple[float, bool, Callable[[], None]]] = []  # when, whether it heals, and what is done
-        for step in plan.steps:
-            self._at(step.at_s, lambda step=step: self._arm(step))  # type: ignore[misc]
+        self._agenda = [_Due(step.at_s, partial(self._arm, step)) for step in plan.steps]
 
     def begin(self) -> None:
         """The group is warm: times of the plan count from now."""
@@ -92,7 +96,8 @@ class Injector:
         """Fire and heal everything whose time has come, one after the other, in the order of their times.
 
         Each looks at the cluster, injects (or undoes) and waits for the proof. What falls due meanwhile comes late, but
-        for what heals by its time: no fault lasts until another one is seen, or seen gone, which might never be so.
+        for what heals by its time: it lasts no longer than that until another fault is seen, or seen gone, which might
+        never be so.
         """
         with meanwhile(partial(self._perform, only_heal=True)):
             self._perform()
@@ -112,16 +117,12 @@ class Injector:
             stack.callback(self.undo_all)
             yield
 
-    def _at(self, at_s: float, action: Callable[[], None], heals: bool = False) -> None:
-        self._agenda.append((at_s, heals, action))
-
     def _perform(self, only_heal: bool = False) -> None:
         """What is due, the earliest first; of equal times what was asked for first."""
-        while those := [one for one in self._agenda if one[0] <= self.elapsed_s and (one[1] or not only_heal)]:
-            first = min(those, key=itemgetter(0))
+        while those := [due for due in self._agenda if due.at_s <= self.elapsed_s and (due.heals or not only_heal)]:
+            first = min(those, key=attrgetter("at_s"))
             self._agenda.remove(first)
-            *_, action = first
-            action()
+            first.do()
 
     def _arm(self, step: Step) -> None:
         """Fire a step, or wait for its state first."""
@@ -170,7 +171,7 @@ class Injector:
                 until_ns = now_ns() + int(step.heal_after_s * NS)
                 self._watch.waits.append(Wait(step.until, since_ns, heal, target.members, until_ns, missed=heal))
             else:
-                self._at(self.elapsed_s + step.heal_after_s, heal, heals=True)
+                self._agenda.append(_Due(self.elapsed_s + step.heal_after_s, heal, heals=True))
 
     def _states(self, step: Step, occurrence: Occurrence | None) -> dict[str, Any]:
         """In which states members and coordinator are now that a fault was injected: what was really met."""
@@ -183,7 +184,7 @@ class Injector:
         now_s = self.elapsed_s
         if until_s is None or now_s < until_s:
             until = now_s + TARGET_WINDOW_S if until_s is None else until_s
-            self._at(now_s + 0.1, lambda: self._fire(step, until))
+            self._agenda.append(_Due(now_s + 0.1, partial(self._fire, step, until)))
             return
         self._skip(step, f"{reason} for {TARGET_WINDOW_S:g} s")
 

@@ -32,6 +32,7 @@ class Scripted:
     diary: list[str] = field(default_factory=list, compare=False)
     proves: bool | Exception | Callable[[], bool] = True
     gone: Callable[[], bool] = lambda: True
+    within_s: float = 5
     undo_fails: bool = False
     needs: ClassVar[frozenset[str]] = frozenset()
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
@@ -51,7 +52,7 @@ class ScriptedInjection:
         if isinstance(self.fault.proves, Exception):
             raise self.fault.proves
         if callable(self.fault.proves):
-            return _seen(self.fault.proves)
+            return self.seen(self.fault.proves)
         return Evidence(self.fault.proves, now_ns(), "seen" if self.fault.proves else "nothing was seen")
 
     def undo(self):
@@ -60,11 +61,10 @@ class ScriptedInjection:
             raise RuntimeError("the proxy is gone")
 
     def healed(self):
-        return _seen(self.fault.gone)
+        return self.seen(self.fault.gone)
 
-
-def _seen(probe):
-    return witness(lambda: Sight("" if probe() else "nothing was seen", "seen"), 5)
+    def seen(self, probe):
+        return witness(lambda: Sight("" if probe() else "nothing was seen", "seen"), self.fault.within_s)
 
 
 class Group:
@@ -147,6 +147,24 @@ def test_a_fault_is_healed_in_time_while_another_one_waits_to_be_gone(perform):
     until_finished(injector)
     assert [s.state for s in injector.states] == ["healed", "healed"]
     assert pause.diary == ["change hits member-0", "pause hits member-1", "change undone", "pause undone"]
+
+
+def test_what_is_healed_meanwhile_takes_no_time_from_the_proof_that_waits(perform):
+    since, looks = [], []
+
+    def gone():
+        since[:] = since or [injector.elapsed_s]
+        return injector.elapsed_s > since[0] + 0.4  # longer than the other one may look
+
+    def looked():
+        looks.append(injector.elapsed_s)
+        return len(looks) > 2
+
+    slow = Scripted("slow", gone=gone)
+    quick = Scripted("quick", slow.diary, gone=looked, within_s=0.3)
+    injector, *_ = perform(at(0, quick, member(0), heal_after=0), at(0, slow, member(1), heal_after=0))
+    until_finished(injector)
+    assert [s.state for s in injector.states] == ["healed", "healed"]
 
 
 def test_no_step_fires_while_another_one_waits_for_its_proof(perform):
