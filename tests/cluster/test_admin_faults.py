@@ -8,7 +8,7 @@ import json
 import re
 import signal
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -491,20 +491,26 @@ def test_what_an_administrator_did_not_do_is_no_fault(
     assert why in evidence.what
 
 
-def test_a_leader_that_is_refused_at_first_is_asked_for_again(world: World) -> None:
+@pytest.mark.parametrize("refusals", [1, 1000])
+def test_a_leader_that_is_refused_is_asked_for_again_and_keeps_no_other_one_back(world: World, refusals: int) -> None:
     """As where a broker stood still until it was no longer in sync."""
     admin, asked = world.cluster.admin, []
+    before = admin.leaders(world.group)
 
-    def refused_once(tp: TopicPartition, to_broker: int) -> None:
-        asked.append(tp)
-        if len(asked) == 1:
+    def refused(tp: TopicPartition, to_broker: int) -> None:
+        asked.append(tp.partition)
+        if tp.partition == 0 and asked.count(0) <= refusals:
             raise ClusterError("the preferred leader is not available")
         admin.move_leader(tp, to_broker)
 
-    evidence = MoveLeaders().inject(with_admin(world, move_leader=refused_once), NOBODY).proven()
-    assert evidence.took_effect, evidence.what
-    assert asked[0] == asked[1]
-    assert len(asked) == len(admin.leaders(world.group)) + 1
+    injection = MoveLeaders().inject(with_admin(world, move_leader=refused), NOBODY)
+    with nothing_to_see() if refusals > 1 else nullcontext():
+        evidence = injection.proven()
+    assert evidence.took_effect == (refusals == 1), evidence.what
+    assert ("is not available" in evidence.what) == (refusals > 1)
+    now = admin.leaders(world.group)
+    assert {p for p in now if now[p] != before[p]} == {*now} - ({0} if refusals > 1 else set())
+    assert all(asked.count(p) == 1 for p in now if p)
 
 
 def test_replicas_that_are_not_put_back_are_not_healed(world: World, inject: Inject) -> None:
