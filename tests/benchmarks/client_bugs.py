@@ -113,7 +113,7 @@ CASES = {
     "a join is forgotten": Case(
         "kafka-python==2.3.3",
         "kafka-python==2.0.6",
-        "found here, in what dpkp/kafka-python#1438 took away",
+        "found here, in what dpkp/kafka-python#1438 took away (before it #1695)",
         frozenset({"stuck-partition"}),
         scenario(
             "a member changes what it reads, and the other one is heard of after that poll",

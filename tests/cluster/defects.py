@@ -16,7 +16,7 @@ from cluster.contract import BLUR_NS, MS, NEVER, History, Row
 LIBRARY = "librdkafka 2.16.0"  # of no other release of a library anything is said here, but for
 KAFKA_PYTHON = "kafka-python 2.3.3"
 POLL_NS = 100 * MS  # a poll of our loop waits no longer
-TOLD_NS = 1000 * MS  # who was given partitions is told within
+AT_ONCE_NS = 1000 * MS  # what follows from something in the same client
 SOON_NS = 15_000 * MS  # what somebody did shows in the group within: its session, and a rebalance
 GONE = " (deleted)"  # what a verdict calls the topic whose name another one has
 Example = dict[str, Any]  # of a finding, as the verdict tells it
@@ -39,8 +39,8 @@ class Defect:
 
 
 def writes_twice(history: History, example: Example) -> bool:
-    """Leaders had moved by then; that a batch is there twice is what it is accused of."""
-    return happened(history, "move_leaders", example)
+    """Leaders had moved by then; that a batch is there twice is what it, who is known, is accused of."""
+    return bool(example["members"]) and happened(history, "move_leaders", example)
 
 
 def joins_with_what_it_has(history: History, example: Example) -> bool:
@@ -158,31 +158,42 @@ def asked_who_had_been_the_coordinator(history: History, example: Example) -> bo
 
 
 def forgot_that_it_joined(history: History, example: Example) -> bool:
-    """It had changed its subscription, or a topic had other partitions than before, so it told that it gave up what it
-    had, to join by itself; the group was not ready within that poll, or the topic was as before when it had told. It
-    was not told what it was given then, or did not join and was given records all the same. It is one of the example's
-    members or was given its partition, and the example is of that time, or shows soon after it."""
+    """One of its members, or who was given its partition, told that it gave up what it had, to join by itself, and is
+    given records all the same before it is told of partitions again. The example is of that time, or shows soon after.
+
+    It joins so as its subscription changed, or a topic has other partitions. Either the group was not ready within the
+    poll in which it joined, or it never joined, as the topic was as before when it had told.
+    """
     topic, partition = example["topic"], example["partition"]
-    grown = happened(history, "add_partitions", example) or happened(history, "recreate_topic", example)
     for gave_up in history.kinds("revoked"):
         who, at = gave_up["actor"], int(gave_up["begin_ns"])
-        subscribed = (e["begin_ns"] for e in history.kinds("subscribed") if e["actor"] == who)
-        if not grown and not any(at - TOLD_NS < since <= at for since in subscribed):
-            continue
-        told = (e["begin_ns"] for e in history.kinds("assigned") if e["actor"] == who and e["begin_ns"] > at)
-        told_ns = min(told, default=NEVER)
-        asked = [r for r in history.requests if r["client_id"] == who and r["start_ns"] > at - BLUR_NS]
+        mine = [e["begin_ns"] for e in history.kinds("assigned") if e["actor"] == who and e["begin_ns"] > at]
+        until_ns = min(mine, default=NEVER)
+        given = (row["delivered_ns"] for row in history.delivered if row["actor"] == who)
+        asked = [r for r in history.requests if r["client_id"] == who and at - BLUR_NS < r["start_ns"] < until_ns]
         join, sync = (next((r for r in asked if r["api"] == api), None) for api in ("JOIN_GROUP", "SYNC_GROUP"))
-        if join and sync:
-            forgot = join["end_ns"] - join["start_ns"] > POLL_NS and told_ns > sync["end_ns"] + TOLD_NS
-            was_given = partition in (sync["assignment"] or {}).get(topic, ())
-        else:
-            rows = (row["delivered_ns"] for row in history.delivered if row["actor"] == who)
-            forgot, was_given = not join and any(at + TOLD_NS < row_ns < told_ns for row_ns in rows), False
-        its = who in example["members"] or was_given
-        if its and forgot and at < example["to_ns"] and example["from_ns"] < told_ns + SOON_NS:
+        if (
+            example["from_ns"] < until_ns + SOON_NS
+            and example["to_ns"] > at
+            and (who in example["members"] or (sync and partition in (sync["assignment"] or {}).get(topic, ())))
+            and any(at + AT_ONCE_NS < at_ns < until_ns for at_ns in given)
+            and (not join or join["end_ns"] - join["start_ns"] > POLL_NS)
+            and wished_to_join(history, who, at)
+        ):
             return True
     return False
+
+
+def wished_to_join(history: History, who: str, at: int) -> bool:
+    """Whether it had just changed its subscription then, or a topic has had other partitions since a short time."""
+    subscribed = (e["begin_ns"] for e in history.kinds("subscribed") if e["actor"] == who)
+    grown = (
+        e["begin_ns"]
+        for name in ("add_partitions", "recreate_topic")
+        for e in history.faults(name)
+        if e["outcome"] == "ok"
+    )
+    return any(at - AT_ONCE_NS < since <= at for since in subscribed) or any(at - SOON_NS < t < at for t in grown)
 
 
 DEFECTS = (

@@ -115,7 +115,7 @@ WORKLOADS = (
     Variant("supervised", ExclusiveWrites(handler_ms=1, fence="supervisor")),
     Variant("own-program", OwnProgram(rate_hz=500), program=subscriber.__file__),
     Variant("aiokafka", client="aiokafka", protocols=("eager",)),
-    Variant("kafka-python", client="kafka-python==2.3.3", protocols=("eager",)),  # after it joins may be forgotten
+    Variant("kafka-python", client="kafka-python==2.3.3", protocols=("eager",)),  # those of 3.0 forget more
 )
 OF_OUR_LOOP = (Stall, ChangeSubscription, ChangeProtocol)  # it is told to do otherwise, and programs cannot be
 NEED_BROKERS = (MoveCoordinator, MoveLeaders, PartitionBrokers, ReassignCoordinator)  # and what hits a broker

@@ -192,16 +192,18 @@ def forgets(
     release: str = KAFKA_PYTHON,
     changed_at: float = 30_000,
     took_ms: int = 1500,
+    given_at: float = 32_000,
     told_at: float = 34_000,
     about: Any = (),
 ) -> History:
-    """It changed its subscription, gave up what it had, and joined; it was told some time later what it was given."""
+    """It changed its subscription, gave up what it had, joined, and was given a record before it was told again."""
     history = right()
     client, _, version = release.partition(" ")
     for row in history.kinds("started"):
         row["detail"].update(client=client, client_version=version)
     gave_up = [event("subscribed", ZOMBIE, changed_at), event("revoked", ZOMBIE, 30_001, 1)]
     history.events.extend([*about, *gave_up, event("assigned", ZOMBIE, told_at, 1)])
+    history.delivered.extend(delivered(ZOMBIE, given_at, 1, range(9, 10)))
     joined = {"end_ns": (30_010 + took_ms) * MS}
     given = {"end_ns": (30_020 + took_ms) * MS, "assignment": {"orders": [1]}}
     join = request("JOIN_GROUP", 30_010, "b", ZOMBIE, **joined)
@@ -209,25 +211,25 @@ def forgets(
     return history
 
 
-def never_joins(given_at: float) -> History:
+def never_joins() -> History:
     """It gave up what it had, as a topic had grown, and was given something all the same."""
-    history = forgets(changed_at=25_000, about=[GROWN])
+    history = forgets(changed_at=25_000, about=[fault("add_partitions", at=29_000)])
     history.requests[:] = [row for row in history.requests if row["api"] not in ("JOIN_GROUP", "SYNC_GROUP")]
-    history.delivered.extend(delivered(ZOMBIE, given_at, 1, range(9, 10)))
     return history
 
 
 @pytest.mark.parametrize(
     ("history", "example", "shown"),
     [
-        (never_joins(32_000), {}, True),
-        (never_joins(30_500), {}, False),  # it may have had it in hand
-        (never_joins(32_000), {"members": [BOUNCED]}, False),
         (forgets(), {}, True),
-        (forgets(told_at=31_600), {}, False),
+        (forgets(given_at=30_500), {}, False),  # it may have had it in hand
+        (forgets(given_at=34_500), {}, False),
         (forgets(took_ms=50), {}, False),  # it was within the poll
-        (forgets(changed_at=25_000), {}, False),  # it was told to join
         (forgets("kafka-python 2.0.6"), {}, False),
+        (forgets(changed_at=25_000), {}, False),  # it was told to join
+        (forgets(changed_at=25_000, about=[fault("add_partitions", at=29_000)]), {}, True),
+        (forgets(changed_at=25_000, about=[fault("add_partitions", at=14_000)]), {}, False),
+        (forgets(changed_at=25_000, about=[fault("add_partitions", "info", at=29_000)]), {}, False),
         (forgets(), {"members": []}, True),
         (forgets(), {"members": [], "partition": 0}, False),
         (forgets(), {"members": [BOUNCED]}, True),  # who had it before
@@ -235,9 +237,13 @@ def never_joins(given_at: float) -> History:
         (forgets(), {"to_ns": 29_000 * MS}, False),
         (forgets(), {"from_ns": 48_000 * MS}, True),
         (forgets(), {"from_ns": 50_000 * MS}, False),
-        (forgets(changed_at=25_000, about=[GROWN]), {}, True),
-        (forgets(changed_at=25_000, about=[fault("add_partitions", "info")]), {}, False),
+        (never_joins(), {}, True),
+        (never_joins(), {"members": [BOUNCED]}, False),
     ],
 )
-def test_a_join_is_forgotten_where_it_took_longer_than_a_poll(history: History, example: Any, shown: bool) -> None:
+def test_a_join_is_forgotten_where_who_gave_up_is_given_records(history: History, example: Any, shown: bool) -> None:
     assert bool(behind(history, "stuck-partition", EXAMPLE | example)) is shown
+
+
+def test_nothing_is_said_of_a_batch_of_nobody() -> None:
+    assert behind(changed(fault("move_leaders")), "duplicate-write", EXAMPLE | {"members": []}) == ""
