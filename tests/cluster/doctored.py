@@ -89,3 +89,5 @@ DOCTORED: Mapping[str, Callable[[Path], None]] = {
     "duplicate-instance": instance_of_two,
     "history-incomplete": delivery_that_is_missing,
 }
+# What may follow: who has the partition that was given to another one, too, commits it as a zombie does.
+MAY_FOLLOW: Mapping[str, frozenset[str]] = {"coordinator-overlap": frozenset({"stale-backlog", "zombie-commit"})}

@@ -213,7 +213,7 @@ ZOMBIE = replace(
     name="a member wakes late",
     group=Group(members=3, config={**SESSION, "session.timeout.ms": 3000}),
     workload=PollLoop(rate_hz=42, batch=20, handler_ms=70, commit_every_ms=1),
-    schedule=[at(1, Pause(), member(SUSPECT), heal_after=past_session(1.5), expect="fenced")],
+    schedule=[at(2, Pause(), member(SUSPECT), heal_after=past_session(1.5), expect="fenced")],  # with a record in hand
     promises=(*PROMISES[:2], Ownership(of="assignment"), *PROMISES[3:]),
     min_records=300,
 )
