@@ -17,12 +17,12 @@ from pathlib import Path
 
 from fencepost.checkers import Commits, Delivery, Progress
 from fencepost.clusters import backends
-from fencepost.faults import Bounce, ChangeSubscription, Latency, Pause, Refuse, ScaleOut
+from fencepost.faults import AddPartitions, Bounce, Latency, Pause, Refuse, ScaleOut
 from fencepost.model import Severity, Validity, Verdict
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.series import Where, perform
 from fencepost.single import at
-from fencepost.targets import idle, member
+from fencepost.targets import all_members, idle, member
 from fencepost.workloads import PollLoop, WorkerPool
 
 SESSION = {"session.timeout.ms": 10_000, "heartbeat.interval.ms": 1000}
@@ -114,12 +114,12 @@ CASES = {
         "kafka-python==2.3.3",
         "kafka-python==2.0.6",
         "found here, in what dpkp/kafka-python#1438 took away (before it #1695)",
-        frozenset({"stuck-partition"}),
+        frozenset({"redelivery", "stuck-partition"}),
         scenario(
-            "a member changes what it reads, and the other one is heard of after that poll",
-            at(5, ChangeSubscription(), member(0), heal_after=4),
-            topics=[Topic("orders", partitions=4), Topic("refunds", partitions=2)],
-            group=Group(members=2, protocol="eager", config=SESSION),
+            "a topic grows while a join takes longer than a poll",
+            at(3, Latency(delay_ms=300, peers="coordinator"), all_members(), heal_after=8),
+            at(5, AddPartitions()),
+            group=Group(members=2, protocol="eager", config={**SESSION, "metadata.max.age.ms": 1000}),
         ),
     ),
     "resumed without a pause": Case(

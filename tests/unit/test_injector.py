@@ -131,22 +131,14 @@ def test_a_step_is_fired_proven_and_healed_and_each_leaves_an_event(perform):
     assert injector.states[0].state == "healed"
 
 
-def test_a_fault_is_healed_in_time_while_another_one_waits_for_its_proof(perform):
+@pytest.mark.parametrize(("waits", "undone"), [("proves", ["pause", "stall"]), ("gone", ["stall", "pause"])])
+def test_a_fault_is_healed_in_time_while_another_one_waits_to_be_seen_or_gone(perform, waits, undone):
     pause = Scripted("pause")
-    stall = Scripted("stall", pause.diary, proves=lambda: "pause undone" in pause.diary)
+    stall = Scripted("stall", pause.diary, **{waits: lambda: "pause undone" in pause.diary})
     injector, *_ = perform(at(0, pause, member(1), heal_after=0.05), at(0, stall, member(0), heal_after=0))
     until_finished(injector)
     assert [s.state for s in injector.states] == ["healed", "healed"]
-    assert pause.diary == ["pause hits member-1", "stall hits member-0", "pause undone", "stall undone"]
-
-
-def test_a_fault_is_healed_in_time_while_another_one_waits_to_be_gone(perform):
-    pause = Scripted("pause")
-    change = Scripted("change", pause.diary, gone=lambda: "pause undone" in pause.diary)
-    injector, *_ = perform(at(0, change, member(0), heal_after=0), at(0, pause, member(1), heal_after=0.1))
-    until_finished(injector)
-    assert [s.state for s in injector.states] == ["healed", "healed"]
-    assert pause.diary == ["change hits member-0", "pause hits member-1", "change undone", "pause undone"]
+    assert pause.diary == ["pause hits member-1", "stall hits member-0", *(f"{name} undone" for name in undone)]
 
 
 def test_what_is_healed_meanwhile_takes_no_time_from_the_proof_that_waits(perform):
