@@ -32,15 +32,13 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
     the writer of the one before (nobody, where its writer is not known); offset: the new one; times: when it was
     written; excuse: a declared act before it, or what had held its request back (``_held_back``).
     """
-    asked: dict[str, list[Request]] = defaultdict(list)
-    for request in tables.asked_commits:
-        asked[request.incarnation].append(request)
+    asked = _Asked(tables.asked_commits)
     for tp, rows in tables.accepted_of.items():
         for n, (before, now) in enumerate(pairwise(rows), 1):
             if 0 <= now.offset < before.offset:
                 by, former = tables.writer(now), tables.writer(before)
                 cause = "own retry" if _healed(tables, rows, n) else ""
-                held_back = _held_back(tables, asked[by], before, now) if by and by == former else ""
+                held_back = _held_back(tables, asked, before, now) if by and by == former else ""
                 members, excuse = people(by, former) if by else (), tables.declared(tp, now.at_ns) or held_back
                 yield Sighting("commit-regression", tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
 
@@ -60,32 +58,41 @@ def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
     return False
 
 
-def _held_back(tables: Tables, asked: Sequence[Request], before: Accepted, now: Accepted) -> str:
+class _Asked:
+    """The requests to commit, by what is asked of them; each time in the order in which brokers received them."""
+
+    def __init__(self, requests: Iterable[Request]) -> None:
+        self._accepted: dict[tuple[str, int, int], list[Request]] = defaultdict(list)
+        self.brought_ns: dict[tuple[str, str], list[int]] = defaultdict(list)  # by incarnation and connection
+        for request in requests:
+            self.brought_ns[request.incarnation, request.connection].append(request.begin_ns)
+            if outcome(request.error) != "fail":
+                self._accepted[request.incarnation, request.tp, request.offset].append(request)
+
+    def behind(self, commit: Accepted, by: str) -> Request | None:
+        """The request of its writer that an accepted commit came of: the one that was received nearest to it."""
+        those = self._accepted.get((by, commit.tp, commit.offset), ())
+        return min(those, key=lambda r: abs(r.begin_ns - commit.at_ns), default=None)
+
+
+def _held_back(tables: Tables, asked: _Asked, before: Accepted, now: Accepted) -> str:
     """What kept a request of a member from the coordinator until another one had overtaken it; empty: nothing did.
 
     Requests of one connection are served in their order. What a connection still holds when its client gives it up for
     another one arrives all the same, once the network lets it, behind what the other one brought; Kafka numbers no
     requests that the coordinator could tell it by. So the request came by a connection that had brought others before
     the newer one brought its first, and none since then; and something had begun to hinder the member in between.
-
-    Args:
-        asked: what the writer of both asked, in the order in which brokers received it.
     """
-    late, newer = (_request_of(commit, asked) for commit in (now, before))
+    by = tables.writer(now)
+    late, newer = asked.behind(now, by), asked.behind(before, by)
     if not late or not newer or not late.connection or late.connection == newer.connection:
         return ""
-    earlier = [r.begin_ns for r in asked if r.connection == late.connection and r.begin_ns < late.begin_ns]
-    anew_ns = next(r.begin_ns for r in asked if r.connection == newer.connection)
-    if not earlier or earlier[-1] >= anew_ns:
+    brought_ns, anew_ns = asked.brought_ns[by, late.connection], asked.brought_ns[by, newer.connection][0]
+    earlier = bisect_left(brought_ns, late.begin_ns) - 1
+    if earlier < 0 or brought_ns[earlier] >= anew_ns:
         return ""
-    since_ns, what = hindrance(tables, late.incarnation, earlier[-1])
+    since_ns, what = hindrance(tables, by, brought_ns[earlier])
     return what if since_ns < anew_ns else ""
-
-
-def _request_of(commit: Accepted, asked: Iterable[Request]) -> Request | None:
-    """The request that an accepted commit came of: of its place, the one that brokers received nearest to it."""
-    those = (r for r in asked if (r.tp, r.offset) == (commit.tp, commit.offset) and outcome(r.error) != "fail")
-    return min(those, key=lambda r: abs(r.begin_ns - commit.at_ns), default=None)
 
 
 def foreign_commit(tables: Tables) -> Iterator[Sighting]:
