@@ -6,7 +6,7 @@ Each function takes the folder of a run whose members were correct, and in which
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,19 +21,28 @@ Line = dict[str, Any]
 
 
 def partition_of_two(run: Path) -> None:
-    """One record of the coordinator gives to a member what the next one (or itself) gives to another, too."""
-    lines = _coordinator(run)
-    if any(line["type"] == "current" for line in lines):
-        given = [line for line in lines if line["type"] == "current" and line.get("assigned")]
-        one, other = next(
-            (a["assigned"], b["assigned"]) for a, b in pairwise(given) if a["member_id"] != b["member_id"]
-        )
-    else:
-        full = [line["members"] for line in lines if line["type"] == "classic-group" and len(line["members"] or ()) > 1]
-        one, other = next((m[0]["assignment"], m[1]["assignment"]) for m in full if all(x["assignment"] for x in m))
-    topic, partitions = next(iter(other.items()))
-    one[topic] = [*one.get(topic, ()), partitions[0]]
+    """One record of the coordinator gives to a member what the next one (or itself) gives to another, too.
+
+    That one had it not before: so it is the last to be given it, and its commits are those of the owner.
+    """
+    lines, had = _coordinator(run), dict[str, Any]()
+    for (line, who, one), (next_line, by, other) in pairwise(_given(lines)):
+        had[who] = one
+        new = [(topic, p) for topic, ps in other.items() for p in ps if p not in had.get(by, {}).get(topic, ())]
+        if new and who != by and (line is next_line or line["type"] == "current"):
+            topic, partition = new[0]
+            one[topic] = [*one.get(topic, ()), partition]
+            break
     _write(run, lines)
+
+
+def _given(lines: list[Line]) -> Iterator[tuple[Line, str, dict[str, Any]]]:
+    """What each record gives to each member that it gives something to."""
+    for line in lines:
+        told = [line | {"assignment": line.get("assigned")}] if line["type"] == "current" else line.get("members") or ()
+        for member in told if line["type"] in ("current", "classic-group") else ():
+            if member["assignment"]:
+                yield line, member["member_id"], member["assignment"]
 
 
 def generation_that_goes_back(run: Path) -> None:
@@ -89,5 +98,3 @@ DOCTORED: Mapping[str, Callable[[Path], None]] = {
     "duplicate-instance": instance_of_two,
     "history-incomplete": delivery_that_is_missing,
 }
-# What may follow: who has the partition that was given to another one, too, commits it as a zombie does.
-MAY_FOLLOW: Mapping[str, frozenset[str]] = {"coordinator-overlap": frozenset({"stale-backlog", "zombie-commit"})}

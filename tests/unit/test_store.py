@@ -56,7 +56,7 @@ def test_a_file_that_cannot_be_used_is_named_with_the_reason(tmp_path, text, sen
 def test_what_is_no_run_folder_is_said_to_be_none(tmp_path):
     with pytest.raises(RunFolderError, match="there is no run folder"):
         RunFolder.open(tmp_path / "nowhere")
-    with pytest.raises(RunFolderError, match="is not a run folder: it has none of scenario"):
+    with pytest.raises(RunFolderError, match=r"is not a run folder: it has none of scenario\.json"):
         RunFolder.open(tmp_path)
 
 
