@@ -8,7 +8,8 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING
 
@@ -61,17 +62,26 @@ def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
 class _Asked:
     """The requests to commit, by what is asked of them; each time in the order in which brokers received them."""
 
-    def __init__(self, requests: Iterable[Request]) -> None:
-        self._accepted: dict[tuple[str, int, int], list[Request]] = defaultdict(list)
-        self.brought_ns: dict[tuple[str, str], list[int]] = defaultdict(list)  # by incarnation and connection
-        for request in requests:
-            self.brought_ns[request.incarnation, request.connection].append(request.begin_ns)
-            if outcome(request.error) != "fail":
-                self._accepted[request.incarnation, request.tp, request.offset].append(request)
+    def __init__(self, requests: Sequence[Request]) -> None:
+        """Nothing is looked up yet: most runs have no commit that went back."""
+        self._requests = requests
+
+    @cached_property
+    def brought_ns(self) -> Mapping[tuple[str, str], Sequence[int]]:
+        """When each connection of an incarnation brought one."""
+        found: dict[tuple[str, str], list[int]] = defaultdict(list)
+        for request in self._requests:
+            found[request.incarnation, request.connection].append(request.begin_ns)
+        return found
+
+    @cached_property
+    def _taken(self) -> Spans[tuple[str, int, int], Request]:
+        taken = (r for r in self._requests if outcome(r.error) != "fail")
+        return Spans(taken, lambda r: (r.incarnation, r.tp, r.offset), lambda r: r.served)
 
     def behind(self, commit: Accepted, by: str) -> Request | None:
-        """The request of its writer that an accepted commit came of: the one that was received nearest to it."""
-        those = self._accepted.get((by, commit.tp, commit.offset), ())
+        """The request of its writer that an accepted commit came of: of those that may have written it the nearest."""
+        those = self._taken.meeting((by, commit.tp, commit.offset), commit.written)
         return min(those, key=lambda r: abs(r.begin_ns - commit.at_ns), default=None)
 
 
