@@ -48,22 +48,22 @@ class MoveLeaders(OnPartitions):
         if fixed := self.awaits(world, target):
             raise FaultError(f"there is {fixed}")
         admin, moves, called_ns = world.cluster.admin, self._moves(world), now_ns()
-        refused = dict.fromkeys(moves, "")
+        left = dict.fromkeys(moves, "")  # of each that is still to be asked for, why it was refused
 
         def elect() -> None:
-            for place in list(refused):
+            for place in list(left):
                 try:
                     admin.move_leader(place, moves[place][1])
-                    del refused[place]
+                    del left[place]
                 except ClusterError as error:  # as one that stood still just now is out of sync until it is back
-                    refused[place] = str(error)
+                    left[place] = str(error)
 
         def look() -> Sight:
             elect()
             leaders = {topic: admin.leaders(topic) for topic in {place.topic for place in moves}}
             now = {place: leaders[place.topic].get(place.partition, -1) for place in moves}
             wrong = [
-                refused.get(place) or f"{place} is led by broker {now[place]}, not broker {after}"
+                left.get(place) or f"{place} is led by broker {now[place]}, not broker {after}"
                 for place, (_, after) in moves.items()
                 if now[place] != after
             ]

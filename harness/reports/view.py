@@ -169,8 +169,8 @@ def _times(folder: Folder, begin_ns: int, end_ns: int) -> tuple[str, str]:
 
 
 def _order(folder: Folder, partition: str) -> tuple[int, str]:
-    known = [*folder.partitions]
-    return (known.index(partition) if partition in known else len(known), partition)
+    places = {name: place for place, name in enumerate(folder.partitions)}
+    return (places.get(partition, len(places)), partition)
 
 
 def _example(

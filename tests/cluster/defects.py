@@ -169,14 +169,14 @@ def forgot_that_it_joined(history: History, example: Example) -> bool:
         who, at = gave_up["actor"], int(gave_up["begin_ns"])
         mine = [e["begin_ns"] for e in history.kinds("assigned") if e["actor"] == who and e["begin_ns"] > at]
         until_ns = min(mine, default=NEVER)
-        given = (row["delivered_ns"] for row in history.delivered if row["actor"] == who)
+        polled = (row["delivered_ns"] for row in history.delivered if row["actor"] == who)
         asked = [r for r in history.requests if r["client_id"] == who and at - BLUR_NS < r["start_ns"] < until_ns]
         join, sync = (next((r for r in asked if r["api"] == api), None) for api in ("JOIN_GROUP", "SYNC_GROUP"))
         if (
             example["from_ns"] < until_ns + SOON_NS
             and example["to_ns"] > at
             and (who in example["members"] or (sync and partition in (sync["assignment"] or {}).get(topic, ())))
-            and any(at + AT_ONCE_NS < at_ns < until_ns for at_ns in given)
+            and any(at + AT_ONCE_NS < at_ns < until_ns for at_ns in polled)
             and (not join or join["end_ns"] - join["start_ns"] > POLL_NS)
             and wished_to_join(history, who, at)
         ):
