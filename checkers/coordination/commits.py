@@ -95,14 +95,13 @@ def _held_back(tables: Tables, asked: _Asked, before: Accepted, now: Accepted) -
     """
     by = tables.writer(now)
     late, newer = asked.behind(now, by), asked.behind(before, by)
-    if not late or not newer or not late.connection or late.connection == newer.connection:
+    if not late or not newer or not late.connection:
         return ""
     brought_ns, anew_ns = asked.brought_ns[by, late.connection], asked.brought_ns[by, newer.connection][0]
-    earlier = bisect_left(brought_ns, late.begin_ns) - 1
-    if earlier < 0 or brought_ns[earlier] >= anew_ns:
-        return ""
-    since_ns, what = hindrance(tables, by, brought_ns[earlier])
-    return what if since_ns < anew_ns else ""
+    before_it = bisect_left(brought_ns, late.begin_ns)
+    last_ns = brought_ns[before_it - 1] if before_it else FOREVER  # by one connection alone, it is not before the first
+    since_ns, what = hindrance(tables, by, last_ns)
+    return what if last_ns < anew_ns and since_ns < anew_ns else ""
 
 
 def foreign_commit(tables: Tables) -> Iterator[Sighting]:

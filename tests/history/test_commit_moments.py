@@ -124,6 +124,7 @@ def dropped(begin_ns: int = ns(15), end_ns: int = ns(25), by: str = A) -> Step:
         ([(3, A), (4, A), (10, A), (4, A)], "2221", dropped(), False),
         ([(3, A), (4, A), (10, A), (4, A)], "1121", dropped(ns(25), ns(26)), True),
         ([(3, A), (4, A), (10, A), (4, A)], "2121", dropped(), False),  # it is used beside the other one
+        ([(3, A), (4, A), (10, A), (4, A)], "2121", dropped(ns(5)), False),
         ([(3, A), (4, A), (10, A), (4, A)], ["", "2", "2", ""], dropped(), False),
         ([(3, A), (4, A), (10, B), (4, A)], "1221", dropped(), False),
         ([(3, A), (4, A), (10, ""), (4, A)], "1221", dropped(), False),
@@ -144,6 +145,13 @@ def test_a_request_is_late_that_a_connection_held_when_it_was_given_up_for_anoth
     requests = tuple(request._replace(connection=name) for request, name in by_name)
     tables = replace(asked, asked_commits=requests, steps=(step,))
     assert [s.excuse for s in shown(tables, REGRESSION)] == ["drop_packets was in effect" if excused else ""]
+
+
+def test_a_request_is_not_late_behind_a_commit_that_another_one_may_have_written() -> None:
+    asked = log((3, A), (4, A), (10, A), (4, A))
+    requests = [request._replace(connection=name) for request, name in zip(asked.asked_commits, "1221", strict=True)]
+    tables = replace(asked, asked_commits=(*requests, requests[2]._replace(incarnation=B)), steps=(dropped(),))
+    assert [s.excuse for s in shown(tables, REGRESSION)] == [""]
 
 
 # Another one's partition: it is given to A at 5 s, and B commits at 10 s.
