@@ -156,9 +156,10 @@ class Group:
 
 
 def _describe(life: Incarnation) -> str:
-    owned = ", ".join(map(str, sorted(life.live.owned))) or "nothing"
+    owned = {name: live.owned for name, live in life.live.present.items()} or {life.actor: frozenset()}
+    shares = "; ".join(f"{name} owns {', '.join(map(str, sorted(own))) or 'nothing'}" for name, own in owned.items())
     errors = ", ".join(f"{name} ({count} times)" for name, count in life.live.errors.most_common())
-    return f"{life.actor} owns {owned}" + (f", and its client reported {errors}" if errors else "")
+    return shares + (f", and its client reported {errors}" if errors else "")
 
 
 def make(

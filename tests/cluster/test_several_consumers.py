@@ -175,6 +175,7 @@ def test_a_worker_that_dies_has_ended_and_who_is_forked_in_its_place_is_its_next
     monkeypatch.setenv("SHOP_DATABASE", str(run.history.parent / "dispatch.db"))
     group = started(run, "kafka-python", [sys.executable, "-m", "dispatch.workers", "--topic", run.topic])
     eventually(lambda: shared_by_two(run), LONG_S, "two workers to share all partitions", state=group.describe)
+    assert sorted(re.findall(r"(\S+) owns orders-", group.describe())) == ["member-0.1", "member-0b.1"]
     pids = {e["actor"]: e["detail"]["pid"] for e in run.events("started") if e["actor"].startswith("member-")}
     assert group.members[0].pid not in pids.values()
     os.kill(pids["member-0b.1"], signal.SIGKILL)
