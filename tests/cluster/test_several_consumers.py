@@ -65,8 +65,8 @@ from kafka.errors import KafkaError
 
 def live(most):
     consumer = KafkaConsumer(group_id="shop", auto_offset_reset="earliest", enable_auto_commit=False)
-    consumer.partitions_for_topic(sys.argv[1])  # or it may never be given any, when its first poll ends while it joins
     consumer.subscribe([sys.argv[1]])
+    consumer.partitions_for_topic(sys.argv[1])  # or it joins once more as it hears of them, and may forget that it did
     count = 0
     while count < most and not stop.is_set():
         records = [record for part in consumer.poll(timeout_ms=100, max_records=20).values() for record in part]

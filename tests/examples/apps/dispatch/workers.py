@@ -42,8 +42,8 @@ def work(topic: str, whole_batches: bool) -> None:
         heartbeat_interval_ms=1000,
         max_poll_records=BATCH,
     )
-    consumer.partitions_for_topic(topic)  # or it may never be given any, when its first poll ends while it joins
     consumer.subscribe([topic])
+    consumer.partitions_for_topic(topic)  # or it joins once more as it hears of them, and may forget that it did
     try:
         while not stop.is_set():
             for place, records in consumer.poll(timeout_ms=200).items():
