@@ -104,6 +104,10 @@ VARIANTS = (  # the seeds take turns
 WORKLOADS = (
     *VARIANTS,
     Variant("after-batch", polled("after-batch")),
+    Variant("transform-apart", Transform(rate_hz=1000, commit="after-processing")),  # without transactions
+    Variant("letters", DeadLetters(rate_hz=1000)),
+    Variant("letters-in-transactions", DeadLetters(rate_hz=1000, commit="transaction")),
+    Variant("requeue-in-transactions", Requeue(rate_hz=100, batch=3, commit="transaction")),  # over before a fault
     Variant("retried", DeadLetters(rate_hz=1000, keep_order=True, keys=5000, retried_after_ms=2000)),
     Variant("asynchronous", polled("asynchronous")),
     Variant("backpressure", PollLoop(rate_hz=1000, backpressure="pause")),
