@@ -109,8 +109,8 @@ class Group:
                 )
 
     def describe(self) -> str:
-        """What every member owns and which errors its client told, as of the last refresh; for messages."""
-        return str(self.outside or "; ".join(_describe(member.life) for member in self.members if member.life))
+        """What every consumer owns and which errors its client told, as of the last refresh; for messages."""
+        return str(self.outside or "; ".join(member.life.live.describe() for member in self.members if member.life))
 
     @property
     def consumers(self) -> int:
@@ -153,13 +153,6 @@ class Group:
 
     def _lives(self) -> list[Incarnation]:
         return [*self.producers, *(member.life for member in self.members if member.life)]
-
-
-def _describe(life: Incarnation) -> str:
-    owned = {name: live.owned for name, live in life.live.present.items()} or {life.actor: frozenset()}
-    shares = "; ".join(f"{name} owns {', '.join(map(str, sorted(own))) or 'nothing'}" for name, own in owned.items())
-    errors = ", ".join(f"{name} ({count} times)" for name, count in life.live.errors.most_common())
-    return shares + (f", and its client reported {errors}" if errors else "")
 
 
 def make(

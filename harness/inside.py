@@ -121,6 +121,16 @@ class Inside:
         """The partitions that they own now."""
         return frozenset[TopicPartition]().union(*(live.owned for live in self.present.values()))
 
+    def describe(self) -> str:
+        """What each of those that are there owns, and which errors all have told; for messages."""
+        owned = {name: live.owned for name, live in self.present.items()} or {self._actor: frozenset[TopicPartition]()}
+        shares = "; ".join(
+            f"{name} owns {', '.join(map(str, sorted(own))) or 'nothing'}" for name, own in owned.items()
+        )
+        errors = ", ".join(f"{name} ({count} times)" for name, count in self.errors.most_common())
+        whose = "its client" if len(owned) == 1 else "their clients"
+        return shares + (f", and {whose} reported {errors}" if errors else "")
+
     @property
     def member_id(self) -> str:
         """What the coordinator calls the first of those that are there; empty: it has not told yet."""

@@ -158,19 +158,16 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
 
 def owned(folder: Folder, story: Story, palette: Palette) -> list[tuple[str, str, str, str, str, str]]:
     """The timeline as a table: partition, owner, its style, from, to, how it ended."""
+    places = {name: place for place, name in enumerate(folder.partitions)}
+    ordered = sorted(story.intervals, key=lambda i: (places.get(i.partition, len(places)), i.partition, i.begin_ns))
     return [
         (i.partition, i.owner, palette.style(i.owner), *_times(folder, i.begin_ns, i.end_ns), i.how)
-        for i in sorted(story.intervals, key=lambda i: (_order(folder, i.partition), i.begin_ns))[:TABLE_MAX]
+        for i in ordered[:TABLE_MAX]
     ]
 
 
 def _times(folder: Folder, begin_ns: int, end_ns: int) -> tuple[str, str]:
     return moment(begin_ns, folder.origin_ns), moment(end_ns, folder.origin_ns)
-
-
-def _order(folder: Folder, partition: str) -> tuple[int, str]:
-    places = {name: place for place, name in enumerate(folder.partitions)}
-    return (places.get(partition, len(places)), partition)
 
 
 def _example(

@@ -70,7 +70,8 @@ def scenario(name: str, *schedule: object, **changes: object) -> Scenario:
     )
 
 
-FORGOTTEN = (  # by a member that goes on with what it gave up (release 2), or is put out of its group for good (3)
+FORGOTTEN = Case(  # by a member that goes on with what it gave up (release 2), or is put out of its group for good (3)
+    "kafka-python==2.3.3",
     "kafka-python==2.0.6",
     "found here, in what dpkp/kafka-python#1438 took away (before it #1695)",
     frozenset({"redelivery", "stuck-partition", "slow-recovery"}),
@@ -124,8 +125,8 @@ CASES = {
             workload=WorkerPool(rate_hz=300, batch=40, workers=2, handler_ms=4, in_hand=5),
         ),
     ),
-    "a join is forgotten by release 2": Case("kafka-python==2.3.3", *FORGOTTEN),
-    "a join is forgotten by release 3": Case("kafka-python==3.0.12", *FORGOTTEN),
+    "a join is forgotten by release 2": FORGOTTEN,
+    "a join is forgotten by release 3": replace(FORGOTTEN, affected="kafka-python==3.0.12"),
     "resumed without a pause": Case(
         "confluent-kafka==2.3.0",
         "confluent-kafka==2.4.0",

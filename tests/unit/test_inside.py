@@ -113,6 +113,19 @@ def test_who_is_there_owns_what_it_was_given_beside_others(consumers: Consumers)
     assert [e["actor"] for e in consumers.inside.told("assigned")] == ["member-0.1", "member-0b.1"]
 
 
+def test_each_consumer_is_described_by_what_it_owns_and_all_of_them_by_their_errors(consumers: Consumers) -> None:
+    assert consumers.inside.describe() == "member-0.1 owns nothing"
+    consumers.starts("member-0.1")
+    consumers.tells("member-0.1", "error", error="UNKNOWN_MEMBER_ID", detail={})
+    assert consumers.inside.describe() == "member-0.1 owns nothing, and its client reported UNKNOWN_MEMBER_ID (1 times)"
+    consumers.starts("member-0b.1")
+    consumers.tells("member-0b.1", "assigned", partitions=[("orders", 1), ("orders", 0)])
+    assert consumers.inside.describe() == (
+        "member-0.1 owns nothing; member-0b.1 owns orders-0, orders-1, "
+        "and their clients reported UNKNOWN_MEMBER_ID (1 times)"
+    )
+
+
 def test_a_consumer_ends_when_it_is_closed_or_dropped_and_the_last_one_with_its_process(consumers: Consumers) -> None:
     consumers.starts("member-0.1")
     assert consumers.inside.ends("crashed", 0) == {"member-0.1": (0, "crashed")}
