@@ -378,6 +378,12 @@ class TestTheTimeline:
         assert len(intervals) == 24
         assert page(invalid).count('<g class="own ') == 24
 
+    def test_the_table_has_partitions_by_their_numbers_and_of_each_who_came_first(self, invalid: Path) -> None:
+        rows = re.findall(r'<tr><td class="mono">orders-(\d+)</td>.*?<td class="num">([\d.]+) s<', page(invalid), re.DOTALL)
+        told = [(int(partition), float(begin)) for partition, begin in rows]
+        assert told == sorted(told)
+        assert {2, 10} <= {partition for partition, _ in told}
+
     def test_a_violation_is_marked_on_its_partition(self, invalid: Path) -> None:
         dense = re.sub(r">\s+<", "><", page(invalid))
         assert dense.count('<a href="#violation-1"><g class="accused">') == 1
