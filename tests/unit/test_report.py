@@ -379,7 +379,9 @@ class TestTheTimeline:
         assert page(invalid).count('<g class="own ') == 24
 
     def test_the_table_has_partitions_by_their_numbers_and_of_each_who_came_first(self, invalid: Path) -> None:
-        rows = re.findall(r'<tr><td class="mono">orders-(\d+)</td>.*?<td class="num">([\d.]+) s<', page(invalid), re.DOTALL)
+        rows = re.findall(
+            r'<tr><td class="mono">orders-(\d+)</td>.*?<td class="num">([\d.]+) s<', page(invalid), re.DOTALL
+        )
         told = [(int(partition), float(begin)) for partition, begin in rows]
         assert told == sorted(told)
         assert {2, 10} <= {partition for partition, _ in told}
