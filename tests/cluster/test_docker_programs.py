@@ -156,7 +156,7 @@ def test_a_program_that_tells_lines_is_recorded_in_its_image(
             [
                 ("consumer", ["verifiable-consumer"] * 3),  # in the image of the brokers
                 ("eager", ["verifiable-consumer", "confluent-kafka", "aiokafka"]),
-                ("eager", ["kafka-python"] * 3),  # its cooperative members claim what they have lost (see the README)
+                ("eager", ["kafka-python"] * 3),  # cooperative ones claim what they have lost (see harness/member)
             ],
         )
     ],

@@ -191,7 +191,7 @@ def lasting(variant):
 
 def alone(variant):
     """Likewise, what meets nothing else: nothing is done at a coordinator that is cut off, and this library's client,
-    told of a topic that was made again after its leaders had moved, may never fetch from it (see the README)."""
+    told of a topic that was made again after its leaders had moved, may never fetch from it (an open defect)."""
     cut_off = [(PartitionBrokers(), coordinator(), 4)] if variant.coordinator else []
     by_offset = isinstance(variant.workload, (Requeue, ExclusiveWrites))  # so their copies, or stores, know records
     return steps_of([*cut_off, *([] if by_offset else [(RecreateTopic(("refunds",)), None, None)])])
