@@ -55,7 +55,8 @@ def _landed(t: Telling, how: str) -> str:
 def _unseen(t: Telling) -> str:
     passed, c, holder = "", t.passer, t.other
     if c:
-        passed = f" past ({c.offset}, by {c.incarnation}, generation {c.generation}, {t.at(c.begin_ns)})"
+        commit = f"({c.offset}, by {c.incarnation}, generation {c.generation}, {t.at(c.begin_ns)})"
+        passed = f" past {commit}" if c.offset > t.a.last_offset else f" in turns, the first of them past {commit},"
     how = {
         "skipped": "without ever being delivered to anyone",
         "in-doubt": f"while {holder} had begun but not finished {t.them}",

@@ -62,6 +62,7 @@ from kafka.structs import OffsetAndMetadata
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
 WHERE = {"bootstrap_servers": "kafka.shop.internal:9092"}
 consumer = KafkaConsumer("orders", group_id="shop", auto_offset_reset="earliest", enable_auto_commit=False, **WHERE)
+consumer.partitions_for_topic("orders")  # or it joins once more as it hears of them, and may forget that it did
 producer = KafkaProducer(transactional_id=os.urandom(4).hex(), **WHERE)
 producer.init_transactions()
 count = 0

@@ -272,6 +272,16 @@ def test_a_record_that_was_passed_unseen_names_the_commit(commits: Sequence[Comm
     assert example(tables(**rows), unseen).get("generation") == (2 if told else None)
 
 
+def test_of_records_that_several_commits_went_past_the_first_ones_have_the_first() -> None:
+    unseen = of("unseen", A, B, cause="skipped", last_offset=9, count=6)
+    in_turns = sentence(unseen, commits=(commit(6, ns(2)), commit(10, ns(2.5))))
+    assert in_turns == (
+        "6 records of orders-0 (offsets 4 to 9) were committed in turns, the first of them past (6, by member-0.1, "
+        "generation 2, 2.000 s), without ever being delivered to anyone; nobody processed them."
+    )
+    assert " were committed past (10, by" in sentence(unseen, commits=(commit(10, ns(2.5)),))
+
+
 @pytest.mark.parametrize(("cause", "died"), [("in-doubt", "member-1.1 was killed at 3.200 s; "), ("skipped", "")])
 def test_the_death_of_who_had_an_unseen_record_is_told(cause: str, died: str) -> None:
     lives = {B: Life(B, ended_ns=ns(3.2), how="killed")}

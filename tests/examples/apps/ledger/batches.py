@@ -69,6 +69,7 @@ def main() -> int:
         heartbeat_interval_ms=1000,
         max_poll_records=200,
     )
+    consumer.partitions_for_topic("orders")  # or it joins once more as it hears of them, and may forget that it did
     try:
         while not stop.is_set():
             batch = consumer.poll(timeout_ms=200)
