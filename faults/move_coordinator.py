@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fencepost.clock import now_ns
-from fencepost.evidence.seats import moved, seat
-from fencepost.evidence.witness import Injected, witness
+from fencepost.evidence.seats import Elections, moved, seat
+from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
 
-PROOF_S = 5.0
+PROOF_S = 15.0
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,14 @@ class MoveCoordinator:
         Raises:
             FaultError: there is no leader, or no other in-sync replica to move to.
         """
-        before = seat(world)
-        after, called_ns = before.next, now_ns()
-        world.cluster.admin.move_leader(before.place, after)
-        return Injected(proven=lambda: witness(lambda: moved(world, before, after, called_ns), PROOF_S))
+        before, called_ns = seat(world), now_ns()
+        after = before.next
+        election = Elections(world.cluster.admin, {before.place: after})
+
+        def look() -> Sight:
+            election.ask()
+            sight = moved(world, before, after, called_ns)
+            return replace(sight, missing=election.refused.get(before.place) or sight.missing)
+
+        election.ask()
+        return Injected(proven=lambda: witness(look, PROOF_S, every_s=0.05))

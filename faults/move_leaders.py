@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.clock import NS, now_ns
-from fencepost.errors import ClusterError, FaultError
-from fencepost.evidence.seats import in_turn
+from fencepost.errors import FaultError
+from fencepost.evidence.seats import Elections, in_turn
 from fencepost.evidence.topics import OnPartitions, listed
 from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
@@ -48,22 +48,14 @@ class MoveLeaders(OnPartitions):
         if fixed := self.awaits(world, target):
             raise FaultError(f"there is {fixed}")
         admin, moves, called_ns = world.cluster.admin, self._moves(world), now_ns()
-        left = dict.fromkeys(moves, "")  # of each that is still to be asked for, why it was refused
-
-        def elect() -> None:
-            for place in list(left):
-                try:
-                    admin.move_leader(place, moves[place][1])
-                    del left[place]
-                except ClusterError as error:  # as one that stood still just now is out of sync until it is back
-                    left[place] = str(error)
+        elections = Elections(admin, {place: after for place, (_, after) in moves.items()})
 
         def look() -> Sight:
-            elect()
+            elections.ask()
             leaders = {topic: admin.leaders(topic) for topic in {place.topic for place in moves}}
             now = {place: leaders[place.topic].get(place.partition, -1) for place in moves}
             wrong = [
-                left.get(place) or f"{place} is led by broker {now[place]}, not broker {after}"
+                elections.refused.get(place) or f"{place} is led by broker {now[place]}, not broker {after}"
                 for place, (_, after) in moves.items()
                 if now[place] != after
             ]
@@ -71,7 +63,7 @@ class MoveLeaders(OnPartitions):
             data = {"moves": {str(place): move for place, move in moves.items()}, "seconds": seconds}
             return Sight("; ".join(wrong), f"other brokers lead {listed(list(moves))}: moved in {seconds:.3f} s", data)
 
-        elect()
+        elections.ask()
         return Injected(proven=lambda: witness(look, PROOF_S, every_s=0.2))
 
     def _moves(self, world: World) -> dict[TopicPartition, tuple[int, int]]:

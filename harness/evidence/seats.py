@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from fencepost.admin_interfaces import ReplicaAdmin
 from fencepost.clock import NS, now_ns
-from fencepost.errors import FaultError
+from fencepost.errors import ClusterError, FaultError
 from fencepost.evidence.offsets import TOPIC
 from fencepost.evidence.wire import group_partition
 from fencepost.evidence.witness import Sight
@@ -83,6 +85,28 @@ def in_turn(leader: int, replicas: tuple[int, ...]) -> tuple[int, ...]:
     """The replicas beside the leader, the one after it first; none while there is no leader."""
     others = sorted(set(replicas) - {leader}) if leader >= 0 else []
     return tuple(sorted(others, key=lambda broker: (broker < leader, broker)))
+
+
+class Elections:
+    """Leaders that are wanted, each asked for until the controller agrees: one that stood still just now is out of sync
+    until it is back.
+
+    Attributes:
+        refused: of each partition that is still to be asked for, why it was refused (empty: it was not asked for yet).
+    """
+
+    def __init__(self, admin: ReplicaAdmin, wanted: Mapping[TopicPartition, int]) -> None:
+        self._admin, self._wanted = admin, wanted
+        self.refused = dict.fromkeys(wanted, "")
+
+    def ask(self) -> None:
+        """Ask for those that are left."""
+        for place in list(self.refused):
+            try:
+                self._admin.move_leader(place, self._wanted[place])
+                del self.refused[place]
+            except ClusterError as error:
+                self.refused[place] = str(error)
 
 
 def moved(world: World, before: Seat, to_broker: int, called_ns: int) -> Sight:

@@ -5,6 +5,7 @@ witness says without it. ``test_link_faults`` has those between members and brok
 from __future__ import annotations
 
 import signal
+from contextlib import nullcontext
 from dataclasses import replace
 
 import psutil
@@ -24,9 +25,11 @@ from cluster.worlds import (
     nothing_to_see,
 )
 from fencepost.clock import eventually
+from fencepost.errors import ClusterError
 from fencepost.evidence.processes import Life
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Fault, Target
+from fencepost.model import TopicPartition
 
 pytestmark = ON_CLUSTER
 
@@ -164,6 +167,27 @@ def test_an_election_that_was_not_made_is_no_move(world: World, inject: Inject) 
         evidence = stays.proven()
     assert not evidence.took_effect
     assert "not broker" in evidence.what
+
+
+@pytest.mark.parametrize("refusals", [1, 1000])
+def test_a_coordinator_that_is_refused_is_asked_for_again(world: World, inject: Inject, refusals: int) -> None:
+    """As where the next broker stood still until it was no longer in sync."""
+    asked = []
+
+    def refused(tp: TopicPartition, to_broker: int) -> None:
+        asked.append(to_broker)
+        if len(asked) <= refusals:
+            raise ClusterError("the preferred leader is not available")
+        world.cluster.admin.move_leader(tp, to_broker)
+
+    admin = Instead(world.cluster.admin, move_leader=refused)
+    moves = inject(MoveCoordinator(), replace(world, cluster=Instead(world.cluster, admin=admin)), Target())
+    with nothing_to_see() if refusals > 1 else nullcontext():
+        evidence = moves.proven()
+    assert evidence.took_effect == (refusals == 1), evidence.what
+    assert ("is not available" in evidence.what) == (refusals > 1)
+    assert set(asked) == {evidence.data["to_broker"]}
+    assert len(asked) == 2 or refusals > 1
 
 
 def test_a_leader_that_moved_without_the_coordinator_is_no_move(world: World, inject: Inject) -> None:
