@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rotation import DAY
+from rotation import DAY, TURNS
 
 from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
 from fencepost.faults import Bounce, Kill, Pause, ScaleOut, Stall
@@ -314,14 +314,14 @@ def under(protocol: str, scenario: Scenario) -> Scenario:
     return replace(scenario, group=replace(scenario.group, protocol=protocol))
 
 
-def one_a_day(protocols=PROTOCOLS, turn=0):
+def one_a_day(protocols=PROTOCOLS, turn=0, **when):
     """Protocols, of which all but one are slow; ``turn`` is for those that have another one today."""
-    return one_in(len(protocols), protocols, turn)
+    return one_in(len(protocols), protocols, turn, **when)
 
 
-def one_in(days, values, turn=0):
-    """Values, of which all are slow but every so many, which are others every two days: a file may take turns, too."""
-    today = (DAY // 2 + turn) % days
+def one_in(days, values, turn=0, daily=False):
+    """Values, of which all are slow but every so many: others each day, or each time that a file has its turn."""
+    today = (DAY // (1 if daily else len(TURNS)) + turn) % days
     return [
         pytest.param(value, marks=() if number % days == today else pytest.mark.slow)
         for number, value in enumerate(values)
@@ -329,6 +329,6 @@ def one_in(days, values, turn=0):
 
 
 def each(subjects, protocols=lambda subject: PROTOCOLS):
-    """Every subject with every protocol; of these pairs all but every twelfth are slow."""
+    """Every subject with every protocol; of these pairs one in 24 is performed today, others tomorrow."""
     pairs = [(subject, protocol) for subject in subjects for protocol in protocols(subject)]
-    return [pytest.param(*one.values[0], marks=one.marks) for one in one_in(12, pairs)]
+    return [pytest.param(*one.values[0], marks=one.marks) for one in one_in(24, pairs, daily=True)]

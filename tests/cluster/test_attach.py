@@ -1,12 +1,8 @@
-"""Attached as a stranger to a cluster that others run: what is judged, what is refused, and that nothing is left."""
+"""Attached as a stranger to a cluster that others run: what is judged. ``test_attach_ends`` has what is refused."""
 
 from __future__ import annotations
 
 import json
-import signal
-import subprocess
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
@@ -23,18 +19,15 @@ from cluster.planted import BUGS
 from cluster.worlds import LONG_S, World
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
-from fencepost.clock import eventually
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.cache import quiet
 from fencepost.clusters.own import OwnCluster
-from fencepost.errors import ClusterError, PlanError, WaitTimeout
 from fencepost.evidence import offsets, records
 from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import group_partition
 from fencepost.faults import (
     AddPartitions,
-    BlackHole,
     Bounce,
     DeleteRecords,
     DropPackets,
@@ -217,74 +210,3 @@ def test_what_members_write_is_judged_and_goes_with_the_rest(
     assert not violations(verdict)
     unknown = {check.check for check in verdict.checks if check.validity is Validity.UNKNOWN}
     assert unknown <= {"history", "ownership", "progress", "commits"}, verdict
-
-
-@pytest.mark.usefixtures("unchanged")
-def test_a_fault_that_needs_power_over_the_cluster_is_refused_before_anything_is_made(
-    cluster: OwnCluster, tmp_path: Path
-) -> None:
-    hole = replace(SCENARIO, schedule=[at(1, BlackHole(), member(0), heal_after=1)])
-    with pytest.raises(PlanError, match="needs links, but the back-end 'attach:127"):
-        runner.run(hole, plan=hole.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
-    assert not list(tmp_path.iterdir())
-
-
-def test_an_address_where_nobody_answers_is_said_within_seconds(tmp_path: Path) -> None:
-    began_s = time.monotonic()
-    with pytest.raises(ClusterError, match=r"no Kafka broker answered at 127\.0\.0\.1:9 within 5 s"):
-        runner.run(SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=Attachment.of("attach:127.0.0.1:9"))
-    assert time.monotonic() - began_s < 30
-
-
-@pytest.mark.usefixtures("unchanged")
-def test_a_topic_that_the_brokers_refuse_ends_the_run_and_leaves_nothing(cluster: OwnCluster, tmp_path: Path) -> None:
-    wide = replace(SCENARIO, brokers=9, topics=[Topic("orders"), Topic("refunds", replication_factor=9)])
-    with pytest.raises(ClusterError, match="refunds was refused: InvalidReplicationFactorError"):
-        runner.run(wide, plan=wide.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
-
-
-@pytest.mark.usefixtures("unchanged")
-def test_times_that_the_brokers_decide_otherwise_are_refused(cluster: OwnCluster, tmp_path: Path) -> None:
-    other = replace(SCENARIO, group=Group(protocol="consumer", config={"session.timeout.ms": 7000}))
-    with pytest.raises(ClusterError, match=r"brokers decide session\.timeout\.ms: theirs is 6000"):
-        runner.run(other, plan=other.plan(1), runs=tmp_path, backend=Attachment.of(address(cluster)))
-
-
-def heeds_interrupts() -> None:
-    """What a shell starts in the background ignores them, and so do its children."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
-
-
-@pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL])
-def test_nothing_is_left_when_the_harness_is_interrupted(
-    cluster: OwnCluster, tmp_path: Path, number: signal.Signals
-) -> None:
-    scenario = tmp_path / "guest.json"
-    scenario.write_text(json.dumps(replace(SCENARIO, min_records=10**9).to_json()))
-    before = there(cluster)
-    command = [sys.executable, "-m", "fencepost", "run", str(scenario), "--seed", "3", "--no-check"]
-    with (tmp_path / "said").open("w") as said:
-        harness = subprocess.Popen(
-            [*command, "--cluster", address(cluster), "--runs", str(tmp_path / "runs")],
-            stdout=said,
-            stderr=subprocess.STDOUT,
-            preexec_fn=heeds_interrupts,
-        )
-    try:
-        eventually(
-            lambda: "phase chaos" in (tmp_path / "said").read_text() or harness.poll() is not None,
-            LONG_S * 2,
-            "the run to get to its faults",
-            state=(tmp_path / "said").read_text,
-        )
-        assert there(cluster) != before, (tmp_path / "said").read_text()
-        harness.send_signal(number)
-        code = harness.wait(LONG_S * 2)
-    finally:
-        harness.kill()
-    assert code == (130 if number == signal.SIGINT else -number), (tmp_path / "said").read_text()
-    if number == signal.SIGKILL:  # nobody waits for what is removed then
-        # What is removed while it is looked at has no end that anybody tells.
-        gone = (KeyError, WaitTimeout)
-        eventually(lambda: there(cluster) == before, LONG_S * 2, "everything to be removed", forgive=gone)

@@ -27,7 +27,7 @@ ERROR = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b")  # as Kafka names them
 ADVICE = {"round_robin_with_cooperative": "as long as roundrobin is in it, rebalances stop all members, and the cooper"}
 
 
-@pytest.mark.parametrize("name", one_in(math.ceil(len(catalogue.built_in()) / A_DAY), catalogue.built_in()))
+@pytest.mark.parametrize("name", one_in(math.ceil(len(catalogue.built_in()) / A_DAY), catalogue.built_in(), daily=True))
 def test_a_built_in_scenario_shows_what_it_says(chaos: Any, name: str) -> None:
     scenario = catalogue.load(name)
     run = chaos.run(scenario)

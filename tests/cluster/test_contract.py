@@ -32,7 +32,9 @@ TRIPLES = [
 @pytest.mark.cluster
 @pytest.mark.timeout(400)
 @pytest.mark.parametrize(
-    "triple", one_in(8, TRIPLES), ids=[f"{library.name}-{'-'.join(rest)}".strip("-") for library, *rest in TRIPLES]
+    "triple",
+    one_in(16, TRIPLES, daily=True),
+    ids=[f"{library.name}-{'-'.join(rest)}".strip("-") for library, *rest in TRIPLES],
 )
 def test_members_of_every_client_keep_one_contract(tmp_path: Path, triple: tuple[Library, str, str]) -> None:
     library, protocol, assignor = triple

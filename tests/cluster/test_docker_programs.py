@@ -1,4 +1,4 @@
-"""In containers: programs in an image of their own, and the workloads whose members write."""
+"""In containers: programs in an image of their own."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ import pytest
 
 from cluster import test_lines
 from cluster.docker_base import left
-from cluster.plans import WRITING, one_a_day, one_in, under
-from cluster.planted import BUGS
+from cluster.plans import one_a_day, one_in
 from cluster.test_black_box import AWAY, PROGRAM, SCENARIO, broken, reasons
 from fencepost import Group, Scenario, Topic, at, past_session, runner
 from fencepost.checkers import Commits, Delivery, Ownership, Progress
 from fencepost.checkers.spark.session import Spark
-from fencepost.clients import Members
 from fencepost.clusters import backends, docker_images
 from fencepost.clusters.cache import quiet
 from fencepost.errors import ProvisionError
@@ -37,7 +35,6 @@ pytestmark = [
     pytest.mark.timeout(600),  # images are built
 ]
 PROMISED = [Delivery("at-least-once"), Ownership(of="assignment"), Commits(), Progress(within_s=30)]
-WRONG = ("offsets-later", "letter-per-attempt", "unwritten-copies", "lock-without-token")
 BLOCKS = """
 FROM {base}
 ENV PYTHONPATH=/opt/fencepost/packages
@@ -107,19 +104,6 @@ def boxed(scenario: Scenario, image: str, bug: str, protocol: str) -> Scenario:
     return replace(scenario, group=replace(scenario.group, command=command, image=image, protocol=protocol))
 
 
-@pytest.mark.parametrize("scenario", one_in(len(WRITING), WRITING), ids=lambda scenario: scenario.name)
-def test_members_that_write_keep_their_promises(tmp_path: Path, chaos_spark: Spark, scenario: Scenario) -> None:
-    verdict = performed(under("cooperative", scenario), tmp_path, chaos_spark)
-    assert verdict.validity is Validity.VALID, reasons(verdict)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", WRONG)
-def test_their_bugs_are_found(tmp_path: Path, chaos_spark: Spark, name: str) -> None:
-    verdict = performed(BUGS[name].scenario("cooperative"), tmp_path, chaos_spark)
-    assert BUGS[name].kinds <= broken(verdict) <= {*BUGS[name].kinds, *BUGS[name].may_follow}
-
-
 @pytest.mark.parametrize("protocol", one_a_day())
 def test_a_black_box_in_its_own_image_is_judged_by_what_brokers_see(
     tmp_path: Path, chaos_spark: Spark, image: str, protocol: str
@@ -145,29 +129,6 @@ def test_a_program_that_tells_lines_is_recorded_in_its_image(
     verdict = performed(asked, tmp_path, chaos_spark)
     assert bool(broken(verdict)) == ("commit-ahead" in broken(verdict)) == (bug == "skips"), reasons(verdict)
     assert verdict.validity is (Validity.INVALID if bug == "skips" else Validity.VALID), reasons(verdict)
-
-
-@pytest.mark.parametrize(
-    ("protocol", "clients"),
-    [
-        pytest.param(*one.values[0], marks=one.marks)
-        for one in one_in(
-            3,
-            [
-                ("consumer", ["verifiable-consumer"] * 3),  # in the image of the brokers
-                ("eager", ["verifiable-consumer", "confluent-kafka", "aiokafka"]),
-                ("eager", ["kafka-python"] * 3),  # cooperative ones claim what they have lost (see harness/member)
-            ],
-        )
-    ],
-)
-def test_members_of_other_clients_keep_their_promises(
-    tmp_path: Path, chaos_spark: Spark, protocol: str, clients: list[str]
-) -> None:
-    members = tuple(Members(1, client) for client in clients)
-    group = replace(test_lines.SCENARIO.group, protocol=protocol, client=clients[0], members=members)
-    verdict = performed(replace(test_lines.SCENARIO, group=group), tmp_path, chaos_spark)
-    assert verdict.validity is Validity.VALID, reasons(verdict)
 
 
 def test_an_image_that_is_not_there_is_named(tmp_path: Path, chaos_spark: Spark) -> None:

@@ -208,7 +208,7 @@ def test_a_member_that_was_killed_did_not_leave(world: World, inject: Inject) ->
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", one_a_day())
+@pytest.mark.parametrize("protocol", one_a_day(daily=True))
 def test_nobody_is_accused_when_members_stall_come_go_and_are_replaced(chaos: Any, protocol: str) -> None:
     run = chaos.run(
         Scenario(

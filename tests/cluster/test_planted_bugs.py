@@ -1,7 +1,7 @@
 """A bug that is planted is found out, under exactly its kind, and by name; correct members, under the very same plan,
 keep their promises.
 
-Every bug under every protocol in the nightly run; in the quick one a twelfth of these runs, others every day.
+Every bug under every protocol in the nightly run; in the quick one a 24th of these runs, others every day.
 """
 
 from __future__ import annotations
@@ -134,7 +134,7 @@ def test_a_correct_member_keeps_its_promises_under_the_same_plan(correct, name, 
     correct(PLANS[name], protocol)
 
 
-@pytest.mark.parametrize("protocol", one_a_day())
+@pytest.mark.parametrize("protocol", one_a_day(daily=True))
 def test_a_correct_member_keeps_them_too_but_not_in_doctored_evidence(correct, chaos_spark, tmp_path, protocol):
     run = correct(MOVES, protocol)
     for kind, doctor in DOCTORED.items():

@@ -23,7 +23,7 @@ MORE = ("refunds",)
 DAYS = 3
 
 
-@pytest.mark.parametrize("cell", one_in(DAYS, unfilled("local")), ids=str)
+@pytest.mark.parametrize("cell", one_in(DAYS, unfilled("local"), daily=True), ids=str)
 def test_every_fault_is_proven_and_healed(world: World, inject: Inject, cell: Cell) -> None:
     shown(cell, world, inject)
 
@@ -34,7 +34,7 @@ def guests(session_cluster: OwnCluster, tmp_path_factory: pytest.TempPathFactory
         yield world
 
 
-@pytest.mark.parametrize("cell", one_in(DAYS, unfilled("attach")), ids=str)
+@pytest.mark.parametrize("cell", one_in(DAYS, unfilled("attach"), daily=True), ids=str)
 def test_every_fault_that_needs_no_power_over_brokers_is_proven_and_healed(
     guests: World, inject: Inject, cell: Cell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
