@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from fencepost import checkers, faults, workloads
+
 TOP = Path(__file__).parent.parent
 PAGES = sorted(
     path
@@ -37,6 +39,13 @@ def dead_links(page: Path) -> list[str]:
 def test_a_page_leads_where_it_says(page: Path) -> None:
     assert dead_links(page) == []
     assert [name for name in NAMED.findall(page.read_text()) if not (TOP / name).exists()] == []
+
+
+def test_the_readme_names_each_fault_workload_and_promise() -> None:
+    readme = (TOP / "README.md").read_text()
+    stems = [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in faults.__all__]
+    assert [stem for stem in stems if f"`{stem}`" not in readme] == []
+    assert [name for name in (*workloads.__all__, *checkers.__all__) if not re.search(rf"`{name}[`(]", readme)] == []
 
 
 def test_each_part_that_the_readme_leads_to_has_a_page() -> None:
