@@ -7,8 +7,10 @@ Connect, see ``connect``.
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
@@ -75,3 +77,22 @@ class OnContext:
         if none:
             self.context.cancelJobsWithTag(self._tag)
         return none
+
+
+def apart(call: Callable[[], Answer]) -> Answer:
+    """What a call returns, or raises, made in a thread of its own.
+
+    A connection to Spark's JVM belongs to a thread (PySpark's pinned mode). Who waits here may be interrupted, by
+    Ctrl-C or a test's time-out. Interrupted while it waits for the JVM itself, it would leave an answer unread, and
+    each later call of its thread would be given the answer to the one before.
+    """
+    answer = Future[Answer]()
+
+    def made() -> None:
+        try:
+            answer.set_result(call())
+        except BaseException as error:
+            answer.set_exception(error)
+
+    threading.Thread(target=made, name="spark-call", daemon=True).start()
+    return answer.result()

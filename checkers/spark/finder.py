@@ -17,6 +17,7 @@ from fencepost.checkers import coordination
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.kernel.ranges import WIDTH, Group, Task, cut, read_groups
 from fencepost.checkers.sightings import Sighting, performed
+from fencepost.checkers.spark.engines import apart
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.rows import Damage
@@ -52,7 +53,8 @@ def find(run: Path, tables: Tables, bounds: Bounds, spark: Spark, width: int = W
         WaitTimeout, ProvisionError: there is no Spark.
     """
     history = (run / "history").resolve()
-    return _find(run, tables, bounds, width, partial(_on_spark, spark.get(), history))
+    engine = spark.get()
+    return _find(run, tables, bounds, width, lambda *asked: apart(lambda: _on_spark(engine, history, *asked)))
 
 
 def find_here(run: Path, tables: Tables, bounds: Bounds, width: int = WIDTH) -> tuple[list[Anomaly], Facts]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,6 +16,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from fencepost.checkers.spark import class_archive, jvm
+from fencepost.checkers.spark.engines import apart
 from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError, WaitTimeout
@@ -145,3 +148,47 @@ def test_who_gives_our_own_jobs_up_leaves_a_users_alone(tmp_path):
             go.touch()
         assert theirs.result(60) == ["theirs"]
         assert engine.map(lambda n: n, 2) == [0, 1]
+
+
+@pytest.mark.spark
+def test_who_is_interrupted_leaves_no_answer_for_later_calls(tmp_path):
+    """As by a test's time-out, while Spark works."""
+    begun, go, main = tmp_path / "begun", tmp_path / "go", threading.get_ident()
+
+    class Interrupted(BaseException):
+        pass
+
+    def waits(number):  # inside, as workers do not have this module
+        begun.touch()
+        eventually(go.exists, 120, "the word")
+        return number
+
+    def interrupted(*_):
+        raise Interrupted
+
+    def interrupts():
+        eventually(begun.exists, 60, "the call to begin")
+        signal.pthread_kill(main, signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, interrupted)
+    try:
+        with Spark.start("local[2]", warm_up=lambda engine: None) as spark, ThreadPoolExecutor(1) as threads:
+            engine = spark.get()
+            interrupter = threads.submit(interrupts)
+            with pytest.raises(Interrupted):
+                apart(lambda: engine.map(waits, 1))
+            interrupter.result(60)
+            go.touch()
+            assert apart(lambda: engine.cores) == 2
+            assert apart(lambda: engine.map(lambda n: n * n, 3)) == [0, 1, 4]
+            assert engine.cores == 2
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+
+
+def test_what_a_call_apart_raises_is_raised():
+    def fails():
+        raise WaitTimeout("not there")
+
+    with pytest.raises(WaitTimeout, match="not there"):
+        apart(fails)
