@@ -149,12 +149,29 @@ def joins_anew(request: Row) -> bool:
 
 
 def asked_who_had_been_the_coordinator(history: History, example: Example) -> bool:
-    """For its committed offsets; the member hears of it as an error."""
+    """For its committed offsets, once it had been assigned the partition, of which it was given nothing from then on;
+    the member hears of it as an error."""
     about = "Failed to fetch committed offsets for 0 partition(s)"
-    errors = [
-        e for e in told(history, example, "error") if e["error"] == "NOT_COORDINATOR" and soon(e["begin_ns"], example)
-    ]
-    return any(e["detail"]["text"].startswith(about) for e in errors)
+    for error in told(history, example, "error"):
+        who, at_ns = error["actor"], int(error["begin_ns"])
+        assigned = [
+            int(e["begin_ns"])
+            for e in told_of_it(history, example, "assigned")
+            if e["actor"] == who and e["begin_ns"] < at_ns
+        ]
+        if (
+            error["error"] == "NOT_COORDINATOR"
+            and error["detail"]["text"].startswith(about)
+            and assigned
+            and at_ns < example["to_ns"]
+            and not any(
+                max(assigned) < row["delivered_ns"] < example["to_ns"]
+                for row in given(history, example)
+                if row["actor"] == who
+            )
+        ):
+            return True
+    return False
 
 
 def forgot_that_it_joined(history: History, example: Example) -> bool:

@@ -47,7 +47,7 @@ def asks_to_join(rebalance_timeout_ms: int) -> list[Any]:
 
 def hears(error: str) -> Any:
     told = {"text": "Failed to fetch committed offsets for 0 partition(s) in group"}
-    return event("error", ZOMBIE, 9000, error=error, detail=told)
+    return event("error", ZOMBIE, 40_000, error=error, detail=told)
 
 
 def paused(at: float) -> Any:
@@ -56,7 +56,8 @@ def paused(at: float) -> Any:
 
 RETURNS = [row for at in (30_000, 31_000, 32_000) for row in delivered(ZOMBIE, at, 1, range(1), 1)]
 PAUSES = (30_500, 31_500)
-SOON = {"callback-ledger", "assignment-overlap", "dead-member", "stuck-partition"}
+GIVEN_BACK, FETCHED = event("assigned", ZOMBIE, 39_900, 1), delivered(ZOMBIE, 50_000, 1, range(1), 1)
+SOON = {"callback-ledger", "assignment-overlap", "dead-member"}
 ONCE_MORE = delivered(ZOMBIE, 200, 1, range(1))
 JOIN = [request("JOIN_GROUP", 20_500, "b", ZOMBIE)]
 
@@ -102,8 +103,10 @@ SHOWN: list[tuple[str, History, bool]] = [
     ("redelivery-loop", changed(*map(paused, PAUSES), brought=RETURNS), False),
     ("dead-member", changed(requests=asks_to_join(-1)), True),
     ("dead-member", changed(requests=asks_to_join(8000)), False),
-    ("stuck-partition", changed(hears("NOT_COORDINATOR")), True),
-    ("stuck-partition", changed(hears("COORDINATOR_LOAD_IN_PROGRESS")), False),
+    ("stuck-partition", changed(GIVEN_BACK, hears("NOT_COORDINATOR")), True),
+    ("stuck-partition", changed(GIVEN_BACK, hears("COORDINATOR_LOAD_IN_PROGRESS")), False),
+    ("stuck-partition", changed(hears("NOT_COORDINATOR"), brought=FETCHED), False),
+    ("stuck-partition", changed(GIVEN_BACK, hears("NOT_COORDINATOR"), brought=FETCHED), False),  # so it did fetch
 ]
 
 
