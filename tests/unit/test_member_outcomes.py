@@ -11,7 +11,7 @@ from kafka.errors import CommitFailedError
 
 from fencepost import outcomes
 from fencepost_member.adapters.confluent_errors import cause, error_name
-from fencepost_member.adapters.confluent_kafka import client_settings, connect, identity_of
+from fencepost_member.adapters.confluent_kafka import client_settings, connect, has_left, identity_of
 from fencepost_member.adapters.errors import error_name as python_name
 from fencepost_member.config import COMMIT_POLICIES, ConfigError, LoopConfig, MemberConfig
 
@@ -88,6 +88,20 @@ def test_the_generation_is_read_from_the_group_metadata_and_from_nothing_else():
     assert identity_of(known) == ("member-id", 42)
     for strange in (b"", b"CGMDv2:", b"CGMDv2:\0\0", known.replace(b"v2", b"v3"), b"\xff" * 20):
         assert identity_of(strange) == ("", -1)
+
+
+@pytest.mark.parametrize(
+    ("metadata", "left"),
+    [
+        (b"CGMDv2:" + struct.pack("=i", -1) + b"group\0\0", True),
+        (b"CGMDv2:" + struct.pack("=i", 0) + b"group\0member-id\0", False),
+        (b"CGMDv3:" + struct.pack("=i", -1) + b"group\0\0", False),  # of a release that says it otherwise
+        (object(), False),
+        (None, False),
+    ],
+)
+def test_who_is_of_no_generation_has_left(metadata: object, left: bool) -> None:
+    assert has_left(metadata) is left
 
 
 def test_with_the_consumer_protocol_the_brokers_decide_the_session():

@@ -8,7 +8,7 @@ import confluent_kafka as client
 
 from fencepost_member.adapters import Headers, Listener, Tp
 from fencepost_member.adapters.confluent_errors import cause, error_name
-from fencepost_member.adapters.confluent_kafka import ConfluentKafka, partitions_of
+from fencepost_member.adapters.confluent_kafka import ConfluentKafka, has_left, partitions_of
 from fencepost_member.adapters.confluent_parked import Letters, Redirects
 from fencepost_member.adapters.confluent_trying import CALL_S, tried
 from fencepost_member.adapters.settings import access_of
@@ -104,6 +104,7 @@ class Transactions(Output):
     """Records and offsets in one transaction: begun with the first record, ended by ``commit``."""
 
     _open = False
+    has_left = staticmethod(has_left)
 
     def _more(self, config: MemberConfig) -> Dict[str, Any]:
         timeout_ms = int(config.loop.transaction_timeout_ms)
@@ -131,6 +132,8 @@ class Transactions(Output):
         try:
             if offsets:
                 group = self._adapter.group()
+                if self.has_left(group):
+                    raise client.KafkaException(client.KafkaError(client.KafkaError.UNKNOWN_MEMBER_ID))
                 tried(lambda s: self._producer.send_offsets_to_transaction(partitions_of(offsets), group, s), GIVE_UP_S)
             if self._failed is None:
                 tried(self._producer.commit_transaction, GIVE_UP_S)

@@ -60,7 +60,9 @@ class OffsetsLater(_Apart):
 def unfenced_offsets(config: MemberConfig, adapter: Any, listener: Listener) -> Any:
     """See the module."""
     # With the consumer protocol a client that never joined has a name all the same.
-    return adapters.connect(replace(config, protocol="eager"), listener).output(config, listener)
+    output = adapters.connect(replace(config, protocol="eager"), listener).output(config, listener)
+    output.has_left = lambda group: False
+    return output
 
 
 class SharedId:
