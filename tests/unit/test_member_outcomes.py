@@ -11,7 +11,8 @@ from kafka.errors import CommitFailedError
 
 from fencepost import outcomes
 from fencepost_member.adapters.confluent_errors import cause, error_name
-from fencepost_member.adapters.confluent_kafka import client_settings, connect, has_left, identity_of
+from fencepost_member.adapters.confluent_kafka import client_settings, connect, identity_of
+from fencepost_member.adapters.confluent_outputs import has_left
 from fencepost_member.adapters.errors import error_name as python_name
 from fencepost_member.config import COMMIT_POLICIES, ConfigError, LoopConfig, MemberConfig
 

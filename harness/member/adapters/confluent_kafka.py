@@ -17,6 +17,7 @@ from fencepost_member.config import ASYNCHRONOUS, ConfigError, MemberConfig
 CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", STRATEGY, "group.protocol.type")
 
 ASK_S = 5.0  # how long a question to the brokers may take
+MAGIC = b"CGMDv2:"  # of serialised group metadata
 
 
 def answered(partitions: Iterable[client.TopicPartition], whole: str = "") -> Tuple[Dict[Tp, int], Dict[Tp, str]]:
@@ -26,21 +27,12 @@ def answered(partitions: Iterable[client.TopicPartition], whole: str = "") -> Tu
     return offsets, {(p.topic, p.partition): error_name(p.error) or whole for p in done}
 
 
-MAGIC = b"CGMDv2:"  # of serialised group metadata
-
-
 def identity_of(metadata: bytes) -> Tuple[str, int]:
     """Member id, and generation or member epoch, in librdkafka's serialised group metadata; unknown: empty, and -1."""
     if not metadata.startswith(MAGIC) or len(metadata) < len(MAGIC) + 4:
         return "", -1
     _, member_id, *_ = (*metadata[len(MAGIC) + 4 :].split(b"\0"), b"")  # after the name of the group
     return member_id.decode(errors="replace"), int(struct.unpack_from("=i", metadata, len(MAGIC))[0])
-
-
-def has_left(metadata: object) -> bool:
-    """Whether the client left the group by itself, as it was not polled in time: it is of no generation then, and a
-    coordinator accepts offsets of a transaction from whoever names none, as before KIP-447."""
-    return isinstance(metadata, bytes) and metadata.startswith(MAGIC) and identity_of(metadata)[1] < 0
 
 
 def identity(consumer: client.Consumer) -> Tuple[str, int]:

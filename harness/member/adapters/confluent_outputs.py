@@ -8,7 +8,7 @@ import confluent_kafka as client
 
 from fencepost_member.adapters import Headers, Listener, Tp
 from fencepost_member.adapters.confluent_errors import cause, error_name
-from fencepost_member.adapters.confluent_kafka import ConfluentKafka, has_left, partitions_of
+from fencepost_member.adapters.confluent_kafka import MAGIC, ConfluentKafka, identity_of, partitions_of
 from fencepost_member.adapters.confluent_parked import Letters, Redirects
 from fencepost_member.adapters.confluent_trying import CALL_S, tried
 from fencepost_member.adapters.settings import access_of
@@ -98,6 +98,12 @@ class Output:
 
     def _error(self, error: client.KafkaError) -> None:
         self._listener.error(_name(error), "the output: %s" % error.str(), False)  # what is fatal fails the next call
+
+
+def has_left(metadata: object) -> bool:
+    """Whether the client left the group by itself, as it was not polled in time: it is of no generation then, and a
+    coordinator accepts offsets of a transaction from whoever names none, as before KIP-447."""
+    return isinstance(metadata, bytes) and metadata.startswith(MAGIC) and identity_of(metadata)[1] < 0
 
 
 class Transactions(Output):
