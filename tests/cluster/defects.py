@@ -152,26 +152,23 @@ def asked_who_had_been_the_coordinator(history: History, example: Example) -> bo
     """For its committed offsets, once it had been assigned the partition, of which it was given nothing from then on;
     the member hears of it as an error."""
     about = "Failed to fetch committed offsets for 0 partition(s)"
-    for error in told(history, example, "error"):
-        who, at_ns = error["actor"], int(error["begin_ns"])
-        assigned = [
-            int(e["begin_ns"])
-            for e in told_of_it(history, example, "assigned")
-            if e["actor"] == who and e["begin_ns"] < at_ns
-        ]
-        if (
-            error["error"] == "NOT_COORDINATOR"
-            and error["detail"]["text"].startswith(about)
-            and assigned
-            and at_ns < example["to_ns"]
-            and not any(
-                max(assigned) < row["delivered_ns"] < example["to_ns"]
-                for row in given(history, example)
-                if row["actor"] == who
-            )
-        ):
-            return True
-    return False
+    return any(
+        error["error"] == "NOT_COORDINATOR"
+        and error["detail"]["text"].startswith(about)
+        and was_given_nothing(history, example, error)
+        for error in told(history, example, "error")
+    )
+
+
+def was_given_nothing(history: History, example: Example, error: Row) -> bool:
+    """Whether who was told of it had been assigned the partition before, and was given nothing of it from then on."""
+    assigned = [
+        int(e["begin_ns"])
+        for e in told_of_it(history, example, "assigned")
+        if e["actor"] == error["actor"] and e["begin_ns"] < error["begin_ns"] < example["to_ns"]
+    ]
+    mine = [row["delivered_ns"] for row in given(history, example) if row["actor"] == error["actor"]]
+    return bool(assigned) and not any(max(assigned) < at_ns < example["to_ns"] for at_ns in mine)
 
 
 def forgot_that_it_joined(history: History, example: Example) -> bool:

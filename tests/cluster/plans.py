@@ -314,9 +314,9 @@ def under(protocol: str, scenario: Scenario) -> Scenario:
     return replace(scenario, group=replace(scenario.group, protocol=protocol))
 
 
-def one_a_day(protocols=PROTOCOLS, turn=0, **when):
+def one_a_day(protocols=PROTOCOLS, turn=0, daily=False):
     """Protocols, of which all but one are slow; ``turn`` is for those that have another one today."""
-    return one_in(len(protocols), protocols, turn, **when)
+    return one_in(len(protocols), protocols, turn, daily)
 
 
 def one_in(days, values, turn=0, daily=False):

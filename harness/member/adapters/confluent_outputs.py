@@ -101,8 +101,8 @@ class Output:
 
 
 def has_left(metadata: object) -> bool:
-    """Whether the client left the group by itself, as it was not polled in time: it is of no generation then, and a
-    coordinator accepts offsets of a transaction from whoever names none, as before KIP-447."""
+    """Whether the client is of no generation of the group any more. A coordinator accepts offsets of a transaction from
+    whoever names none, as before KIP-447; who names an old one is refused."""
     return isinstance(metadata, bytes) and metadata.startswith(MAGIC) and identity_of(metadata)[1] < 0
 
 
