@@ -11,7 +11,7 @@ import os
 import platform
 import threading
 from contextlib import contextmanager
-from typing import Any, Callable, Dict, Iterable, Iterator, List, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
 from fencepost_member import outcomes
 from fencepost_member.adapters import Record
@@ -49,6 +49,7 @@ class Account:
         self.introduced = False
         self._config, self._lane, self._identity = config, lane, identity
         self._numbers, self._numbered, self._polled_ns = Numbers(config.topics), itertools.count(), 0
+        self._at_close: Optional[Tuple[str, int]] = None
         self._paused: Dict[Tp, int] = {}  # the events
         self._pausing = threading.Lock()  # programs pause on any thread
 
@@ -131,10 +132,16 @@ class Account:
             for tp in set(partitions).intersection(self._paused):
                 self.events.end(self._paused.pop(tp))
 
+    def closing(self) -> None:
+        """Just before the client is closed. It tells of what it commits by itself then when nobody may ask it any more
+        who it is: librdkafka 2.16 never answers what it is asked while its group ends (``rd_kafka_cgrp_op_serve``; see
+        librdkafka#4041)."""
+        self._at_close = self._identity()
+
     def answered(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         """The client finished a commit that it began by itself. When that was is not known: the moment of the answer
         is the latest."""
-        member_id, generation = self._identity()
+        member_id, generation = self._at_close or self._identity()
         for answer in by_answer(offsets, errors):
             self.events.note("commit", member_id=member_id, generation=generation, detail={"mode": "auto"}, **answer)
 

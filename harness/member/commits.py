@@ -10,6 +10,7 @@ from fencepost_member.ownership import Tp, rows
 
 Offsets = Dict[Tp, int]
 Errors = Dict[Tp, str]  # empty: none
+Answer = Callable[[Offsets, Errors], None]  # told what was committed
 Work = List[Tuple[int, Tp, int]]  # the recorder's index, the partition, the next offset
 
 
@@ -37,7 +38,7 @@ class Commits:
         answered(offsets, errors)
         return errors
 
-    def begin(self, offsets: Offsets, mode: str, answered: Callable[[Offsets, Errors], None]) -> None:
+    def begin(self, offsets: Offsets, mode: str, answered: Answer) -> None:
         """Commit and go on: ``answered`` is told the answer, as soon as the adapter (which ``Defers``) tells it."""
         offsets = self._what(offsets, mode)
         if not offsets:
@@ -52,9 +53,7 @@ class Commits:
         self._adapter.commit_async(offsets, told)
 
 
-def begun(
-    events: EventLog, identity: Callable[[], Tuple[str, int]], offsets: Offsets, mode: str
-) -> Callable[[Offsets, Errors], None]:
+def begun(events: EventLog, identity: Callable[[], Tuple[str, int]], offsets: Offsets, mode: str) -> Answer:
     """Tell that a commit begins; what is returned tells its answer: what was committed, an error name for each. It may
     be the client that knows what; a commit of nothing leaves nothing."""
     member_id, generation = identity()

@@ -124,6 +124,7 @@ class Member:
         self._ends = True
         if self._output:
             self._output.close()
+        self._account.closing()
         self._adapter.close()
         if not self._fatal:
             self._events.note("closed", detail={"polls": self._account.polls, "records": self._records})

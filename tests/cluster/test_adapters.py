@@ -334,10 +334,29 @@ def test_a_seek_moves_the_position(cast: Cast) -> None:
 
 @pytest.mark.parametrize(("library", "protocol"), EVERY)
 def test_an_assignment_begins_where_the_member_wants_it_to(cast: Cast) -> None:
+    """Also when the member takes its time to say so, in which a poll that waits could read from elsewhere."""
     member = cast.joins()
-    member.told.inside = lambda what, tps: what == "assigned" and member.adapter.start_at(dict.fromkeys(tps, 20))
-    cast.poll_until(lambda: len(member.records) >= 10 * PARTITIONS, "the last ten of each partition")
+
+    def says(what: str, partitions: set[Tp]) -> None:
+        if what == "assigned":
+            assert not threading.Event().wait(SHORT_S)
+            member.adapter.start_at(dict.fromkeys(partitions, 20))
+
+    member.told.inside = says
+    enough = 10 * PARTITIONS
+    eventually(lambda: member.poll(100, 2 * SHORT_S) and len(member.records) >= enough, LONG_S, "the last ten of each")
     assert all(offsets(member.records, p) == list(range(20, EACH)) for p in range(PARTITIONS))
+
+
+@pytest.mark.parametrize(("library", "protocol"), [one for one in EVERY if one.values[0] is KNOWN["aiokafka"]])
+def test_what_is_paused_as_it_comes_stays_so(cast: Cast) -> None:
+    """The adapter holds all of it until the member has heard of it, and lets go of the rest."""
+    member = cast.joins()
+    member.told.inside = lambda what, tps: what == "assigned" and member.adapter.pause(cast.tp(2))
+    cast.poll_until(lambda: len(member.records) == EACH * (PARTITIONS - 1), "all of the others")
+    assert member.poll(10, SHORT_S) == []
+    member.adapter.resume(cast.tp(2))
+    cast.poll_until(lambda: len(member.records) == EACH * PARTITIONS, "the rest")
 
 
 @pytest.mark.parametrize(("library", "protocol"), EVERY)

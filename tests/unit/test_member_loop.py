@@ -36,6 +36,10 @@ class Silent:
             self._stop.set()
         return []
 
+    def identity(self):
+        """It is in no group."""
+        return "", -1
+
     def close(self):
         """Nothing is open."""
 
@@ -58,6 +62,28 @@ def test_polls_that_are_more_than_a_second_apart_are_an_event(tmp_path, monkeypa
     assert Member(config, lane, events, stop).run() == ""
     told = [e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "poll-gap"]
     assert [(e["begin_ns"], e["end_ns"]) for e in told] == gaps
+
+
+def test_a_client_that_commits_as_it_is_closed_is_not_asked_then_who_it_is(tmp_path, monkeypatch):
+    stop, identities = threading.Event(), [("a", 1)]
+
+    def connect(config, member):
+        class Commits(Silent):
+            def identity(self):
+                return identities[-1]
+
+            def close(self):
+                identities.clear()
+                member.committed({("orders", 0): 5}, {("orders", 0): ""})
+
+        return Commits(stop, 1)
+
+    monkeypatch.setattr(adapters, "connect", connect)
+    lane, events = Recorder(tmp_path, "member-0.1").lane(), EventLog(tmp_path / "events.jsonl", "member-0.1")
+    config = MemberConfig("member-0.1", 0, 0, str(tmp_path), "g", {"orders": {"0": 0}}, "127.0.0.1:1")
+    assert Member(config, lane, events, stop).run() == ""
+    (told,) = (e for e in read(tmp_path / "events.jsonl").events if e["kind"] == "commit")
+    assert (told["member_id"], told["generation"]) == ("a", 1)
 
 
 def test_who_is_told_reads_its_configuration_again_and_subscribes_to_what_is_there_now(tmp_path, monkeypatch):

@@ -30,7 +30,8 @@ class Told(Recording):
         log, lane = EventLog(folder / "events.jsonl", "member-0.1"), Recorder(folder, "member-0.1").lane()
         program = SimpleNamespace(config=config, history=lambda claim: (log, lane), knows=lambda consumer: None)
         claim = claims.claim(config, folder / "claims")
-        super().__init__(cast("Program", program), claim, lambda: ("a", 1))
+        self.identities = [("a", 1)]
+        super().__init__(cast("Program", program), claim, lambda: self.identities[-1])
         self.subscribing(["orders"])
 
     def came(self, offset: int) -> None:
@@ -83,6 +84,15 @@ def test_where_nothing_was_to_commit_the_first_commit_of_what_is_stored_ends(rec
     recording.nothing_to_commit("LOCAL_NO_OFFSET")
     recording.committed({B: 3}, {B: ""})
     assert recording.commits() == [("async", {1: 3}, None), ("async", {0: 5}, "LOCAL_NO_OFFSET")]
+
+
+def test_of_what_the_client_commits_as_it_is_closed_it_tells_who_it_was_before(recording: Told) -> None:
+    """Nobody may ask it any more: librdkafka does not answer while its group ends."""
+    recording.came(4)
+    recording.closing()
+    recording.identities.clear()
+    recording.committed({A: 5}, {A: ""})
+    assert recording.commits() == [("auto", {0: 5}, None)]
 
 
 def test_an_answer_belongs_to_the_commit_that_named_it_and_else_to_the_client(recording: Told) -> None:

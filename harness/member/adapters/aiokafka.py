@@ -61,6 +61,7 @@ class AioKafka:
         self._listener = listener
         self._topics: List[str] = []
         self._starts: Dict[Tp, int] = {}
+        self._held: Set[Any] = set()  # paused until the caller's thread has heard that they came
         self._handover, self._never = Handover(), threading.Event()
         self._loop = asyncio.new_event_loop()
         self._turns: Optional[asyncio.Lock] = None
@@ -128,6 +129,7 @@ class AioKafka:
 
     def pause(self, tp: Tp) -> None:
         """See ``Pauses``."""
+        self._held.discard(client.TopicPartition(*tp))
         self._do(lambda: self._consumer.pause(client.TopicPartition(*tp)))
 
     def resume(self, tp: Tp) -> None:
@@ -157,9 +159,14 @@ class AioKafka:
         self._starts.update(offsets)
 
     async def asked(self, what: str, partitions: Set[Any]) -> None:
-        """On the loop: the library called back, and has carried out already what it tells."""
-        ran = self._handover.ask(lambda: tell(self._listener, what, partitions, self._start))
-        await asyncio.wrap_future(ran)
+        """On the loop: the library called back, and has carried out already what it tells. Of partitions that came
+        nothing is read before the caller's thread has heard of them: it may say where they start."""
+        if what == "assigned":
+            self._held = set(partitions)
+            self._consumer.pause(*partitions)
+        await asyncio.wrap_future(self._handover.ask(lambda: tell(self._listener, what, partitions, self._start)))
+        if what == "assigned":
+            self._consumer.resume(*self._held & self._consumer.assignment())
 
     async def _answer(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
         """On the loop: to a commit, in turn. The library tries a refused one again, which may then come last."""

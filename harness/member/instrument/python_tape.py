@@ -9,10 +9,10 @@ from types import SimpleNamespace
 from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optional, Tuple
 
 from fencepost_member.adapters.errors import FENCED, error_name
-from fencepost_member.commits import begun
+from fencepost_member.commits import Answer, begun
 from fencepost_member.instrument.claims import Claim
 from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.recording import Answer, Recording
+from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
 
 ADDRESS_AND_ACCESS = ("bootstrap_servers", "sasl_", "ssl_", "security_")  # how the names of keywords for these begin

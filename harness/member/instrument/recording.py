@@ -15,13 +15,11 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Named
 
 from fencepost_member.account import Account
 from fencepost_member.adapters import Record
-from fencepost_member.commits import begun
+from fencepost_member.commits import Answer, begun
 from fencepost_member.instrument.claims import Claim
 from fencepost_member.instrument.in_hand import InHand
 from fencepost_member.instrument.program import Program
 from fencepost_member.ownership import Tp, rows
-
-Answer = Callable[[Dict[Tp, int], Dict[Tp, str]], None]
 
 
 class Unanswered(NamedTuple):
@@ -221,8 +219,10 @@ class Recording:
 
     def closing(self) -> None:
         """The program closes its consumer, and is done with what it has in hand unless an error made it."""
-        if self.on and sys.exc_info()[0] is None:
-            self._in_hand.polling()
+        if self.on:
+            self._account.closing()
+            if sys.exc_info()[0] is None:
+                self._in_hand.polling()
 
     def closed(self) -> None:
         """It is closed."""

@@ -9,9 +9,9 @@ from __future__ import annotations
 from contextlib import contextmanager
 from typing import Any, Callable, Dict, Iterator, List, Mapping, Tuple
 
+from fencepost_member.commits import Answer
 from fencepost_member.config import TRANSACTION
 from fencepost_member.instrument.program import Program
-from fencepost_member.instrument.recording import Answer
 from fencepost_member.ownership import Tp
 
 ABORTED = "LOCAL_PURGE_QUEUE"  # by the program, which met no error: as the client tells of the records in it
