@@ -158,7 +158,7 @@ def sequence(seconds: float, *parts: Entry, pause_s: float = 0.0) -> Sequence:
     """``parts`` one after the other, the first at ``seconds``, each ``pause_s`` after the one before is healed.
 
     Planned with the lengths that faults are planned to have: a fault lasts from its proof on, so one that is proven
-    late is healed late, too, and the pause after it shrinks.
+    late is healed late, too, and the pause after it shrinks, to nothing at worst.
 
     Raises:
         PlanError: it has no parts, or its pause is negative.

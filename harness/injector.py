@@ -1,7 +1,8 @@
 """Performs a plan: fires each step at its time, proves it, heals it, and undoes everything on the way out.
 
 The injector never waits for a step's time to come: the runner asks it, ever again, to do what is due; states that steps
-wait for it looks for a moment each time. What could not be done or proven ends no run: it is in the step's event.
+wait for it looks for a moment each time. What is planned for after the end of another fault waits for it, however late
+that is. What could not be done or proven ends no run: it is in the step's event.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ from fencepost_member.events import EventLog
 _LOG = logging.getLogger(__name__)
 TARGET_WINDOW_S = 5.0  # how long a step asks again for a target before it is not applicable
 LOOK_FOR_S = 0.1  # for the states that are waited for, before others have their turn
+AGAIN_S = 0.1  # until a step that could not fire is tried again
 # Where a step is; one without a proof stays unproven when it is healed.
 Stage = Literal["pending", "in-effect", "unproven", "healed", "not-healed", "done", "not-applicable"]
 
@@ -60,12 +62,8 @@ class _Due(NamedTuple):
 
 
 class Injector:
-    """Runs the steps of ``plan`` against ``world`` and writes what happened to ``events``.
-
-    Args:
-        disturbed: the members that a fault has in its hands now; kept up to date here, read by the world's view.
-        signs: the group as of now, for states.
-    """
+    """Runs the steps of ``plan`` against ``world`` and writes what happened to ``events``. In ``disturbed`` it keeps
+    the members that a fault has in its hands now, for the world's view; ``signs`` tells of the group, for states."""
 
     def __init__(
         self, plan: Plan, world: World, events: EventLog, disturbed: set[int], signs: Callable[[], Signs]
@@ -125,14 +123,16 @@ class Injector:
             first.do()
 
     def _arm(self, step: Step) -> None:
-        """Fire a step, or wait for its state first."""
-        if step.when is None:
+        """Fire a step, or wait for its state first; what was planned to be over by then must be."""
+        if any(step.at_s > other.step.at_s and step.at_s >= other.step.end_s for other in self._in_effect):
+            self._agenda.append(_Due(self.elapsed_s + AGAIN_S, partial(self._arm, step)))
+        elif step.when is None:
             self._fire(step)
-            return
-        since_ns, reason = now_ns(), f"nobody was seen to be {codec.name_of(step.when)} for {step.within_s:g} s"
-        fire, until_ns = partial(self._fire, step, None), since_ns + int(step.within_s * NS)
-        skip = partial(self._skip, step, reason)
-        self._watch.waits.append(Wait(step.when, since_ns, fire, (), until_ns, missed=skip))
+        else:
+            since_ns, reason = now_ns(), f"nobody was seen to be {codec.name_of(step.when)} for {step.within_s:g} s"
+            fire, skip = partial(self._fire, step, None), partial(self._skip, step, reason)
+            until_ns = since_ns + int(step.within_s * NS)
+            self._watch.waits.append(Wait(step.when, since_ns, fire, (), until_ns, missed=skip))
 
     def _fire(self, step: Step, until_s: float | None = None, occurrence: Occurrence | None = None) -> None:
         """Inject and prove one step; while it has no target it is tried again until ``until_s``, then skipped."""
@@ -182,21 +182,19 @@ class Injector:
     def _again_or_never(self, step: Step, until_s: float | None, reason: str) -> None:
         """``until_s`` is None at the first try: the window begins when there was time to look, however late."""
         now_s = self.elapsed_s
-        if until_s is None or now_s < until_s:
-            until = now_s + TARGET_WINDOW_S if until_s is None else until_s
-            self._agenda.append(_Due(now_s + 0.1, partial(self._fire, step, until)))
-            return
-        self._skip(step, f"{reason} for {TARGET_WINDOW_S:g} s")
+        until_s = now_s + TARGET_WINDOW_S if until_s is None else until_s
+        if now_s < until_s:
+            self._agenda.append(_Due(now_s + AGAIN_S, partial(self._fire, step, until_s)))
+        else:
+            self._skip(step, f"{reason} for {TARGET_WINDOW_S:g} s")
 
     def _skip(self, step: Step, reason: str) -> None:
         self._mark(step, state="not-applicable", evidence=reason)
         self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
 
     def _heal(self, entry: _InEffect, occurrence: Occurrence | None = None) -> None:
-        """Undo one fault; a failure is recorded and never keeps the others from being undone.
-
-        ``occurrence``: the state that it was to last until; None: its time is over.
-        """
+        """Undo one fault (``occurrence``: it was to last until that; None: its time is over); a failure is recorded and
+        never keeps the others from being undone."""
         self._in_effect.remove(entry)
         if entry.step.until:
             since_ns = occurrence.since_ns if occurrence else 0

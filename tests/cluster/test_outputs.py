@@ -166,6 +166,19 @@ def test_who_is_no_longer_a_member_has_nothing_committed_and_may_go_on(cast: Cas
     assert cast.seen() == [(A, 1, "member-0.1")]
 
 
+def test_who_is_of_no_generation_has_nothing_committed_either(cast: Cast) -> None:
+    """As whose client has left the group by itself, or has not joined yet: Kafka would accept it."""
+    output = cast.member()
+    write(output, cast, A, 0)
+    assert output.commit({cast.tp(A): 1}) == {cast.tp(A): "UNKNOWN_MEMBER_ID"}
+    assert (cast.seen(), cast.committed()) == ([], {})
+
+    output.has_left = lambda group: False
+    write(output, cast, A, 0)
+    assert output.commit({cast.tp(A): 1}) == {cast.tp(A): ""}
+    eventually(lambda: cast.committed() == {A: 1}, LONG_S, "its offset", state=lambda: str(cast.committed()))
+
+
 def test_what_is_dropped_before_it_was_sent_says_nothing_of_what_is_written_next(cast: Cast) -> None:
     """The client tells of it while the transaction is aborted."""
     output = cast.owner()

@@ -104,7 +104,8 @@ class SparkCluster:
         wait_ended(process, START_S)
 
     def _spawn(self, name: str, program: str, *arguments: object) -> psutil.Popen:
-        environment = {**VARIABLES, "PYSPARK_PYTHON": str(self.python)}
+        own = {"PYSPARK_PYTHON": str(self.python), "JAVA_TOOL_OPTIONS": f"-Djava.io.tmpdir={self._owner.directory}"}
+        environment = {**VARIABLES, **own}  # who is killed leaves its temporary files to the owner
         argv: list[str | Path] = [SPARK_HOME / "bin" / program, *map(str, arguments)]
         process = self._owner.spawn(argv, log=self._owner.directory / f"{name}.log", env=environment)
         self._processes[name] = process

@@ -173,6 +173,22 @@ def test_no_step_fires_while_another_one_waits_for_its_proof(perform):
     assert [s.state for s in injector.states] == ["healed", "healed"]
 
 
+@pytest.mark.parametrize(
+    ("lasts_s", "order"),
+    [
+        (0.1, ["first hits member-0", "first undone", "second hits member-1", "second undone"]),
+        (0.15, ["first hits member-0", "second hits member-1", "second undone", "first undone"]),  # meant to meet
+    ],
+)
+def test_what_was_planned_for_after_the_end_of_another_fault_comes_after_it_however_late(perform, lasts_s, order):
+    first = Scripted("first", proves=lambda: injector.elapsed_s > 0.3)
+    second = Scripted("second", first.diary)
+    injector, *_ = perform(at(0, first, member(0), heal_after=lasts_s), at(0.1, second, member(1), heal_after=0))
+    until_finished(injector)
+    assert first.diary == order
+    assert [s.state for s in injector.states] == ["healed", "healed"]
+
+
 def test_a_fault_of_a_process_hits_all_consumers_in_it(perform):
     injector, group, events = perform(at(0, Scripted("kill"), all_members(), heal_after=0))
     group.consumers = {0: ("member-0.1", "member-0b.1")}
