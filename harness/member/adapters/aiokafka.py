@@ -159,14 +159,17 @@ class AioKafka:
         self._starts.update(offsets)
 
     async def asked(self, what: str, partitions: Set[Any]) -> None:
-        """On the loop: the library called back, and has carried out already what it tells. Of partitions that came
-        nothing is read before the caller's thread has heard of them: it may say where they start."""
-        if what == "assigned":
-            self._held = set(partitions)
-            self._consumer.pause(*partitions)
-        await asyncio.wrap_future(self._handover.ask(lambda: tell(self._listener, what, partitions, self._start)))
-        if what == "assigned":
-            self._consumer.resume(*self._held & self._consumer.assignment())
+        """On the loop: the library called back, and has carried out already what it tells."""
+        ran = self._handover.ask(lambda: tell(self._listener, what, partitions, self._start))
+        await asyncio.wrap_future(ran)
+
+    async def came(self, partitions: Set[Any]) -> None:
+        """On the loop: these were assigned. Nothing is read of them before the caller's thread has heard of them: it
+        may say where they start."""
+        self._held = set(partitions)
+        self._consumer.pause(*partitions)
+        await self.asked("assigned", partitions)
+        self._consumer.resume(*self._held & self._consumer.assignment())
 
     async def _answer(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
         """On the loop: to a commit, in turn. The library tries a refused one again, which may then come last."""
@@ -232,7 +235,7 @@ def _listener(adapter: AioKafka) -> Any:
 
     class Asked(client.ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_assigned(self, assigned: Set[Any]) -> None:
-            await adapter.asked("assigned", assigned)
+            await adapter.came(assigned)
 
         async def on_partitions_revoked(self, revoked: Set[Any]) -> None:
             await adapter.asked("revoked", revoked)
