@@ -75,7 +75,7 @@ $(MUTATION):
 	@ln -sfn $(CURDIR)/tests $(MUTATION)/mutants/tests
 	@ln -sfn $(CURDIR)/harness/* $(CURDIR)/faults $(CURDIR)/workloads $(MUTATION)/mutants/fencepost/
 
-$(INSTALLED): constraints.txt pyproject.toml
+$(INSTALLED): constraints.txt pyproject.toml setup.py
 	@$(PYTHON) -c '$(MINIMUM)' 2>/dev/null || { echo "Fencepost needs Python 3.11 or later, but $(PYTHON) is" \
 		"$$($(PYTHON) --version 2>&1 || true). Name another one: make PYTHON=/path/to/python3.12 $(MAKECMDGOALS)" >&2; exit 1; }
 	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { echo "No virtual environment could be made:" \

@@ -67,7 +67,7 @@ def test_everything_that_a_package_exports_is_there() -> None:
 def test_the_top_level_holds_what_the_design_says() -> None:
     visible = {path.name for path in TOP.iterdir() if not path.name.startswith(".")}
     generated = {"build", "dist", "runs"} | {name for name in visible if name.endswith(".egg-info")}
-    files = {"pyproject.toml", "constraints.txt", "README.md", "Makefile", "LICENSE", "CHANGELOG.md"}
+    files = {"pyproject.toml", "setup.py", "constraints.txt", "README.md", "Makefile", "LICENSE", "CHANGELOG.md"}
     assert visible - generated == files | set(FOLDERS) | {"docker"}
 
 

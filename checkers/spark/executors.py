@@ -27,7 +27,10 @@ from fencepost.errors import ProvisionError
 CONNECT_S = 5.0
 EXECUTOR_S = 90.0  # a busy cluster may let us wait; one that can never give what is asked says nothing
 DEFAULT_PORTS = {"sc": 15002}
-PACKAGES = ("fencepost", "fencepost.checkers", "fencepost.faults", "fencepost.workloads", "fencepost_member")
+PACKAGES = (
+    *("fencepost", "fencepost.checkers", "fencepost.faults", "fencepost.images", "fencepost.workloads"),
+    "fencepost_member",
+)
 GONE = "the executors do not see"
 VERSION = "{}.{}".format(*sys.version_info)
 PYTHON = f"name one in PYSPARK_PYTHON that has numpy, pyarrow and the version {VERSION}"
@@ -76,18 +79,21 @@ def _archive() -> Path:
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     archive = folder / "fencepost.zip"
     with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as file:
-        for name, source in sorted(_sources().items()):
+        for source, name in sorted(_sources().items()):
             file.write(source, name)
     return archive
 
 
-def _sources() -> dict[str, Path]:
-    """Our modules by their names in the archive: a checkout keeps the packages in folders that are called otherwise."""
+def _sources() -> dict[Path, str]:
+    """Our modules, and their names in the archive: a checkout keeps the packages in folders that are called otherwise.
+
+    There, the folder of one may lie in that of an earlier one; its modules are the later one's.
+    """
     found = {}
     for package in PACKAGES:
         for folder in importlib.import_module(package).__path__:
             for source in Path(folder).rglob("*.py"):
-                found[f"{package.replace('.', '/')}/{source.relative_to(folder)}"] = source
+                found[source] = f"{package.replace('.', '/')}/{source.relative_to(folder)}"
     return found
 
 
