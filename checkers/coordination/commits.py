@@ -152,8 +152,8 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
 
     For each commit answered ok of which no accepted commit of that partition and offset may have been written between
     its begin and its end, nor one that was overtaken when its transaction ended (an administrator may reset offsets
-    while a transaction is open: what it had written then is not in force, and its writer is not told). (One of mode
-    ``auto`` tells no begin: the start of its incarnation stands for it.) Its *request* is the last one of that
+    while a transaction is open: what it had written then is not in force, and its writer is not told). (Of one that is
+    ``untimed`` the start of its incarnation stands for the begin.) Its *request* is the last one of that
     incarnation for that partition and offset that the brokers may have received in that time.
 
     * ``silent-commit-failure``: the request was certainly refused; cause: the error;
@@ -187,7 +187,7 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
 
 
 def _begin_ns(tables: Tables, commit: Commit) -> int:
-    if commit.mode != "auto":
+    if not commit.untimed:
         return commit.begin_ns
     life = tables.lives.get(commit.incarnation)
     return life.started_ns if life else 0

@@ -29,8 +29,9 @@ def commit_ahead(part: Part) -> None:
             if commit.outcome == "fail":
                 continue
             low, high = part.places.below(reached), part.places.below(commit.offset)
-            if low < high and done_ns[low:high].max() > commit.begin_ns:
-                late = low + np.flatnonzero(part.visible[low:high] & (done_ns[low:high] > commit.begin_ns))
+            sent_ns = part.tables.sent_ns(commit)
+            if low < high and done_ns[low:high].max() > sent_ns:
+                late = low + np.flatnonzero(part.visible[low:high] & (done_ns[low:high] > sent_ns))
                 late = late[part.places.offsets(late) >= _start(part, interval)]
             else:  # the rule
                 late = np.empty(0, np.int64)

@@ -99,7 +99,11 @@ class Interval(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """One commit of one partition as the member saw it; ``offset`` is the next offset to read."""
+    """One commit of one partition as the member saw it; ``offset`` is the next offset to read.
+
+    ``asked``: of a commit of what the client had stored, the offset that it had when the program asked for it, -1: none
+    that is known; None: the program named the offset. What is stored until the client gets to it is committed, too.
+    """
 
     tp: int
     offset: int
@@ -111,6 +115,13 @@ class Commit(NamedTuple):
     outcome: str
     error: str = ""
     mode: str = ""
+    asked: int | None = None
+
+    @property
+    def untimed(self) -> bool:
+        """Whether nobody knows when it was begun: the client made it by itself, or does not say which one of the
+        program's it answers, of those of what it has stored that nobody waits for."""
+        return self.mode == "auto" or (self.mode == "async" and self.asked is not None)
 
 
 class Accepted(NamedTuple):

@@ -112,6 +112,7 @@ class Detail(TypedDict, total=False):
     parts: list[str]
     polled_ns: Int | None
     mode: str | None
+    asked: list[tuple[str, Int, Int]] | None
     what: str | None
     writer: Int
     seq: Int

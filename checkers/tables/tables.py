@@ -38,6 +38,19 @@ class Tables(Indexed):
         """The commits of an interval's partition that its incarnation began while it may have owned it, by begin."""
         return [*self.commits_of.meeting((interval.incarnation, interval.tp), interval.possible)]
 
+    def sent_ns(self, commit: Commit) -> int:
+        """The latest moment at which the client may have decided what a commit is of.
+
+        It is when the program asked for it. Where the client took what was stored since, it is when the coordinator had
+        written that, or when the answer was told.
+        """
+        if commit.asked is None or commit.offset <= commit.asked:
+            return commit.begin_ns
+        asking = Window(commit.begin_ns, commit.end_ns or FOREVER)
+        written = self.accepted_of.meeting(commit.tp, asking)
+        last_ns = max((a.written.end_ns for a in written if a.offset == commit.offset), default=FOREVER)
+        return min(asking.end_ns, last_ns)
+
     def log_start(self, tp: int) -> int:
         """Where the log of a partition began at the audit: what was below is deleted, and that is no loss."""
         return self.partitions[tp].log_start if tp in self.partitions else 0

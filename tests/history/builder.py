@@ -159,16 +159,19 @@ class MemberTeller:
         accepted: bool | None = None,
         logged: bool | str = True,
         mode: str = "sync",
+        asked: int | None = None,
         generation: int = 1,
         connection: str = "1",
     ) -> None:
         """One commit of 2 ms; outcome None: never answered. Accepted 1 ms after its begin, if ok or told so.
 
+        ``asked``: the program named nothing, and this was stored then.
         ``logged``: a broker logged the request from 0.5 to 1.5 ms after the begin, with the error (or another one).
         """
         fields: dict[str, Any] = {"outcome": outcome, "error": error or None} if outcome else {}
         begin, end = (at + 0.002, at + 0.002) if mode == "auto" else (at, at + 0.002 if outcome else None)
-        fields = {**fields, "detail": {"mode": mode}}
+        place = [[*self.history.partitions[tp], asked]] if asked is not None else None
+        fields = {**fields, "detail": {"mode": mode, **({"asked": place} if place else {})}}
         self._event("commit", begin, end, tp=tp, offset=offset, generation=generation, **fields)
         taken = outcome == "ok" if accepted is None else accepted
         if taken and mode == "transaction":

@@ -138,10 +138,12 @@ class _Group:
         accepted = how in ("ok", "in doubt")
         outcome = None if how == "in doubt" else how
         error = {"fail": "REBALANCE_IN_PROGRESS", "info": "_TIMED_OUT"}.get(how, "")
-        more = {"logged": self.rng.random() < 0.9, "mode": self.rng.choice(("sync", "sync", "auto"))}
+        more = {"logged": self.rng.random() < 0.9, "mode": self.rng.choice(("sync", "sync", "async", "auto"))}
         if how == "in doubt":
             more["mode"] = "sync"  # the client itself tells only of answers
         offset = max(0, self.reached[tp] - self.behind)
+        if more["mode"] == "async":  # of what is stored, to which more may have come since
+            more["asked"] = self.rng.choice((-1, offset - 1, offset))
         self.owner[tp].commit(offset, self.t, tp, outcome=outcome, error=error, accepted=accepted, **more)
         if accepted:
             self.committed[tp] = offset
@@ -558,8 +560,8 @@ def _untrue(g: _Group) -> None:
     tp = g.some()
     if tp is not None:
         logged = g.rng.choice((True, False, "UNKNOWN_MEMBER_ID", "NOT_COORDINATOR"))
-        mode = g.rng.choice(("sync", "auto"))
-        g.owner[tp].commit(g.reached[tp], g.t, tp, accepted=False, logged=logged, mode=mode)
+        mode, asked = g.rng.choice((("sync", None), ("auto", None), ("async", g.reached[tp])))
+        g.owner[tp].commit(g.reached[tp], g.t, tp, accepted=False, logged=logged, mode=mode, asked=asked)
         g.t += 0.004
 
 

@@ -140,6 +140,29 @@ def a_commit_before_the_records_were_done(h: HistoryBuilder, wrong: bool) -> Ite
 
 
 @case
+def a_commit_of_what_is_stored_that_takes_along_what_was_done_meanwhile(
+    h: HistoryBuilder, wrong: bool
+) -> Iterable[Told]:
+    """The client sent it when it had stored another record, which was done before that, and not when it was asked."""
+    a, _ = two(h)
+    a.process([6, 7], 3.3, each=0.0003)
+    a.commit(8, 3.2998 if wrong else 3.2999, mode="async", asked=6)
+    a.rows[-1].end(3.3014)  # the coordinator wrote it 0.5 to 1.5 ms after it was asked for
+    rest(a, 8)
+    return [("commit-ahead", "", "", (A,), 7, 7, 1)] if wrong else []
+
+
+@case
+def a_commit_of_what_was_stored_when_it_was_asked_for(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """That is what the program says to be done, at once."""
+    a, _ = two(h)
+    a.process([6, 7], 3.1, each=0.1)
+    a.commit(8, 3.2898, mode="async", asked=8 if wrong else 7)  # the second one is done at 3.29
+    rest(a, 8)
+    return [("commit-ahead", "", "", (A,), 7, 7, 1)] if wrong else []
+
+
+@case
 def a_commit_past_what_a_former_owner_left_unfinished(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     """Who was told to start above it has nothing to do with it; who was given it has."""
     a, b = two(h)
@@ -428,6 +451,18 @@ def a_commit_of_a_partition_that_the_coordinator_knows_nothing_of(h: HistoryBuil
     a.process(range(3), 2, 1)
     a.commit(3, 2.5, 1, accepted=not wrong, logged=False)
     return [("acknowledged-commit-missing", "", "", (A,), 3, 3, 1)] if wrong else []
+
+
+@case
+def a_commit_of_what_is_stored_that_was_answered_late(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Which commit of the program an answer is about, the client does not say: it may be one from before."""
+    a, _ = two(h)
+    a.commit(5, 3.2)
+    if not wrong:
+        h.accepts(6, 3.4)
+    a.commit(6, 5, mode="async", asked=6, accepted=False, logged="" if wrong else False)
+    rest(a, 6)
+    return [("acknowledged-commit-missing", "", "", (A,), 6, 6, 1)] if wrong else []
 
 
 @case

@@ -63,7 +63,7 @@ class Tape(Recording):
 
         def committed(error: Any, partitions: List[Any]) -> None:
             whole = error_name(error)
-            if self.on and whole == "LOCAL_NO_OFFSET":
+            if self.on and (whole == "LOCAL_NO_OFFSET" or (whole and not partitions)):
                 self.nothing_to_commit(whole)
             elif self.on:
                 self.committed(*self.answers(partitions, whole))

@@ -146,7 +146,7 @@ class Consumer:
         tape = self._fencepost
         if not tape.on:
             return OWN.commit_async(self, offsets, callback)
-        tape.committing(tape.meant(offsets), False, offsets is not None)
+        tape.committing(tape.meant(offsets), False, named=True)
         return OWN.commit_async(self, offsets, callback and _answered(tape, callback))
 
     def seek_to_beginning(self, *partitions: Any) -> None:

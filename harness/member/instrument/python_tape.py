@@ -159,11 +159,12 @@ class PythonTape(Recording):
 
     @contextmanager
     def commits(self, offsets: Optional[Mapping[Any, Any]]) -> Iterator[None]:
-        """Around a commit that the program waits for."""
+        """Around a commit that the program waits for. Where it names nothing, what it is about is known as well: such
+        clients look up what they commit when they are asked to."""
         meant = self.meant(offsets)
         self._asked += 1
         try:
-            with _waited_for(self.committing(meant, True, offsets is not None), meant):
+            with _waited_for(self.committing(meant, True, named=True), meant):
                 yield
         finally:
             self._asked -= 1

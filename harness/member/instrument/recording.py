@@ -23,7 +23,7 @@ from fencepost_member.ownership import Tp, rows
 
 
 class Unanswered(NamedTuple):
-    """A commit that nobody waits for: what is meant, whether the program named that, and how to tell the answer."""
+    """A commit that nobody waits for: what is meant, whether that is what the client sends, how to tell the answer."""
 
     meant: Dict[Tp, int]
     named: bool
@@ -158,7 +158,7 @@ class Recording:
         """A commit begins, of what the program ``named`` or of what is stored; what is returned tells its answer. One
         that is not waited for ends by ``committed`` or ``nothing_to_commit``. ``mode``: if there is one of its own."""
         self._in_hand.committing(offsets)
-        tell = begun(self._events, self._identity, offsets, mode or (self._commits if wait else "async"))
+        tell = begun(self._events, self._identity, offsets, mode or (self._commits if wait else "async"), named)
 
         def answered(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
             if entry in self._unanswered:
@@ -172,24 +172,27 @@ class Recording:
         return answered
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-        """The client finished a commit that nobody waited for: one of the program's, or one of its own. What was stored
-        since a commit of that began may be part of it. Without offsets it is about topics that are not the run's."""
+        """The client finished a commit that nobody waited for: one of the program's, or one of its own. It answers them
+        in the order in which it was asked, and what was stored since may be part of one of what is stored. Without
+        offsets it is about topics that are not the run's."""
         if not offsets:
             return
-        same = (e for e in self._unanswered if all(e.meant.get(tp) == offset for tp, offset in offsets.items()))
-        if entry := next(same, None) or self._first_of_stored():
+
+        def may_be(entry: Unanswered) -> bool:
+            return not entry.named or all(entry.meant.get(tp) == offset for tp, offset in offsets.items())
+
+        if entry := next(filter(may_be, self._unanswered), None):
             entry.answered(offsets, errors)
         else:
             self._accept(offsets, errors)
             self._account.answered(offsets, errors)
 
     def nothing_to_commit(self, error: str) -> None:
-        """The client says so of a commit of what is stored that nobody waited for; the first of them is meant."""
-        if entry := self._first_of_stored():
+        """The client says so of a commit of what is stored that nobody waited for. The first of them is meant, unless
+        nothing was known to be stored for a later one: such an answer may overtake one of the coordinator's."""
+        of_stored = [entry for entry in self._unanswered if not entry.named]
+        if entry := next((entry for entry in of_stored if not entry.meant), next(iter(of_stored), None)):
             entry.answered(entry.meant, dict.fromkeys(entry.meant, error))
-
-    def _first_of_stored(self) -> Optional[Unanswered]:
-        return next((e for e in self._unanswered if not e.named), None)
 
     def _accept(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         self._accepted.update((tp, offset) for tp, offset in offsets.items() if not errors[tp])
