@@ -107,17 +107,33 @@ GROUNDS: Mapping[str, Ground] = {
 OF_BLACK_BOXES: Mapping[str, Ground] = {  # where others rest on callbacks
     "long-pause": _ground("plan", "offsets", "requests", "host"),
 }
+BY_EFFECT: Mapping[str, Ground] = {  # where others rest on what members tell of their records
+    "unseen": _ground("log", "events", "offsets", "effects"),
+}
+OF_RECORDS = ("unseen", "commit-ahead")  # their offsets are those of the records that nobody finished
 _ALL = Ground(frozenset(PARTS))
 
 
-def doubt(anomaly: Anomaly, damage: Iterable[Damage], black_box: bool = False) -> Damage | None:
+def doubt(
+    anomaly: Anomaly, damage: Iterable[Damage], black_box: bool = False, by_effect: bool = False
+) -> Damage | None:
     """The damage that could hide a harmless explanation of the anomaly; None: it is certain."""
-    grounds = {**GROUNDS, **OF_BLACK_BOXES} if black_box else GROUNDS
+    grounds = {**GROUNDS, **(OF_BLACK_BOXES if black_box else {}), **(BY_EFFECT if by_effect else {})}
     ground, concerned = grounds.get(anomaly.kind, _ALL), {"", HARNESS, *anomaly.members}
-    return next(
-        (d for d in damage if d.part in ground.anywhere or (d.part in ground.own and whose(d.file) in concerned)),
-        None,
-    )
+    those = (d for d in damage if d.part in ground.anywhere or (d.part in ground.own and whose(d.file) in concerned))
+    return next((d for d in those if _hurts(d, anomaly)), None)
+
+
+def _hurts(damage: Damage, anomaly: Anomaly) -> bool:
+    """Whether damage that hurts a place alone hurts what an anomaly tells of. A member of which some deliveries are not
+    recorded may have been given others, too, that it did not commit past."""
+    if damage.place is None or not anomaly.topic:
+        return True
+    there, offsets = damage.place
+    here = there == (anomaly.topic, anomaly.partition)
+    if anomaly.kind in OF_RECORDS:
+        return here and anomaly.first_offset < offsets.stop and anomaly.last_offset >= offsets.start
+    return here or whose(damage.file) in anomaly.members
 
 
 def whose(file: str) -> str:

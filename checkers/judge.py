@@ -24,7 +24,7 @@ from fencepost.checkers.tables.rows import NS, Damage
 from fencepost.checkers.unjudged import told, unjudged
 from fencepost.errors import FencepostError, ScenarioError
 from fencepost.interfaces import Promise
-from fencepost.model import Anomaly, Check, Finding, Severity, Validity, Verdict
+from fencepost.model import Anomaly, Check, Finding, Severity, TopicPartition, Validity, Verdict
 
 Finder = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]
 
@@ -35,7 +35,12 @@ DAMAGE = {
     "hole": "{} deliveries of {} are missing",
     "twice": "{} deliveries of {} have the number of an earlier one",
     "early": "{} deliveries of {} are older than the assignment that they name",
+    "unread": "it committed past {} records of {} in assignments of which no delivery at all is recorded: either its "
+    "client skipped them, or its program reads where nobody records it",
+    "effect": "{} records of {} had an effect, and nobody tells of having been given them: its program reads where "
+    "nobody records it",
 }
+OF_RECORDS = ("unread", "effect")
 
 
 def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
@@ -118,8 +123,9 @@ def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
     return [
         Damage(
             "delivered",
-            f"history/delivered/{a.members[0]}.parquet",
-            DAMAGE[a.cause].format(f"{a.count:,}", f"{a.topic}-{a.partition}"),
+            f"history/delivered/{a.members[0] if a.members else 'nobody known'}.parquet",
+            DAMAGE[a.cause].format(f"{a.count:,}", place := TopicPartition(a.topic, a.partition)),
+            (place, range(a.first_offset, a.last_offset + 1)) if a.cause in OF_RECORDS else None,
         )
         for a in anomalies
         if a.kind == KIND_OF_DAMAGE
@@ -191,7 +197,8 @@ class _Judging:
 
     def _doubt(self, anomaly: Anomaly) -> str:
         """Why a violation is not certain; empty when it is."""
-        if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box):
+        by_effect = self.tables.by_effect and getattr(self.promise, "level", "") != "at-most-once"
+        if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box, by_effect):
             return f"{anomaly.kind} was seen, but what is missing may explain it: {damage}"
         if self.promise.kinds[anomaly.kind] == "liveness" and measures.stalled(self.tables, anomaly):
             return f"{anomaly.kind} was seen while the host itself stood still: look at its load and run again"

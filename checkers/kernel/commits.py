@@ -23,6 +23,8 @@ Array = NDArray[Any]
 def commit_ahead(part: Part) -> None:
     """``commit-ahead``: committed by an interval past a visible record that nobody had finished then."""
     done_ns = part.finished_ns
+    if part.tables.by_effect:
+        done_ns = np.where(part.affected & (part.finishes == 0), 0, done_ns)
     for interval in part.intervals:
         reached = min(part.tables.committed_between(part.tp, interval.assigned_begin_ns, interval.assigned_begin_ns))
         for commit in part.tables.commits_in(interval):

@@ -19,7 +19,7 @@ from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import Sent, State
 
 Array = NDArray[Any]
-CAUSES = ("skipped", "in-doubt", "committed-unprocessed")
+CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded")
 
 
 def facts(part: Part) -> None:
@@ -135,7 +135,7 @@ def _among_sends(part: Part, which: Array) -> Array:
 def unseen(part: Part) -> None:
     """``unseen``: a visible record of the domain that nobody finished."""
     low, high = part.places.below(part.start), part.places.below(part.stop)
-    missed = low + np.flatnonzero(part.visible[low:high] & (part.finishes[low:high] == 0))
+    missed = low + np.flatnonzero(part.visible[low:high] & part.unheld[low:high])
     if not len(missed):
         return
     rows, offsets = part.rows, part.places.offsets(missed)
@@ -144,7 +144,7 @@ def unseen(part: Part) -> None:
     held = holder >= 0
     who = np.where(held, rows.who[holder], -1) if len(rows) else holder
     interval = np.where(held, rows.interval[holder], -1) if len(rows) else holder
-    cause = np.where(held, np.where(doubtful, 1, 2), 0)
+    cause = np.where(held, np.where(doubtful, 1, 2), np.where(part.unread[missed] >= 0, 3, 0))
     last = np.zeros(len(missed), bool)
     theirs = np.flatnonzero(interval >= 0)
     if len(theirs):
@@ -158,6 +158,39 @@ def unseen(part: Part) -> None:
 
     codes = [passer, who, interval, cause, last, offsets < passed]
     part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
+
+
+def not_seen(part: Part) -> None:
+    """``history-incomplete``: a record that can be seen to have been given to a member, and nobody tells of that."""
+    if not part.tables.own_program:
+        return
+    unread = np.flatnonzero(part.unread >= 0)
+    codes = part.unread[unread]
+    begun = np.array([(one.interval.assigned_begin_ns, one.commit.begin_ns) for one in part.passed], np.int64)
+    part.tallies.put_many(
+        "history-incomplete",
+        part.tp,
+        [codes],
+        lambda number: Label((part.passed[number].interval.incarnation,), "unread"),
+        first=part.places.offsets(unread),
+        from_ns=begun.reshape(-1, 2)[codes, 0],
+        to_ns=begun.reshape(-1, 2)[codes, 1],
+    )
+    low, high = part.places.below(part.start), part.places.below(part.stop)
+    untold = part.visible & part.affected & (part.deliveries == 0) & (part.unread < 0)
+    effects = low + np.flatnonzero(untold[low:high])
+    if len(effects):
+        offsets = part.places.offsets(effects)
+        names, passer, at_ns = passers(part, offsets)
+        part.tallies.put_many(
+            "history-incomplete",
+            part.tp,
+            [passer],
+            lambda passer: Label(people(names[passer]), "effect"),
+            first=offsets,
+            from_ns=at_ns,
+            to_ns=at_ns,
+        )
 
 
 def passers(part: Part, offsets: Array) -> tuple[list[str], Array, Array]:
@@ -212,7 +245,7 @@ def unconsumed(part: Part) -> None:
     if not quiet.end_ns:
         return
     high = part.places.below(part.stop)
-    left = high + np.flatnonzero(part.visible[high:] & (part.finishes[high:] == 0))
+    left = high + np.flatnonzero(part.visible[high:] & part.unheld[high:])
     if not len(left):
         return
     last = max(part.intervals, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)

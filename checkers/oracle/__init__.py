@@ -27,6 +27,7 @@ from fencepost.checkers import coordination
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.sightings import Sighting, gather, performed
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.passed import Passed, passed
 from fencepost.checkers.tables.records import Delivered, Logged, Produced, Records, load_records
 from fencepost.checkers.tables.rows import Interval
 from fencepost.history import Sent, State
@@ -97,6 +98,26 @@ class History:
     def finished(self, tp: int, offset: int) -> list[Delivered]:
         """The finished rows of one offset, in the order of their deliveries."""
         return [row for row in self.of_offset.get((tp, offset), ()) if self.is_finished(row)]
+
+    def had_effect(self, tp: int, offset: int) -> bool:
+        """Whether a record's effect was there, where that tells what is processed: with or without a delivery."""
+        return self.tables.by_effect and offset in self.tables.affected.get(tp, ())
+
+    def unread(self, tp: int) -> Mapping[int, Passed]:
+        """By offset, the visible records from the group's start on that nobody tells of having been given, and that an
+        assignment committed past of which no delivery at all is recorded; the first such assignment."""
+        return self._unread.get(tp, {})
+
+    @cached_property
+    def _unread(self) -> Mapping[int, Mapping[int, Passed]]:
+        found: dict[int, dict[int, Passed]] = defaultdict(dict)
+        for tp, log in self.log.items():
+            for one in passed(self.tables, tp):
+                told = (one.interval.incarnation, tp, one.interval.number) in self.streams
+                for offset in () if told else (o for o in log if o in one.offsets and o >= self.start(tp)):
+                    if (tp, offset) not in self.of_offset:
+                        found[tp].setdefault(offset, one)
+        return found
 
     def interval(self, row: Delivered) -> Interval | None:
         """The assignment interval that a row was delivered in."""

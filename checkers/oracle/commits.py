@@ -25,9 +25,10 @@ def commit_ahead(history: History) -> Iterator[Sighting]:
     For each interval that delivered something, its commits that were not certainly refused, by begin, and the visible
     records from where it started (its first delivered offset, or the greatest one in force from the assigned callback's
     begin to the first delivery, whichever is greater) to before the committed offset: those of which no finished row
-    was done by the moment at which the commit was made at the latest (``Tables.sent_ns``). One sighting for each, at
-    the first commit of the interval that passes it. members: the incarnation; times: begin and end of the commit;
-    excuse: an act that made the partition, before the commit.
+    was done by the moment at which the commit was made at the latest (``Tables.sent_ns``); where effects tell what is
+    processed, not those that have one and no finished row. One sighting for each, at the first commit of the interval
+    that passes it. members: the incarnation; times: begin and end of the commit; excuse: an act that made the
+    partition, before the commit.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))
@@ -40,7 +41,8 @@ def commit_ahead(history: History) -> Iterator[Sighting]:
                 continue
             sent_ns = history.tables.sent_ns(commit)
             for offset in (o for o in history.visible(tp) if reached <= o < commit.offset):
-                if not any(row.done_ns <= sent_ns for row in history.finished(tp, offset)):
+                done = [row.done_ns for row in history.finished(tp, offset)]
+                if not (min(done) <= sent_ns if done else history.had_effect(tp, offset)):
                     times = (commit.begin_ns, commit.end_ns)
                     excuse = history.tables.remade(tp, commit.begin_ns)
                     yield Sighting("commit-ahead", tp, (incarnation,), "", excuse, offset, *times)

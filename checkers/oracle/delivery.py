@@ -77,13 +77,14 @@ def inconsistent_offsets(history: History) -> Iterator[Sighting]:
 
 
 def unseen(history: History) -> Iterator[Sighting]:
-    """``unseen``: a visible record of the domain that nobody finished.
+    """``unseen``: a visible record of the domain that nobody finished, and that had no effect where these tell that.
 
     Its *passer* is the first commit of its partition (by begin_ns, then incarnation) with an offset above it that was
     not definitely refused (outcome ``fail``). Its *holder* is the row that was delivered last (by delivered_ns, then
     incarnation), preferring rows in doubt: begun, state still begun, the incarnation killed or crashed.
 
-    * cause ``skipped``: no row; ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder.
+    * cause ``skipped``: no row; ``unrecorded``: nor of an assignment that committed past it (``History.unread``);
+      ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder.
     * members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member tells of it).
     * excuse: a declared act on the partition; one that made it, of a record that it may have led members past, so that
       nobody got it (``Tables.passed_over``); else, when the holder's poll is the last one that brought records of its
@@ -95,7 +96,7 @@ def unseen(history: History) -> Iterator[Sighting]:
         domain = history.domain(tp)
         passing = passes(history, tp)
         for offset in log:
-            if offset not in domain or history.finished(tp, offset):
+            if offset not in domain or history.finished(tp, offset) or history.had_effect(tp, offset):
                 continue
             passer = next((c for c in passing if c.offset > offset), None)
             yield _unseen(history, tp, offset, passer, last_poll)
@@ -107,7 +108,8 @@ def _unseen(
     rows = history.of_offset.get((tp, offset), [])
     doubtful = [row for row in rows if _in_doubt(history, row)]
     holder = max(doubtful or rows, key=lambda r: (r.delivered_ns, r.incarnation), default=None)
-    cause = "skipped" if holder is None else "in-doubt" if doubtful else "committed-unprocessed"
+    skipped = "unrecorded" if offset in history.unread(tp) else "skipped"
+    cause = skipped if holder is None else "in-doubt" if doubtful else "committed-unprocessed"
     passed, act = history.tables.passed_over(tp)
     excuse = history.declared(tp, FOREVER) or (act if offset < passed else "")
     if holder and not excuse and holder.poll == last_poll.get((holder.incarnation, tp, holder.interval)):
@@ -153,7 +155,7 @@ def unconsumed(history: History) -> Iterator[Sighting]:
         owner = last.incarnation if last else history.tables.last_keeper(tp) if history.tables.black_box else ""
         end = history.domain(tp).stop
         for offset in log:
-            if offset >= end and not history.finished(tp, offset):
+            if offset >= end and not history.finished(tp, offset) and not history.had_effect(tp, offset):
                 yield Sighting("unconsumed", tp, people(owner), "", "", offset, *quiet)
 
 
@@ -165,7 +167,14 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
     * One at each row that was delivered before its interval was assigned. cause ``early``; times: delivered_ns and the
       interval's assigned_begin_ns.
 
-    offset: that row's; members: the incarnation.
+    * One at each record of which an instrument saw nothing, though it can be seen to have been given to a member. cause
+      ``unread``: nobody tells of having been given it, and an assignment committed past it of which no delivery at all
+      is recorded (``History.unread``): either its client skipped all of that, or its program reads where no instrument
+      is. times: when that was assigned, and the begin of the commit. cause ``effect``: else, of a record of the domain,
+      its effect was there, and nobody tells of having been given it. members: the passer (see ``unseen``); times: its
+      begin_ns.
+
+    offset: that row's, or the record's; members: else the incarnation.
     """
     for tp, rows in history.rows.items():
         before: dict[str, tuple[int, int]] = {}
@@ -180,6 +189,21 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
             if interval and row.delivered_ns < interval.assigned_begin_ns:
                 times = (row.delivered_ns, interval.assigned_begin_ns)
                 yield Sighting("history-incomplete", tp, members, "early", "", row.offset, *times)
+    for tp in history.log:
+        yield from _not_seen(history, tp)
+
+
+def _not_seen(history: History, tp: int) -> Iterator[Sighting]:
+    unread, passing = history.unread(tp), passes(history, tp)
+    for offset, one in unread.items():
+        members, times = (one.interval.incarnation,), (one.interval.assigned_begin_ns, one.commit.begin_ns)
+        yield Sighting("history-incomplete", tp, members, "unread", "", offset, *times)
+    for offset in history.log[tp]:
+        given = offset in unread or (tp, offset) in history.of_offset
+        if offset in history.domain(tp) and not given and history.had_effect(tp, offset):
+            passer = next((c for c in passing if c.offset > offset), None)
+            members, at_ns = people(passer.incarnation if passer else ""), passer.begin_ns if passer else 0
+            yield Sighting("history-incomplete", tp, members, "effect", "", offset, at_ns, at_ns)
 
 
 RULES: dict[Rule, tuple[str, ...]] = {

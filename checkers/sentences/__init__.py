@@ -59,12 +59,14 @@ def _unseen(t: Telling) -> str:
         passed = f" past {commit}" if c.offset > t.a.last_offset else f" in turns, the first of them past {commit},"
     how = {
         "skipped": "without ever being delivered to anyone",
+        "unrecorded": "in an assignment of which no delivery at all is recorded",
         "in-doubt": f"while {holder} had begun but not finished {t.them}",
         "committed-unprocessed": f"before {holder}, who was given {t.them}, had finished {t.them}",
     }[t.a.cause]
-    death = t.death(holder) if t.a.cause != "skipped" else ""
+    death = t.death(holder) if t.a.cause not in ("skipped", "unrecorded") else ""
     died = f"{death}; " if death else ""
-    return f"{t.records} {t.were} committed{passed} {how}; {died}nobody processed {t.them}"
+    processed = f"{t.they} had no effect" if t.a.cause == "unrecorded" and t.tables.by_effect else ""
+    return f"{t.records} {t.were} committed{passed} {how}; {died}{processed or f'nobody processed {t.them}'}"
 
 
 def _twice(t: Telling) -> str:
@@ -173,6 +175,9 @@ def _incomplete(t: Telling) -> str:
         "hole": f"lacks {many}",
         "twice": f"has {many} with the number of an earlier one",
         "early": f"has {many} from before the assignment that {'it names' if t.one else 'they name'}",
+        "unread": f"has no delivery of {t.records}, nor any other of that partition, from the assignment in which it "
+        f"committed past {t.them}",
+        "effect": f"has no delivery of {t.records}, which had an effect",
     }[t.a.cause]
     return f"the history of {t.who} {what} ({t.span})"
 

@@ -66,6 +66,11 @@ class Telling:
         """The pronoun of ``records``."""
         return "it" if self.one else "them"
 
+    @property
+    def they(self) -> str:
+        """The same as a subject."""
+        return "it" if self.one else "they"
+
     @cached_property
     def passer(self) -> Commit | None:
         """Of a record that was passed unseen: the first commit past it that was not refused."""

@@ -30,6 +30,7 @@ from fencepost.checkers.tables.rows import (
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.clients import BLACK_BOX
 
+OWN_PROGRAM = "own_program"
 BY_EFFECT = "effect"  # see the workload ``own_program``
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
 
@@ -116,6 +117,11 @@ class Recorded:
     def black_box(self) -> bool:
         """Whether the members told nothing: what is known of them, brokers saw."""
         return (self.asked.get("group") or {}).get("client") == BLACK_BOX
+
+    @property
+    def own_program(self) -> bool:
+        """Whether members are a program of the user's, of which an instrument, or the program itself, tells."""
+        return (self.asked.get("workload") or {}).get("type") == OWN_PROGRAM and not self.black_box
 
     @property
     def by_effect(self) -> bool:

@@ -249,11 +249,15 @@ class Act(NamedTuple):
 
 @dataclass(frozen=True)
 class Damage:
-    """A part of the history that is missing or cannot be trusted; ``part`` is one of ``tables.PARTS``."""
+    """A part of the history that is missing or cannot be trusted; ``part`` is one of ``tables.PARTS``.
+
+    ``place``: it hurts only what is told of these offsets of a partition; None: nobody knows what it hurts.
+    """
 
     part: str
     file: str
     what: str
+    place: tuple[TopicPartition, range] | None = None
 
     def __str__(self) -> str:
         return f"{self.file}: {self.what}" if self.file else self.what

@@ -65,6 +65,8 @@ class _Group:
         self.epoch = 1_000  # above all numbers of rounds that a classic group has without a rebalance of its own
         self.static = ("one", None) if wild and rng.random() < wild else (None,)  # ids that members may be given
         self.behind = int(rng.random() < wild / 2)  # 1: this group commits the last offset instead of the next
+        sort = rng.choice(("", "next-poll", "effect")) if wild and not black_box else ""
+        self.h.workload = {"type": "own_program", "processed": sort} if sort else {}
         for tp in range(self.partitions):
             for _ in range(rng.randint(1, 3)):
                 hole = rng.choice((0, 0, 2))
@@ -402,6 +404,17 @@ def _skip(g: _Group) -> None:
         g.position[tp] += g.rng.randint(1, 4)
 
 
+def _unseen(g: _Group) -> None:
+    """An owner is given records where nobody records it; some may have an effect."""
+    tp = g.some()
+    if tp is not None and (offsets := g.log(tp)[:5]):
+        for offset in offsets:
+            if g.rng.random() < 0.5:
+                g.owner[tp].effect(offset, g.t, seq=offset, tp=tp)
+        g.position[tp] = g.reached[tp] = offsets[-1] + 1
+        g.commit_of(tp)
+
+
 def _backwards(g: _Group) -> None:
     tp = g.some()
     if tp is not None and (offsets := g.log(tp)[:5]):
@@ -623,6 +636,7 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
         _go_back,
         _abort,
         _skip,
+        _unseen,
         _backwards,
         _commit_ahead,
         _commit_and_fall,
