@@ -14,6 +14,7 @@ from fencepost.model import Anomaly
 S = TypeVar("S")
 _LOG = logging.getLogger(__name__)
 DELETED = "deleted"  # the excuse for what nobody could do, as the log had begun to begin above it
+COMPACTED = "compacted"  # likewise, as a later record of its key had replaced it
 
 
 @dataclass(frozen=True)

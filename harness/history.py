@@ -8,6 +8,8 @@
       partitions.json            one object per topic-partition: its number ``tp``, where the log begins and ends;
                                  of each that was deleted, and made again, during the run, too: ``renewed`` says what
                                  members did with it and its successor (see ``evidence.renewed``)
+      settings.json              by which settings of theirs the brokers delete what was written, as they told at the
+                                 audit: of each topic, and of a broker (runs of before have none)
       events.parquet             EVENT_COLUMNS: the rare facts, one row per event and partition
       events/<actor>.jsonl       the same as the actors wrote them, before the seal (kept: they are the raw evidence)
       segments/<actor>.<n>.seg   the recorders' memory maps, before the seal (removed once sealed)
@@ -37,6 +39,7 @@ from itertools import takewhile
 
 FORMAT_VERSION = 1
 LACKING = "history/lacking.json"
+SETTINGS = "history/settings.json"
 HARNESS = "harness"  # the actor
 NAME_TAKEN = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")  # told to one of two under one group.instance.id
 
@@ -46,6 +49,7 @@ JUDGED: dict[str, str] = {
     "plan.json": "plan",
     "history/clock.json": "clock",
     "history/partitions.json": "partitions",
+    SETTINGS: "partitions",
     "history/events.parquet": "events",
     "history/delivered/*.parquet": "delivered",
     "history/produced/*.parquet": "produced",

@@ -22,10 +22,10 @@ from fencepost.clusters.backends import Backend, local
 from fencepost.clusters.trials import try_settings
 from fencepost.commands import check_command
 from fencepost.draining import drain
-from fencepost.evidence import audit, effects, host, outputs, recorded
+from fencepost.evidence import audit, configured, effects, host, outputs, recorded
 from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
-from fencepost.history import HARNESS, LACKING
+from fencepost.history import HARNESS, LACKING, SETTINGS
 from fencepost.injector import Injector
 from fencepost.interfaces import Cluster
 from fencepost.phases import Observer, Phases, Progress
@@ -217,6 +217,8 @@ class _Run:
         effects.of_store(history, self._events)
         outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
+        told = configured.told(cluster.admin, self._topics.by_name, next(iter(cluster.brokers)))
+        self._folder.write_json(SETTINGS, told)
         with ThreadPoolExecutor(max_workers=1) as beside:
             committed = cluster.admin.committed(self._name)
             reading = beside.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)

@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.columns import Columns
+from fencepost.checkers.kernel.compacted import ABORTED, NEVER_SENT, SENT, fates, replaced
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.places import Where
 from fencepost.checkers.kernel.rows import of_streams
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
 from fencepost.checkers.tables.rows import FOREVER
-from fencepost.history import Sent, State
+from fencepost.history import State
 
 Array = NDArray[Any]
 CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded")
@@ -26,10 +27,13 @@ def facts(part: Part) -> None:
     """The numbers of ``facts.Facts``, as tallies whose kinds begin with ``#``."""
     rows = part.rows
     domain = slice(part.places.below(part.start), part.places.below(part.stop))
+    looked_at = part.visible[domain]
+    if part.tp in part.tables.compacted:
+        looked_at = looked_at | (part.finishes[domain] > 0)
     counts = {
         "#acknowledged": sum(len(sent["offset"]) for sent in part.sent),
         "#visible": len(part.log["offset"]),
-        "#judged": int(np.count_nonzero(part.visible[domain])),
+        "#judged": int(np.count_nonzero(looked_at)),
         "#begun": int(np.count_nonzero(rows.begun)),
         "#finished": int(np.count_nonzero(rows.finished)),
     }
@@ -44,7 +48,10 @@ def beside_the_log(part: Part) -> None:
     logged = {name: part.logged(name) for name in ("key", "writer", "seq")}
     _vanished(part, _strange(part, logged, part.where, vars(part.rows)))
     del logged["key"]  # of a send, writer and number say everything
-    _lost_write(part, [_strange(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)])
+    lost = [_strange(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)]
+    if part.tp in part.tables.compacted:
+        lost = [_unreplaced(part, *sent) for sent in zip(part.sent_where, part.sent, lost, strict=True)]
+    _lost_write(part, lost)
 
 
 def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Array]) -> Array:
@@ -54,6 +61,13 @@ def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Ar
         there &= where.same(column, columns[name])
     strange = np.flatnonzero(~there)
     return strange[columns["offset"][strange] >= part.tables.log_start(part.tp)]
+
+
+def _unreplaced(part: Part, where: Where, columns: Mapping[str, Array], strange: Array) -> Array:
+    """Those of the strange rows that compaction cannot have taken."""
+    gone = ~part.visible[where.places(strange)]
+    columns = {name: columns[name][strange] for name in ("key", "writer", "offset")}
+    return strange[~(gone & replaced(part, **columns))]
 
 
 def _lost_write(part: Part, lost: Sequence[Array]) -> None:
@@ -79,9 +93,12 @@ def _vanished(part: Part, strange: Array) -> None:
     rows = part.rows
     if not len(strange):
         return
-    sent, act = _among_sends(part, strange), part.tables.declared(part.tp, FOREVER)
+    sent, act = fates(part, strange), part.tables.declared(part.tp, FOREVER)
+    if part.tp in part.tables.compacted:
+        left = ~_compacted(part, strange, sent)
+        strange, sent = strange[left], sent[left]
     excuses: Mapping[str, Mapping[str, str]] = {"aborted-read": part.tables.uncommitted}
-    for code, kind in enumerate(("phantom", "delivered-then-lost", "aborted-read")):
+    for code, kind in ((NEVER_SENT, "phantom"), (SENT, "delivered-then-lost"), (ABORTED, "aborted-read")):
         which = strange[sent == code]
         part.tallies.put_many(
             kind,
@@ -92,6 +109,17 @@ def _vanished(part: Part, strange: Array) -> None:
             from_ns=rows.delivered_ns[which],
             to_ns=rows.delivered_ns[which],
         )
+
+
+def _compacted(part: Part, strange: Array, sent: Array) -> Array:
+    """Which of these rows compaction may have taken: sent and not aborted, or of writers that nobody knows."""
+    foreign = (sent == NEVER_SENT) & (part.rows.writer[strange] < 0) & ~part.visible[part.where.places(strange)]
+    gone = [part.tables.tombstone_gone(part.tp, at_ns) for at_ns in part.rows.delivered_ns[strange].tolist()]
+    known = np.flatnonzero((sent == SENT) | foreign)
+    unreplaced = _unreplaced(part, part.where, vars(part.rows), strange[known])
+    found = np.zeros(len(strange), bool)
+    found[known] = ~np.isin(strange[known], unreplaced)
+    return found | (foreign & np.array(gone, bool))
 
 
 def _of_one(names: Sequence[str], act: str, excuses: Mapping[str, str], who: int) -> Label:
@@ -117,19 +145,6 @@ def inconsistent_offsets(part: Part) -> None:
         from_ns=rows.delivered_ns[first[other]],
         to_ns=rows.delivered_ns[other],
     )
-
-
-def _among_sends(part: Part, which: Array) -> Array:
-    """Of the record of each of these rows, by (key, writer, seq): 0: never sent, 1: sent, 2: aborted, too."""
-    rows = part.rows.take(which)
-    wanted = list(zip(rows.key.tolist(), rows.writer.tolist(), rows.seq.tolist(), strict=True))
-    sent: dict[tuple[int, int, int], int] = {}
-    for sends, near in part.whole.sends(rows.seq):
-        aborted = (sends["outcome"][near] == Sent.ABORTED).tolist()
-        records = zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True)
-        for record, code in zip(records, aborted, strict=True):
-            sent[record] = max(sent.get(record, 1), 1 + code)
-    return np.array([sent.get(record, 0) for record in wanted], np.int8)
 
 
 def unseen(part: Part) -> None:

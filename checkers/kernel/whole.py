@@ -102,6 +102,10 @@ class Whole:
             found = offsets
         yield found
 
+    def records(self, folder: str, names: list[str]) -> Iterator[Piece]:
+        """All records of a folder, piece by piece."""
+        return self._files.read(self._task, folder, names)
+
     def done(self, offsets: Iterable[int]) -> dict[int, int]:
         """When somebody was first done with the record at each of some offsets; those with which nobody was are left
         out."""

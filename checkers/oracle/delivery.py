@@ -19,14 +19,15 @@ DIED = ("killed", "crashed")
 def lost_write(history: History) -> Iterator[Sighting]:
     """``lost-write``: an acknowledged send whose record (offset, writer, seq) is not in the log at the audit.
 
-    Not below the log's start: retention or an act deleted that.
+    Not below the log's start: retention or an act deleted that. Nor where a later record of its key replaced it
+    (``History.replaced``): that one is to be there, or lost.
     members: ``producer-<writer>``; offset: the acknowledged one; times: acked_ns; excuse: a declared act on it.
     """
     for p in history.records.produced:
         if p.outcome != Sent.OK or p.offset < history.tables.log_start(p.tp):
             continue
         there = history.record(p.tp, p.offset)
-        if there is None or (there.writer, there.seq) != (p.writer, p.seq):
+        if (there is None or (there.writer, there.seq) != (p.writer, p.seq)) and not history.replaced(p):
             excuse = history.declared(p.tp, FOREVER)
             yield Sighting("lost-write", p.tp, (f"producer-{p.writer}",), "", excuse, p.offset, p.acked_ns, p.acked_ns)
 
@@ -35,7 +36,9 @@ def vanished(history: History) -> Iterator[Sighting]:
     """``phantom``, ``delivered-then-lost``, ``aborted-read``: a row whose record (key, writer, seq) is not in the log
     at its offset.
 
-    Not below the log's start: retention or an act deleted that.
+    Not below the log's start: retention or an act deleted that. Nor, if it was sent and not aborted, or is of a writer
+    that nobody knows, where a later record of its key replaced it (``History.replaced``); or where it is of such a
+    writer, and may have been a tombstone that is gone by now.
 
     * ``aborted-read`` (Adya's G1a) when it (tp, key, writer, seq) is among the sends and one of these was aborted with
       its transaction (outcome ``aborted``): who reads with ``read_committed`` is never given it (KIP-98);
@@ -46,20 +49,26 @@ def vanished(history: History) -> Iterator[Sighting]:
     members: the incarnation; times: delivered_ns; excuse: a declared act on it; of an aborted read else that its
     consumer reads what is not committed, or that nobody knows (``Recorded.uncommitted``).
     """
-    sent: dict[tuple[int, int, int, int], bool] = {}
-    for p in history.records.produced:
-        record = (p.tp, p.key, p.writer, p.seq)
-        sent[record] = sent.get(record, False) or p.outcome == Sent.ABORTED
     for row in history.records.delivered:
         there = history.record(row.tp, row.offset)
         in_log = there is not None and (there.key, there.writer, there.seq) == (row.key, row.writer, row.seq)
         if not in_log and row.offset >= history.tables.log_start(row.tp):
-            aborted = sent.get((row.tp, row.key, row.writer, row.seq))
+            aborted = history.aborted.get((row.tp, row.key, row.writer, row.seq))
+            if not aborted and _compacted(history, row, known=aborted is not None):
+                continue
             kind = "phantom" if aborted is None else "aborted-read" if aborted else "delivered-then-lost"
             excuse, at_ns = history.declared(row.tp, FOREVER), row.delivered_ns
             if aborted:
                 excuse = excuse or history.tables.uncommitted.get(row.incarnation, "")
             yield Sighting(kind, row.tp, (row.incarnation,), "", excuse, row.offset, at_ns, at_ns)
+
+
+def _compacted(history: History, row: Delivered, known: bool) -> bool:
+    """Whether compaction may have taken a record that was delivered; ``known``: its send is."""
+    if known or row.writer >= 0:
+        return known and history.replaced(row)
+    gone = history.tables.tombstone_gone(row.tp, row.delivered_ns)
+    return history.replaced(row) or (gone and history.record(row.tp, row.offset) is None)
 
 
 def inconsistent_offsets(history: History) -> Iterator[Sighting]:

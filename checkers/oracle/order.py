@@ -9,7 +9,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.oracle.repeats import heights, sought
-from fencepost.checkers.sightings import DELETED, Sighting, people
+from fencepost.checkers.sightings import COMPACTED, DELETED, Sighting, people
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle import History, Rule
@@ -44,7 +44,8 @@ def key_order(history: History) -> Iterator[Sighting]:
 
     members: who began it, who finished the earlier one; excuse: a declared act before the first begin, or ``deleted``,
     where they are two and the log begins above the earlier one: whoever owned the partition next could not be given it
-    once more; times: the first begin, and the finish.
+    once more; or ``compacted``, where they are two, the log is compacted and no longer has the earlier one: likewise;
+    times: the first begin, and the finish.
     """
     keys: dict[tuple[int, int], list[int]] = defaultdict(list)
     for (tp, offset), rows in sorted(history.of_offset.items()):
@@ -55,12 +56,19 @@ def key_order(history: History) -> Iterator[Sighting]:
             begun = [(r.begin_ns, r.incarnation) for r in history.of_offset[tp, offset] if r.begin_ns]
             begin_ns, beginner = min(begun, default=(0, ""))
             if begin_ns and begin_ns < latest:
-                deleted = DELETED if beginner != by and at < history.tables.log_start(tp) else ""
+                deleted = _deleted(history, tp, at) if beginner != by else ""
                 excuse = history.declared(tp, begin_ns) or deleted
                 yield Sighting("key-order", tp, people(beginner, by), "", excuse, offset, begin_ns, latest)
             finished = [(r.done_ns, r.incarnation) for r in history.finished(tp, offset)]
             if finished and min(finished)[0] > latest:
                 (latest, by), at = min(finished), offset
+
+
+def _deleted(history: History, tp: int, offset: int) -> str:
+    if offset < history.tables.log_start(tp):
+        return DELETED
+    compacted = tp in history.tables.compacted and history.record(tp, offset) is None
+    return COMPACTED if compacted else ""
 
 
 RULES: dict[Rule, tuple[str, ...]] = {poll_skip: ("poll-skip",), key_order: ("key-order",)}

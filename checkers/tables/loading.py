@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers.tables import coordinator, lives, renewed, requests, wholeness
+from fencepost.checkers.tables import coordinator, keeping, lives, renewed, requests, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.isolation import uncommitted
@@ -16,7 +16,7 @@ from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Act, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
-from fencepost.history import HARNESS, EventKind
+from fencepost.history import HARNESS, SETTINGS, EventKind
 from fencepost.model import TopicPartition
 
 
@@ -30,6 +30,7 @@ def load(run: Path) -> Tables:
     plan = reader.json("plan", "plan.json", shapes.Plan)
     pairs = reader.json("clock", "history/clock.json", shapes.Clock).get("pairs") or []
     entries = reader.json("partitions", "history/partitions.json", shapes.Partitions).get("partitions") or ()
+    told = reader.json("partitions", SETTINGS, shapes.Settings) if (run / SETTINGS).exists() else {}
     partitions = _partitions(entries)
     numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values() if not p.gone}
     events = reader.events()
@@ -88,6 +89,8 @@ def load(run: Path) -> Tables:
         unguarded=lives.unguarded(events),
         protocols=lives.protocols(events),
         uncommitted=uncommitted(events, scenario.get("scenario") or {}),
+        compacted=keeping.compacted(told, scenario, partitions.values()),
+        offsets_kept_ns=keeping.offsets_kept_ns(told, scenario),
         damage=tuple(reader.damage),
     )
     return renewed.divided(tables, renewed.renewals(entries))

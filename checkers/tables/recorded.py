@@ -11,6 +11,7 @@ from fencepost.checkers.tables.effects import Effect
 from fencepost.checkers.tables.paused import Paused
 from fencepost.checkers.tables.requests import Heartbeat, Join, Request
 from fencepost.checkers.tables.rows import (
+    FOREVER,
     Accepted,
     Act,
     Commit,
@@ -49,6 +50,8 @@ class Recorded:
         copies: of records that were re-queued, by whom each was written.
         protocols: those by which members took part, as they told: of a group that is migrated there are several.
         uncommitted: by incarnation the excuse for who is given what was aborted; see ``isolation``.
+        compacted: the partitions whose logs are compacted, and for how long their tombstones stay, in ns.
+        offsets_kept_ns: for how long committed offsets are kept that nobody who is in the group may need.
     """
 
     run: Path
@@ -78,6 +81,8 @@ class Recorded:
     unguarded: frozenset[int] = frozenset()
     protocols: frozenset[str] = frozenset()
     uncommitted: Mapping[str, str] = field(default_factory=dict)
+    compacted: Mapping[int, int] = field(default_factory=dict)
+    offsets_kept_ns: int = FOREVER
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()

@@ -147,8 +147,14 @@ class _Group(TypedDict, total=False):
     protocol: str
 
 
+class _Topic(TypedDict, total=False):
+    name: str
+    config: dict[str, str | Int | float | bool]
+
+
 class _Asked(TypedDict, total=False):
     name: str
+    topics: list[_Topic]
     group: Required[_Group]
     workload: dict[str, Any]
     promises: Required[list[str | dict[str, Any]]]
@@ -166,6 +172,13 @@ class Scenario(TypedDict, total=False):
     seed: Int
     cluster: _Cluster
     versions: dict[str, str]
+
+
+class Settings(TypedDict, total=False):
+    """``settings.json``."""
+
+    topics: Required[dict[str, dict[str, str]]]
+    broker: Required[dict[str, str]]
 
 
 class Clock(TypedDict):

@@ -59,6 +59,11 @@ class Tables(Indexed):
         """Where it ended then; -1 when that is not known."""
         return self.partitions[tp].log_end if tp in self.partitions else -1
 
+    def tombstone_gone(self, tp: int, by_ns: int) -> bool:
+        """Whether a tombstone that was written by ``by_ns`` may be gone from a compacted log when the audit ended."""
+        audited_ns = self.phases.get("audit", Window(0, 0)).end_ns
+        return tp in self.compacted and by_ns + self.compacted[tp] < audited_ns
+
     def final_committed(self, tp: int) -> int:
         """The group's last committed offset of a partition; -1 when there is none."""
         rows = self.accepted_of.get(tp)

@@ -34,6 +34,7 @@ from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, 
 from fencepost.model import TopicPartition
 from fencepost.store import RunFolder
 from fencepost_member.events import EventLog
+from fencepost_member.payload import key_hash
 
 ORIGIN_NS = 1_000 * 10**9
 WALL_AHEAD_NS = 1_700_000_000 * 10**9
@@ -323,6 +324,7 @@ class HistoryBuilder:
         self.term = 1
         self.blur_ns = BLUR_NS  # the uncertainty of every time that a broker told
         self.log_starts: dict[int, int] = {}
+        self.settings: dict[str, dict[str, Any]] = {}  # those that brokers told; nothing: it is a run of before
         self.successors: dict[int, int] = {}  # of partitions that are gone, by their numbers
         self._renewals: dict[int, tuple[int, int]] = {}
         self._has: dict[str, set[int]] = {}
@@ -372,6 +374,21 @@ class HistoryBuilder:
         calls = [p for p in self.produced if (p.tp, p.key, p.writer, p.seq) == (tp, *content)]
         ends = {p: p._replace(outcome=Sent.ABORTED, offset=-1, acked_ns=p.acked_ns or p.sent_ns) for p in calls}
         self.produced = [ends.get(p, p) for p in self.produced] + calls * acked
+
+    def keeps(self, *policies: str, tombstones_s: float = 86_400, offsets_minutes: int = 10_080) -> None:
+        """Brokers tell by which settings they keep what is written."""
+        topic = {"cleanup.policy": ",".join(policies) or "delete", "delete.retention.ms": f"{1000 * tombstones_s:.0f}"}
+        broker = {"log.cleaner.enable": "true", "offsets.retention.minutes": str(offsets_minutes)}
+        self.settings = {"topics": {TOPIC: topic}, "broker": broker}
+        self.phases["audit"] = (40.0, 41.0)
+
+    def write_strange(self, key: bytes | None, tp: int = 0, *, hole: int = 0, at: float = 0.5) -> int:
+        """A record of nobody whom the harness knows, as a tombstone of a program is; its offset."""
+        offset = self._next[tp] = self._next[tp] + hole
+        self.content[tp, offset] = (key_hash(key), -1, -1)
+        self.log.append(Logged(tp, offset, *self.content[tp, offset], (ns(at) + WALL_AHEAD_NS) // 10**6))
+        self._next[tp] += 1
+        return offset
 
     def holds(self, offset: int, tp: int = 0, *, writer: int, seq: int) -> None:
         """The record at an offset of the log is another one."""
@@ -603,6 +620,8 @@ class HistoryBuilder:
         scenario["min_records"] = self.min_records
         self.run.write_json("scenario.json", {"scenario": scenario, "seed": 1, "versions": {"kafka": "4.3.1"}})
         self.run.write_json("plan.json", {"seed": 1, "steps": self.steps})
+        if self.settings:
+            self.run.write_json("history/settings.json", self.settings)
         self.run.write_json("history/clock.json", {"pairs": [[ORIGIN_NS, ORIGIN_NS + WALL_AHEAD_NS]]})
         entries = [
             {

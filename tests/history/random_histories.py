@@ -359,6 +359,15 @@ def _lose(g: _Group) -> None:
         g.h.loses(lost.offset, lost.tp)
 
 
+def _compact(g: _Group) -> None:
+    """From now on the topic is one that is compacted: what a later record of its key has replaced may be gone."""
+    g.h.keeps("compact", tombstones_s=g.rng.choice((0, 3600)))
+    latest = {(r.tp, r.key): r.offset for r in sorted(g.h.log)}
+    for r in [*g.h.log]:
+        if latest[r.tp, r.key] > r.offset and g.rng.random() < 0.6:
+            g.h.loses(r.offset, r.tp)
+
+
 def _twice(g: _Group) -> None:
     tp = g.rng.randrange(g.partitions)
     if offsets := [r.offset for r in g.h.log if r.tp == tp]:
@@ -647,6 +656,6 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
     ),
     *(_loop, _act, _forget, _unassigned, _half_done, _leaderless),
     *(_commit_back, _commit_beyond, _write_late, _foreign, _untrue, _carry_on, _try_again),
-    *(_twice, _crossed, _unguarded),
+    *(_twice, _crossed, _unguarded, _compact),
     *(_rounds, _beats, _pause),
 )

@@ -49,12 +49,14 @@ OUTCOMES, ERRORS = ("ok", "ok", "fail", "info"), ("", "UNKNOWN_MEMBER_ID", "ILLE
 
 def history(seed: int) -> History:
     """The same seed tells the same one."""
-    return _Teller(random.Random(seed)).history()
+    return _Teller(random.Random(seed), random.Random(f"kept/{seed}")).history()
 
 
 class _Teller:
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
+    def __init__(self, chance: random.Random, keeping: random.Random) -> None:
+        """``keeping``: of how brokers keep what is written."""
+        self.chance, self.keeping = chance, keeping
+        self.compacted = {tp: keeping.choice([0, 20, FOREVER]) for tp in TPS if keeping.random() < 0.4}
 
     def at(self, low: int = 1, high: int = END_NS) -> int:
         return self.chance.randrange(low, max(high, low + 1))
@@ -74,6 +76,7 @@ class _Teller:
         intervals = [interval for name in NAMES for tp in TPS for interval in self.intervals(name, tp)]
         rows = [row for name in NAMES for tp in TPS for row in self.rows(name, tp, intervals, log)]
         sends = [send for record in log for send in self.sends(record)]
+        log = [record for record in log if record.tp not in self.compacted or self.keeping.random() < 0.5]
         tables = self.tables(sorted(intervals, key=lambda i: i.assigned_begin_ns), rows)
         return History(tables, Records(tuple(rows), tuple(sends), tuple(log)), BOUNDS)
 
@@ -156,7 +159,13 @@ class _Teller:
             ),
             acts=tuple(self.act() for _ in self.some(2)) if self.maybe(0.4) else (),
             stalls=(self.window(),) if self.maybe(0.3) else (),
-            phases={"warm-up": Window(1, 2), "heal": Window(2, self.at(3, 15)), "drain": Window(40, self.at(40, 70))},
+            phases={
+                "warm-up": Window(1, 2),
+                "heal": Window(2, self.at(3, 15)),
+                "drain": Window(40, self.at(40, 70)),
+                "audit": Window(70, 80),
+            },
+            compacted=self.compacted,
             leaders=tuple(Led(at, self.at(0, 2), self.tp(), self.at(-1, 1)) for at in self.ascending(2)),
             unguarded=frozenset([0] if self.maybe(0.2) else []),
             fetched=tuple(

@@ -1,0 +1,99 @@
+"""What compaction took of a log: records that a later one of their key replaced. Asked only where topics are compacted,
+and of records that are missing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from fencepost.checkers.kernel.part import Part
+from fencepost.checkers.kernel.whole import PRODUCED
+from fencepost.checkers.tables.keeping import NO_KEY, same_key
+from fencepost.history import Sent
+
+Array = NDArray[Any]
+
+
+def replaced(part: Part, key: Array, writer: Array, offset: Array) -> Array:
+    """Which of some records have a later one of their key in the partition that was committed, as far as is known.
+
+    As a rule the log tells of all of them, and then nothing else is read.
+    """
+    wanted, of = np.unique(_keys(key, writer), return_inverse=True)
+    greatest, highest = np.full(len(wanted), -1), np.full(len(wanted), -1)
+    np.maximum.at(greatest, of, offset)
+    for known in (_logged, _acknowledged, _delivered):
+        if (highest > greatest).all():
+            break
+        for keys, offsets in known(part, wanted[highest <= greatest]):
+            mine = np.isin(keys, wanted)
+            np.maximum.at(highest, np.searchsorted(wanted, keys[mine]), offsets[mine])
+    return np.asarray((highest[of] > offset) & (wanted[of] != NO_KEY))
+
+
+Known = Iterator[tuple[Array, Array]]  # keys and offsets of records, those of some keys at least
+
+
+def _logged(part: Part, _: Array) -> Known:
+    for piece in part.whole.records("log", ["offset", "key", "writer"]):
+        yield _keys(piece["key"], piece["writer"]), piece["offset"]
+
+
+def _acknowledged(part: Part, _: Array) -> Known:
+    for folder in PRODUCED:
+        for piece in part.whole.records(folder, ["offset", "key", "writer", "outcome"]):
+            mine = np.flatnonzero(piece["outcome"] == Sent.OK)
+            yield _keys(piece["key"][mine], piece["writer"][mine]), piece["offset"][mine]
+
+
+def _delivered(part: Part, wanted: Array) -> Known:
+    for piece in part.whole.records("delivered", ["offset", "key", "writer", "seq"]):
+        keys = _keys(piece["key"], piece["writer"])
+        mine = np.flatnonzero(np.isin(keys, wanted))
+        mine = mine[among_sends(part, *(piece[name][mine] for name in ("key", "writer", "seq"))) < ABORTED]
+        yield keys[mine], piece["offset"][mine]
+
+
+NEVER_SENT, SENT, ABORTED = 0, 1, 2
+
+
+def fates(part: Part, index: Array) -> Array:
+    """The same of some delivered rows. Mostly an acknowledged send has a row's own offset, and nothing was aborted."""
+    rows, found = part.rows, np.full(len(index), NEVER_SENT, np.int8)
+    names, places = ("key", "writer", "seq"), part.where.places(index)
+    for sent, where in zip(part.sent, part.sent_where, strict=True):
+        at = np.full(len(part.places), -1)
+        where.put(at, np.arange(sent.rows))
+        there = np.flatnonzero(at[places] >= 0)
+        same = [sent[name][at[places[there]]] == getattr(rows, name)[index[there]] for name in names]
+        found[there[np.logical_and.reduce(same)]] = SENT
+    seq, aborted = rows.seq[index], [rows.seq[:0]]
+    for sends, near in part.whole.sends(seq):
+        aborted.append(sends["seq"][near[sends["outcome"][near] == Sent.ABORTED]])
+    doubtful = np.flatnonzero((found == NEVER_SENT) | np.isin(seq, np.concatenate(aborted)))
+    found[doubtful] = among_sends(part, *(getattr(rows, name)[index[doubtful]] for name in names))
+    return found
+
+
+def among_sends(part: Part, key: Array, writer: Array, seq: Array) -> Array:
+    """Of each of some records, whether it was sent, and whether one of its sends was aborted with its transaction."""
+    wanted = list(zip(key.tolist(), writer.tolist(), seq.tolist(), strict=True))
+    found: dict[tuple[int, int, int], int] = {}
+    for sends, near in part.whole.sends(seq) if wanted else ():
+        aborted = (sends["outcome"][near] == Sent.ABORTED).tolist()
+        records = zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True)
+        for record, was_aborted in zip(records, aborted, strict=True):
+            found[record] = max(found.get(record, SENT), ABORTED if was_aborted else SENT)
+    return np.array([found.get(record, NEVER_SENT) for record in wanted], np.int8)
+
+
+def _keys(key: Array, writer: Array) -> Array:
+    """``same_key`` of each record."""
+    ours = writer >= 0
+    different, of = np.unique(key[ours], return_inverse=True)
+    found = np.array(key, np.int64)
+    found[ours] = np.array([same_key(number, 0) for number in different.tolist()], np.int64)[of]
+    return found
