@@ -29,18 +29,22 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
     """``commit-regression``: an accepted commit is below the one just before it in the coordinator's log.
 
     A deletion resets the baseline. cause ``own retry``: one incarnation wrote both and all up to one that is not below
-    the former, and no incarnation may have been told one of these lower offsets meanwhile. members: its writer, then
-    the writer of the one before (nobody, where its writer is not known); offset: the new one; times: when it was
-    written; excuse: a declared act before it, or what had held its request back (``_held_back``).
+    the former, and no incarnation may have been told one of these lower offsets meanwhile; else ``seek``: its writer's
+    program had moved its position to it or below it, and has not asked for a higher one since (``_sought``). members:
+    its writer, then the writer of the one before (nobody, where its writer is not known); offset: the new one; times:
+    when it was written; excuse: a declared act before it, or what had held its request back (``_held_back``); else, of
+    cause ``seek``, that it is the user's own program.
     """
     asked = _Asked(tables.asked_commits)
     for tp, rows in tables.accepted_of.items():
         for n, (before, now) in enumerate(pairwise(rows), 1):
             if 0 <= now.offset < before.offset:
                 by, former = tables.writer(now), tables.writer(before)
-                cause = "own retry" if _healed(tables, rows, n) else ""
                 held_back = _held_back(tables, asked, before, now) if by and by == former else ""
-                members, excuse = people(by, former) if by else (), tables.declared(tp, now.at_ns) or held_back
+                members, act = people(by, former) if by else (), tables.declared(tp, now.at_ns) or held_back
+                cause, excuse = tables.by_seek(_sought(tables, now, by), act)
+                if _healed(tables, rows, n):
+                    cause, excuse = "own retry", act
                 yield Sighting("commit-regression", tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
 
 
@@ -57,6 +61,20 @@ def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
             return not any(told.offset in less and told.incarnation in tables.lives for told in fetched)
         less.add(commit.offset)
     return False
+
+
+def _sought(tables: Tables, now: Accepted, by: str) -> bool:
+    """Whether the program that wrote a commit (any, where nobody knows which one) had moved its position there, or to
+    below it, and had not begun a commit above it since: the last such move by then counts."""
+    until = Window(0, now.written.end_ns)
+    moves = [
+        m for m in tables.moves_by_tp.meeting(now.tp, until) if m.offset <= now.offset and by in ("", m.incarnation)
+    ]
+    if not moves:
+        return False
+    since = Window(moves[-1].begin_ns, now.written.begin_ns)
+    own = tables.commits_of.meeting((moves[-1].incarnation, now.tp), since)
+    return not any(commit.offset > now.offset and commit.begin_ns > since.begin_ns for commit in own)
 
 
 class _Asked:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fencepost.checkers.kernel import commits, delivery, effects, keys, members, repeats, streams, stuck, times, writes
@@ -94,7 +95,8 @@ def _parts(part: Part) -> Iterator[Part]:
     for span in others:
         try:
             returns = part.tables.returns_of.get((stretch.rows.names[0], part.tp), ())
-            before = Before.of(stretch.rows, stretch.before, returns)
+            moves = partial(part.moves, stretch.rows.names[0])
+            before = Before.of(stretch.rows, stretch.before, returns, moves)
         except DamagedFile:
             return  # as the rules have told
         yield (stretch := replace(part, task=part.task.stretch(*span), before=before))

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.part import NEVER, Part
-from fencepost.checkers.kernel.streams import sought_ns
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
@@ -163,13 +162,18 @@ def wrong_start(part: Part) -> None:
         offset, at_ns = int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])
         if _may_start(part, interval, offset, at_ns, before):
             continue
-        label = Label(
-            (interval.incarnation,),
-            "seek" if at_ns >= sought_ns(part, stream) else "",
-            part.tables.declared(part.tp, at_ns),
-        )
+        act, went = part.tables.declared(part.tp, at_ns), _went(part, interval, offset, at_ns)
+        label = Label((interval.incarnation,), "seek" if went else "", act or (part.tables.sought if went else ""))
         numbers = Numbers(1, offset, offset, interval.assigned_begin_ns, at_ns)
         part.tallies.put("wrong-start", part.tp, label, numbers)
+
+
+def _went(part: Part, interval: Interval, offset: int, at_ns: int) -> bool:
+    """Whether the program had gone to a visible record, or to before it where nothing else is."""
+    moves = part.tables.moves_in(interval.incarnation, part.tp, interval, at_ns)
+    goals = np.array([move.offset for move in moves if move.offset <= offset], np.int64)
+    between = part.whole.between(goals - 1, np.full(len(goals), offset)).counts
+    return bool(len(goals)) and not between.all()
 
 
 def _may_start(part: Part, interval: Interval, offset: int, at_ns: int, kept: int | None) -> bool:

@@ -20,7 +20,7 @@ from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
 Array = NDArray[Any]
-CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded")
+CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded", "seek")
 
 
 def facts(part: Part) -> None:
@@ -165,6 +165,7 @@ def unseen(part: Part) -> None:
     if len(theirs):
         last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i)[1])
         last[theirs] = part.polls_of(holder[theirs]) == last_poll
+    cause = np.where((cause == 0) & _sought(part, offsets, names, passer, at_ns), CAUSES.index("seek"), cause)
     act, (passed, remade) = part.tables.declared(part.tp, FOREVER), part.tables.passed_over(part.tp)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int, over: int) -> Label:
@@ -206,6 +207,16 @@ def not_seen(part: Part) -> None:
             from_ns=at_ns,
             to_ns=at_ns,
         )
+
+
+def _sought(part: Part, offsets: Array, names: Sequence[str], passer: Array, at_ns: Array) -> Array:
+    """Past which of these offsets the program of who committed past them had moved its position by then."""
+    found, nobody = np.zeros(len(offsets), bool), passer == names.index("")
+    for seek, interval in part.tables.passing(part.tp):
+        own = passer == (names.index(seek.incarnation) if seek.incarnation in names else -1)
+        reached = part.whole.reached(seek.incarnation, interval.number, seek.begin_ns)
+        found |= (nobody | (own & (at_ns >= seek.begin_ns))) & (reached <= offsets) & (offsets < seek.offset)
+    return found
 
 
 def passers(part: Part, offsets: Array) -> tuple[list[str], Array, Array]:

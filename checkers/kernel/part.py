@@ -23,6 +23,7 @@ from fencepost.checkers.kernel.whole import PRODUCED, First, Whole
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.passed import Passed, passed
 from fencepost.checkers.tables.rows import Commit, Interval, Window
+from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import Sent
 
 Array = NDArray[Any]
@@ -267,6 +268,10 @@ class Part:
     def interval_of(self, who: int, number: int) -> Interval | None:
         """The assignment interval that rows name."""
         return self.tables.interval.get((self.rows.names[who], self.tp, number))
+
+    def moves(self, name: str, number: int) -> Sequence[Seek]:
+        """When the program of an incarnation moved its position in an interval, as of ``Tables.moves_in``."""
+        return self.tables.moves_in(name, self.tp, self.tables.interval.get((name, self.tp, number)))
 
     def declared(self, by_ns: Array) -> tuple[Array, Callable[[int], str]]:
         """For each moment the number of the declared act that excuses it, as of ``Tables.declared``; what each says."""

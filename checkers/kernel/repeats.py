@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ from fencepost.checkers.kernel.rows import Rows, of_streams
 from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
+from fencepost.checkers.tables.seeks import Seek
 
 Array = NDArray[Any]
 UNKNOWN = np.iinfo(np.int64).min
@@ -33,23 +34,53 @@ def repeats(part: Part) -> None:
     act, says = part.declared(later.delivered_ns)
     act = np.where(act > 0, act, part.declared(since_ns[pairs + 1])[0])
 
-    def below_commit(later_who: int, former_who: int, act: int) -> Label:
-        return Label(people(rows.names[later_who], rows.names[former_who]), "", says(act))
+    went = _went(part, later)
+    left = went | _left_behind(part, former)
 
-    _put(part, "redelivery-below-commit", [later.who, former.who, act], below_commit, later, below)
+    def below_commit(later_who: int, former_who: int, act: int, went: int) -> Label:
+        return Label(people(rows.names[later_who], rows.names[former_who]), *part.tables.by_seek(went > 0, says(act)))
+
+    _put(part, "redelivery-below-commit", [later.who, former.who, act, went], below_commit, later, below)
     reasons = {
         stream: _reason(part, *stream)
         for stream in set(zip(former.who.tolist(), former.interval.tolist(), strict=True))
     }
 
-    def again(former_who: int, interval: int, later_who: int, act: int) -> Label:
+    def again(former_who: int, interval: int, later_who: int, act: int, left: int) -> Label:
         members = people(rows.names[former_who], rows.names[later_who])
-        return Label(members, "", says(act) or reasons[former_who, interval][1])
+        return Label(members, *part.tables.by_seek(left > 0, says(act) or reasons[former_who, interval][1]))
 
     kinds = [reasons[stream][0] for stream in zip(former.who.tolist(), former.interval.tolist(), strict=True)]
     for kind in ("redelivery", "avoidable-redelivery"):
         which = ~below & np.array([k == kind for k in kinds], bool)
-        _put(part, kind, [former.who, former.interval, later.who, act], again, later, which)
+        _put(part, kind, [former.who, former.interval, later.who, act, left], again, later, which)
+
+
+def _went(part: Part, rows: Rows) -> Array:
+    """Which rows were delivered after their program had moved its position to them, or below, in their interval."""
+    return _by_moves(part, rows, part.moves, lambda move: rows.delivered_ns >= move.begin_ns)
+
+
+def _left_behind(part: Part, rows: Rows) -> Array:
+    """Which rows were done before their program moved its position to them, or below, in their interval."""
+
+    def moves(name: str, number: int) -> Sequence[Seek]:
+        interval = part.tables.interval.get((name, part.tp, number))
+        return part.tables.left_behind(interval) if interval else ()
+
+    return _by_moves(part, rows, moves, lambda move: rows.done_ns <= move.begin_ns)
+
+
+def _by_moves(
+    part: Part, rows: Rows, moves: Callable[[str, int], Sequence[Seek]], when: Callable[[Seek], Array]
+) -> Array:
+    found = np.zeros(len(rows), bool)
+    if part.tp in part.tables.moves_by_tp:
+        for who, number in set(zip(rows.who.tolist(), rows.interval.tolist(), strict=True)):
+            mine = (rows.who == who) & (rows.interval == number)
+            for move in moves(rows.names[who], number):
+                found |= mine & (rows.offset >= move.offset) & when(move)
+    return found
 
 
 def _since_ns(part: Part, rows: Rows) -> Array:
@@ -168,12 +199,18 @@ def redelivery_loop(part: Part) -> None:
     for index in np.flatnonzero(standing):
         times = int(first[index]), int(last[index])
         standing[index] = not _moved(part, int(rows.offset[begin[index]]), *times) and not _faulty(part, *times)
-    chosen = looping | standing
+    chosen, by_program = looping | standing, np.zeros(len(count), bool)
+    for index in np.flatnonzero(chosen).tolist():
+        times = Window(int(first[index]), int(last[index]))
+        by_client = int(count[index]) - part.tables.moves_over(part.tp, int(rows.offset[begin[index]]), times)
+        by_program[index] = by_client <= (bounds.deliveries_of(part.tables.steps, *times) if looping[index] else 2)
     part.tallies.put_many(
         "redelivery-loop",
         part.tp,
-        [rows.who[end][chosen], looping[chosen]],
-        lambda who, looping: Label((rows.names[who],), "count" if looping else "standing"),
+        [rows.who[end][chosen], looping[chosen], by_program[chosen]],
+        lambda who, looping, by_program: Label(
+            (rows.names[who],), "count" if looping else "standing", part.tables.sought if by_program else ""
+        ),
         first=rows.offset[begin][chosen],
         from_ns=first[chosen],
         to_ns=last[chosen],

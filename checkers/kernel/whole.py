@@ -78,6 +78,13 @@ class Whole:
             found += [int(polls.min()), int(polls.max())] if len(polls) else []
         return min(found), max(found)
 
+    def reached(self, name: str, number: int, by_ns: int) -> int:
+        """The highest offset of what a stream had delivered by a moment; -1: nothing."""
+        found = [-1]
+        for piece, mine in self._stream(name, number, ["interval", "offset", "delivered_ns"]):
+            found.append(int(piece["offset"][mine[piece["delivered_ns"][mine] <= by_ns]].max(initial=-1)))
+        return max(found)
+
     def _stream(self, name: str, number: int, names: list[str]) -> Iterator[tuple[Piece, Array]]:
         """The deliveries of an incarnation in one of its intervals: pieces, and which rows of each (not none)."""
         near = Near("interval", "interval", [(number, number)])

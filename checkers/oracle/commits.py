@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.coordination import commits
-from fencepost.checkers.oracle.repeats import sought
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.commits import back_ns, hindrance, is_fence, told_offsets, tried_past
 from fencepost.checkers.tables.records import Delivered
@@ -141,16 +140,20 @@ def wrong_start(history: History) -> Iterator[Sighting]:
     Judged if the audit saw that record. Right is the first visible record at or above any offset in force
     (``told_offsets``); where there was none, or one above the end of the log, the group's start, and with a
     reset policy of ``latest`` anything. Also right: what follows all that this incarnation had got of the partition
-    before (it kept its position). cause ``seek``: the program moved its position (that excuses nothing); excuse: a
-    declared act before the delivery; members: the incarnation; offset: the delivered one; times: the assigned
-    callback's begin, and the delivery.
+    before (it kept its position). cause ``seek``: it is the first visible record at or above an offset to which the
+    program had moved its position in the interval by then, as it may where its offsets are elsewhere. excuse: a
+    declared act before the delivery; else, of cause ``seek``, as for ``rewind``. members: the incarnation; offset: the
+    delivered one; times: the assigned callback's begin, and the delivery.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval, first = history.tables.interval.get((incarnation, tp, number)), rows[0]
         if interval is None or _may_start(history, interval, first):
             continue
-        excuse, times = history.declared(tp, first.delivered_ns), (interval.assigned_begin_ns, first.delivered_ns)
-        yield Sighting("wrong-start", tp, (incarnation,), sought(history, first), excuse, first.offset, *times)
+        act, times = history.declared(tp, first.delivered_ns), (interval.assigned_begin_ns, first.delivered_ns)
+        moves, visible = history.tables.moves_in(incarnation, tp, interval, first.delivered_ns), history.visible(tp)
+        went = any(first.offset in visible[bisect_left(visible, move.offset) :][:1] for move in moves)
+        cause, excuse = ("seek" if went else "", act or (history.tables.sought if went else ""))
+        yield Sighting("wrong-start", tp, (incarnation,), cause, excuse, first.offset, *times)
 
 
 def _may_start(history: History, interval: Interval, first: Delivered) -> bool:

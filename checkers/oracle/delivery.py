@@ -92,8 +92,12 @@ def unseen(history: History) -> Iterator[Sighting]:
     not definitely refused (outcome ``fail``). Its *holder* is the row that was delivered last (by delivered_ns, then
     incarnation), preferring rows in doubt: begun, state still begun, the incarnation killed or crashed.
 
-    * cause ``skipped``: no row; ``unrecorded``: nor of an assignment that committed past it (``History.unread``);
-      ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder.
+    * cause: no row, and an assignment committed past it of which no delivery at all is recorded (``History.unread``):
+      ``unrecorded``; else ``seek``: no row, and the passer's program (anybody's, without a passer) had moved its position
+      past it, not because of an aborted transaction, before the passer's begin, and had got nothing above it before
+      that in the interval of the move; else ``skipped``: no row; ``in-doubt``: the holder is in doubt;
+      ``committed-unprocessed``: any other holder. (A program may go where it likes. What nobody processes is lost all
+      the same.)
     * members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member tells of it).
     * excuse: a declared act on the partition; one that made it, of a record that it may have led members past, so that
       nobody got it (``Tables.passed_over``); else, when the holder's poll is the last one that brought records of its
@@ -117,8 +121,10 @@ def _unseen(
     rows = history.of_offset.get((tp, offset), [])
     doubtful = [row for row in rows if _in_doubt(history, row)]
     holder = max(doubtful or rows, key=lambda r: (r.delivered_ns, r.incarnation), default=None)
-    skipped = "unrecorded" if offset in history.unread(tp) else "skipped"
-    cause = skipped if holder is None else "in-doubt" if doubtful else "committed-unprocessed"
+    cause = "in-doubt" if doubtful else "committed-unprocessed"
+    if holder is None:
+        skipped = "seek" if _sought(history, tp, offset, passer) else "skipped"
+        cause = "unrecorded" if offset in history.unread(tp) else skipped
     passed, act = history.tables.passed_over(tp)
     excuse = history.declared(tp, FOREVER) or (act if offset < passed else "")
     if holder and not excuse and holder.poll == last_poll.get((holder.incarnation, tp, holder.interval)):
@@ -126,6 +132,17 @@ def _unseen(
     members = people(passer.incarnation if passer else "", holder.incarnation if holder else "")
     at = passer.begin_ns if passer else 0
     return Sighting("unseen", tp, members, cause, excuse, offset, at, at)
+
+
+def _sought(history: History, tp: int, offset: int, passer: Commit | None) -> bool:
+    """Whether a program moved its position past a record that nobody was given."""
+    for seek, interval in history.tables.passing(tp):
+        before = passer is None or (passer.incarnation == seek.incarnation and seek.begin_ns <= passer.begin_ns)
+        rows = history.streams.get((seek.incarnation, tp, interval.number), ())
+        above = any(row.offset > offset and row.delivered_ns <= seek.begin_ns for row in rows)
+        if before and offset < seek.offset and not above:
+            return True
+    return False
 
 
 def _in_doubt(history: History, row: Delivered) -> bool:

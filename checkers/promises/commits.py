@@ -13,7 +13,8 @@ ORDERS = ("after-processing", "before-processing")
 
 @dataclass(frozen=True)
 class Commits:
-    """Commits go forward, are written by the owner, and the next owner begins where they say.
+    """Commits go forward, are written by the owner, and the next owner begins where they say, unless the user's program
+    itself moved its position.
 
     Attributes:
         order: ``after-processing`` forbids to commit past a record that is not finished; ``before-processing`` (at most

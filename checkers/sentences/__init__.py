@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.sentences import commits, group, jepsen
 from fencepost.checkers.sentences.telling import Telling
 from fencepost.checkers.tables import Tables
@@ -60,13 +61,19 @@ def _unseen(t: Telling) -> str:
     how = {
         "skipped": "without ever being delivered to anyone",
         "unrecorded": "in an assignment of which no delivery at all is recorded",
+        "seek": f"without ever being delivered to anyone{_by_program(t)}",
         "in-doubt": f"while {holder} had begun but not finished {t.them}",
         "committed-unprocessed": f"before {holder}, who was given {t.them}, had finished {t.them}",
     }[t.a.cause]
-    death = t.death(holder) if t.a.cause not in ("skipped", "unrecorded") else ""
+    death = t.death(holder) if t.a.cause in ("in-doubt", "committed-unprocessed") else ""
     died = f"{death}; " if death else ""
     processed = f"{t.they} had no effect" if t.a.cause == "unrecorded" and t.tables.by_effect else ""
     return f"{t.records} {t.were} committed{passed} {how}; {died}{processed or f'nobody processed {t.them}'}"
+
+
+def _by_program(t: Telling) -> str:
+    whose = f"the program of {t.who}" if t.a.members else "a program"
+    return f", as {whose} had itself moved its position past {t.them}"
 
 
 def _twice(t: Telling) -> str:
@@ -78,6 +85,8 @@ def _twice(t: Telling) -> str:
 def _redelivery(t: Telling) -> str:
     if t.a.excuse.startswith("declared act"):
         return _twice(t)
+    if t.a.cause == "seek":
+        return f"{_twice(t)}{_sought(t, 'moved its position back')}"
     why = {
         "": f"nothing shows that {t.who} had given the partition up",
         "former owner died": t.death(t.who) or f"{t.who} died",
@@ -89,7 +98,8 @@ def _redelivery(t: Telling) -> str:
 
 def _loop(t: Telling) -> str:
     why = ", more often than any fault explains" if t.a.cause == "count" else " while the committed offset stood still"
-    return f"{t.records} {t.were} delivered again and again{why} ({t.span}), the last time to {t.who}"
+    itself = "; the program itself had moved its position back" if t.a.excuse == SOUGHT else ""
+    return f"{t.records} {t.were} delivered again and again{why} ({t.span}), the last time to {t.who}{itself}"
 
 
 def _rewind(t: Telling) -> str:
@@ -207,10 +217,12 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     ),
     "unseen": _unseen,
     "redelivery": _redelivery,
-    "avoidable-redelivery": lambda t: f"{_twice(t)}, although {t.who} gave the partition up cleanly",
+    "avoidable-redelivery": lambda t: (
+        f"{_twice(t)}, although {t.who} gave the partition up cleanly{_sought(t, 'moved its position back')}"
+    ),
     "redelivery-below-commit": lambda t: (
         f"{t.who} processed {t.records} again ({t.span}), although the group had already committed past "
-        f"{t.them} when {t.who} was told where to start"
+        f"{t.them} when {t.who} was told where to start{_sought(t, 'moved its position back')}"
     ),
     "redelivery-loop": _loop,
     "rewind": _rewind,

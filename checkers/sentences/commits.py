@@ -13,10 +13,13 @@ def _by(t: Telling) -> str:
 
 
 def _regression(t: Telling) -> str:
-    healed = "; the same member put that right before anybody was told" if t.a.cause else ""
+    why = {
+        "own retry": "; the same member put that right before anybody was told",
+        "seek": "; the program itself had moved its position back",
+    }.get(t.a.cause, "")
     to = f"to {t.a.first_offset}" if t.one else f"{t.a.count:,} times, to offsets {t.offsets}"
     former = f", below what {t.other} had committed" if len(t.a.members) > 1 else ""
-    return f"the committed offset of {t.place} went back {to} ({t.span}), {_by(t)}{former}{healed}"
+    return f"the committed offset of {t.place} went back {to} ({t.span}), {_by(t)}{former}{why}"
 
 
 def _beyond_end(t: Telling) -> str:

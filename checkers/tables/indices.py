@@ -104,6 +104,18 @@ class Indexed(Recorded):
         return Spans(aborted, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
 
     @cached_property
+    def moves_of(self) -> Spans[tuple[str, int], Seek]:
+        """When they went elsewhere for another reason, likewise."""
+        moves = (seek for seek in self.seeks if not seek.aborted)
+        return Spans(moves, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
+
+    @cached_property
+    def moves_by_tp(self) -> Spans[int, Seek]:
+        """The same by partition."""
+        moves = (seek for seek in self.seeks if not seek.aborted)
+        return Spans(moves, lambda s: s.tp, lambda s: Window(s.begin_ns, s.begin_ns))
+
+    @cached_property
     def rounds_of(self) -> Spans[str, tuple[str, Round]]:
         """The rounds by incarnation, in the order of the coordinator's log; each window ends with its *generation*."""
         joined = ((incarnation, one) for one in self.rounds for incarnation in one.members)

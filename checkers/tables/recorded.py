@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.tables.effects import Effect
 from fencepost.checkers.tables.paused import Paused
 from fencepost.checkers.tables.requests import Heartbeat, Join, Request
@@ -31,8 +32,7 @@ from fencepost.checkers.tables.rows import (
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.clients import BLACK_BOX
 
-OWN_PROGRAM = "own_program"
-BY_EFFECT = "effect"  # see the workload ``own_program``
+OWN_PROGRAM, BY_EFFECT = "own_program", "effect"  # see that workload
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
 
 
@@ -117,6 +117,12 @@ class Recorded:
         """Of so many records of a writer the last one was made impossible to process by the workload; 0: of none."""
         every = (self.asked.get("workload") or {}).get("poison_every")
         return max(0, every) if isinstance(every, int) else 0
+
+    @property
+    def sought(self) -> str:
+        """The excuse for what comes of it where a program moved its position: it may, if it is the user's own. Our own
+        loops, of which the scenario says what they do, never do so but after an aborted transaction."""
+        return SOUGHT if self.own_program else ""
 
     @property
     def black_box(self) -> bool:

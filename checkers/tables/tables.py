@@ -14,6 +14,7 @@ from itertools import zip_longest
 from fencepost.checkers.tables.indices import Indexed
 from fencepost.checkers.tables.rests import Rest, rests
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Round, Window
+from fencepost.checkers.tables.seeks import Seek
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,30 @@ class Tables(Indexed):
         written = self.accepted_of.meeting(commit.tp, asking)
         last_ns = max((a.written.end_ns for a in written if a.offset == commit.offset), default=FOREVER)
         return min(asking.end_ns, last_ns)
+
+    def moves_in(self, incarnation: str, tp: int, interval: Interval | None, until_ns: int = FOREVER) -> list[Seek]:
+        """The moves of a program's position in an interval (None: in all of its life) up to a moment, by begin."""
+        since = Window(interval.assigned_begin_ns if interval else 0, FOREVER)
+        return [move for move in self.moves_of.meeting((incarnation, tp), since) if move.begin_ns <= until_ns]
+
+    def by_seek(self, went: bool, excuse: str) -> tuple[str, str]:
+        """Cause and excuse of what has one by something else, or comes of it that a program ``went`` elsewhere."""
+        return ("seek", self.sought) if went and not excuse else ("", excuse)
+
+    def left_behind(self, former: Interval) -> list[Seek]:
+        """The moves of a program's position in an interval that is over: who owns the partition next begins there."""
+        return self.moves_in(former.incarnation, former.tp, former, former.given_up_end_ns or FOREVER)
+
+    def passing(self, tp: int) -> Iterator[tuple[Seek, Interval]]:
+        """The moves of programs' positions that may have gone past records, each with the interval that it was in."""
+        for seek in self.moves_by_tp.get(tp, ()):
+            own = [i for i in self.intervals_of.get((seek.incarnation, tp), ()) if i.assigned_begin_ns <= seek.begin_ns]
+            if own:
+                yield seek, max(own, key=lambda i: i.number)
+
+    def moves_over(self, tp: int, offset: int, window: Window) -> int:
+        """How often programs moved their positions to a record or below it in a time: each time it may come again."""
+        return sum(seek.offset <= offset for seek in self.moves_by_tp.meeting(tp, window))
 
     def log_start(self, tp: int) -> int:
         """Where the log of a partition began at the audit: what was below is deleted, and that is no loss."""
