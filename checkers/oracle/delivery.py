@@ -92,10 +92,10 @@ def unseen(history: History) -> Iterator[Sighting]:
     not definitely refused (outcome ``fail``). Its *holder* is the row that was delivered last (by delivered_ns, then
     incarnation), preferring rows in doubt: begun, state still begun, the incarnation killed or crashed.
 
-    * cause: no row, and an assignment committed past it of which no delivery at all is recorded (``History.unread``):
-      ``unrecorded``; else ``seek``: no row, and the passer's program (anybody's, without a passer) had moved its position
-      past it, not because of an aborted transaction, before the passer's begin, and had got nothing above it before
-      that in the interval of the move; else ``skipped``: no row; ``in-doubt``: the holder is in doubt;
+    * cause ``unrecorded``: no row, and an assignment committed past it of which no delivery at all is recorded
+      (``History.unread``); else ``seek``: no row, and the passer's program (anybody's, without a passer) had moved its
+      position past it, not because of an aborted transaction, before the passer's begin, and had got nothing above it
+      before that in the interval of the move; else ``skipped``: no row; ``in-doubt``: the holder is in doubt;
       ``committed-unprocessed``: any other holder. (A program may go where it likes. What nobody processes is lost all
       the same.)
     * members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member tells of it).
