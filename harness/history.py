@@ -95,6 +95,7 @@ class EventKind(StrEnum):
     SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
     PAUSED = "paused"  # it had the client fetch nothing of the partition, from begin to end; the client is in the group
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
+    FORKED = "forked"  # a process that was forked from its own polls it, where nothing can come; detail: pid
     CLOSED = "closed"  # clean end, after the client's close returned
     UNRECORDED = "unrecorded"  # of a user's program, or of effects: what is not in the history; detail: text, parts
     PRODUCING = "producing"  # of a user's program: it made the first producer of a sort; detail: client, idempotent

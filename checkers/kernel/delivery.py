@@ -275,7 +275,7 @@ def unconsumed(part: Part) -> None:
     if not len(left):
         return
     last = max(part.intervals, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
-    owner = last.incarnation if last else part.tables.last_keeper(part.tp) if part.tables.black_box else ""
+    owner = last.incarnation if last else part.tables.last_keeper(part.tp)
     first, end = (int(part.places.offsets(left[at])) for at in (0, -1))
     numbers = Numbers(len(left), first, end, quiet.begin_ns, quiet.end_ns)
     part.tallies.put("unconsumed", part.tp, Label(people(owner)), numbers)

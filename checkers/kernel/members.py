@@ -32,6 +32,11 @@ def _tell(part: Part, number: str, incarnation: str, window: Window) -> None:
     who = rows.names.index(incarnation)
     mine = slice(*rows.bounds[who : who + 2])
     begin_ns, done_ns = rows.begin_ns[mine], rows.done_ns[mine]
+    if part.tables.by_effect:
+        if (rows.delivered_ns[mine] < window.end_ns).any():
+            numbers = Numbers(from_ns=window.begin_ns, to_ns=window.end_ns)
+            part.tallies.put("#work", part.tp, Label((incarnation,), number, str(window.begin_ns)), numbers)
+        return
     moments = np.unique(np.concatenate([begin_ns, done_ns]))
     moments = moments[(moments > window.begin_ns) & (moments < window.end_ns)]
     firsts = moments[np.diff(moments, prepend=window.begin_ns - bound_ns - 1) > bound_ns]

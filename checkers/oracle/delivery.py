@@ -178,7 +178,7 @@ def unconsumed(history: History) -> Iterator[Sighting]:
     for tp, log in history.log.items():
         owners = [i for i in history.tables.intervals if i.tp == tp]
         last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
-        owner = last.incarnation if last else history.tables.last_keeper(tp) if history.tables.black_box else ""
+        owner = last.incarnation if last else history.tables.last_keeper(tp)
         end = history.domain(tp).stop
         for offset in log:
             if offset >= end and not history.finished(tp, offset) and not history.had_effect(tp, offset):

@@ -155,7 +155,10 @@ def _after_revocation(t: Telling) -> str:
 
 
 def _stuck(t: Telling) -> str:
-    itself = " and had itself paused it" if t.a.cause == "paused" else ""
+    itself = {
+        "paused": " and had itself paused it",
+        "forked": ", whose consumer was polled in a process that was forked from its own, where no record can come",
+    }.get(t.a.cause, "")
     owner = f"while {t.who} owned it{itself}" if t.a.members else "while nobody owned it"
     leader = "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"

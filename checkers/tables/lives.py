@@ -107,6 +107,8 @@ def _life_with(life: Life, event: Event) -> Life:
         return replace(
             life, subscribed=(*life.subscribed, Window(event["begin_ns"], event["end_ns"] or event["begin_ns"]))
         )
+    if kind == EventKind.FORKED:
+        return replace(life, forked=True)
     if kind == EventKind.POLL_GAP:
         return replace(life, unpolled=(*life.unpolled, Window(event["begin_ns"], event["end_ns"])))
     if kind == EventKind.ENDED:

@@ -37,6 +37,7 @@ class Life:
         unpolled: from one poll to the next where that took over 1 s, and from the last one to its end.
         subscribed: when it changed what it subscribes to.
         asked_ns: when the harness asked a black box to end.
+        forked: whether its consumer was polled in a process that was forked from its own, where nothing can come.
     """
 
     incarnation: str
@@ -53,6 +54,7 @@ class Life:
     unpolled: tuple[Window, ...] = ()
     subscribed: tuple[Window, ...] = ()
     asked_ns: int = 0
+    forked: bool = False
 
     @property
     def alive(self) -> Window:

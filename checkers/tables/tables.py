@@ -119,6 +119,16 @@ class Tables(Indexed):
         given = self.certain_owner(tp, at_ns)
         return given.incarnation if given else ""
 
+    def forked(self, incarnation: str) -> bool:
+        """Whether its consumer was polled where nothing can come; see ``Life``."""
+        return incarnation in self.lives and self.lives[incarnation].forked
+
+    def deaf_keeper(self, tp: int, at_ns: int) -> str:
+        """Who certainly had a partition at a moment by the coordinator's log alone, as its consumer is ``forked``, and
+        callbacks come from inside a poll; empty: nobody."""
+        keeper = self.keeper(tp, at_ns)
+        return keeper if self.forked(keeper) else ""
+
     def held(self, tp: int) -> Iterator[tuple[Given, int]]:
         """The coordinator's records that gave a partition to somebody, in their order, each with the moment from which
         on another one may have had it; FOREVER: nobody had."""
@@ -128,8 +138,11 @@ class Tables(Indexed):
                 yield given, after.at_ns - after.uncertainty_ns if after else FOREVER
 
     def last_keeper(self, tp: int) -> str:
-        """Who had a partition last, by the coordinator's log; empty: nobody that is known."""
-        return next((given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation), "")
+        """Who had a partition last, by the coordinator's log, where callbacks do not tell that: of black boxes, and of
+        who is ``forked``; empty: nobody that is known."""
+        had = (given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation)
+        last = next(had, "")
+        return last if self.black_box or self.forked(last) else ""
 
     def advances(self, tp: int) -> list[Accepted]:
         """The commits that took a partition on, in the order of the coordinator's log: above all that were before them,

@@ -210,6 +210,10 @@ class MemberTeller:
         """It does not poll between two moments."""
         self._event("poll-gap", at, until)
 
+    def polled_by_fork(self, at: float) -> None:
+        """A process that was forked from its own polls its consumer, for the first time."""
+        self.events.note("forked", detail={"pid": 2}, begin_ns=ns(at), end_ns=ns(at))
+
     def subscribes(self, at: float) -> None:
         """It subscribes to other topics."""
         self._event("subscribed", at, at + STEP_S)

@@ -252,3 +252,20 @@ def test_a_member_that_commits_what_it_was_given_before_is_whole(tmp_path: Path)
     a.commit(10, 5)
     a.close(39)
     assert judged(h).validity is Validity.VALID
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["at work, perhaps", "given nothing"])
+def test_an_effect_does_not_tell_when_a_member_that_does_not_poll_was_at_work(tmp_path: Path, given: bool) -> None:
+    h = builder(tmp_path, BY_EFFECT, promises=[{"type": "progress", "within_s": 10}])
+    h.write(4)
+    a = h.member(0)
+    a.assigned(1)
+    if given:
+        a.process(range(4), 2)
+        a.commit(4, 3)
+        effects(h, range(4))
+    a.unpolled(3, 38)
+    for at in range(4, 38):
+        a.heartbeat(at)
+    a.close(39)
+    assert ("stuck-member" in broken(judged(h))) == (not given)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from contextlib import contextmanager
 from time import monotonic_ns
@@ -157,6 +158,16 @@ class Tape(Recording):
             self.delivered(records, self._stores)
         except Exception as error:
             self.broken(error)
+
+    def used_by_fork(self) -> None:
+        """See ``Recording``. The library's threads are not in this process, so what they bring never comes here."""
+        if self._claim is not None:
+            self._program.polled_by_fork(self._claim.name)
+
+    def left_over(self, messages: Iterable[Any]) -> None:
+        """What a poll returned that is not recorded; in a forked process what had come before that was forked."""
+        if self.inherited and any(m is not None and m.error() is None and m.topic() in self._topics for m in messages):
+            self._program.unrecorded("process %d, forked from a member, is given records of its consumer" % os.getpid())
 
     def places(self, partitions: Iterable[Any]) -> List[Tp]:
         """Those of the run's topics."""

@@ -35,11 +35,12 @@ class Recording:
 
     Attributes:
         on: whether it is recorded. What does not look at it first may only be called while it is so.
+        inherited: whether it was recorded in the process from which this one was forked.
     """
 
     def __init__(self, program: Program, claim: Optional[Claim], identity: Callable[[], Tuple[str, int]]) -> None:
         """It subscribed to nothing yet. ``claim``: its name in the group; ``identity``: see ``Adapter``."""
-        self.on, self._barred = False, ""  # why it cannot take part any more
+        self.on, self.inherited, self._barred = False, False, ""  # why it cannot take part any more
         self._program, self._claim, self._identity = program, claim, identity
         self._topics = frozenset(program.config.topics)
         self._in_hand = InHand(program.config.loop.processed)
@@ -82,8 +83,12 @@ class Recording:
         """Whether it is not recorded; a process that was forked from the one that made it says so."""
         if self._forked:
             self._forked = False
-            self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
+            self.used_by_fork()
         return not self.on
+
+    def used_by_fork(self) -> None:
+        """This process was forked from the one that made it, and polls it, for the first time."""
+        self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
 
     def polls(self, until_ns: int = 0) -> None:
         """Just before a poll, see ``Account.polling``."""
@@ -244,7 +249,7 @@ class Recording:
 
     def stay_behind(self) -> None:
         """This process was forked from the one that made it."""
-        self._forked = self.on
+        self._forked = self.inherited = self.on
         self._leave("though it was made before that process was forked")
 
     def _leave(self, why: str) -> None:
