@@ -222,8 +222,8 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
 def _not_seen(history: History, tp: int) -> Iterator[Sighting]:
     unread, passing = history.unread(tp), passes(history, tp)
     for offset, one in unread.items():
-        members, times = (one.interval.incarnation,), (one.interval.assigned_begin_ns, one.commit.begin_ns)
-        yield Sighting("history-incomplete", tp, members, "unread", "", offset, *times)
+        owner, times = one.interval.incarnation, (one.interval.assigned_begin_ns, one.commit.begin_ns)
+        yield Sighting("history-incomplete", tp, (owner,), "unread", "", offset, *times)
     for offset in history.log[tp]:
         given = offset in unread or (tp, offset) in history.of_offset
         if offset in history.domain(tp) and not given and history.had_effect(tp, offset):

@@ -72,12 +72,15 @@ GLOSSARY: dict[str, str] = {
     "unproven-fault": "A step of the plan was not proven begun or healed, or did not reach what it was meant to.",
     "fault-not-applicable": "A step of the plan that need not fire found nothing to hit.",
     "damaged-file": "A file of the run folder is missing or damaged; what depends on it cannot be judged.",
-    "history-incomplete": "The recorded history has a hole or a torn record; what depends on it cannot be judged.",
+    "history-incomplete": "The recorded history has a hole or a torn record, or lacks what a member must have been "
+    "given; what depends on it cannot be judged.",
 }
 
 CAUSES: dict[str, str] = {
     "slow handler": "its handler was at work on one record all that time",
     "skipped": "it was never delivered to anyone",
+    "unrecorded": "no delivery at all is recorded of the assignment that committed past it",
+    "forked": "its consumer was polled in a process that was forked from its own, where no record can come",
     "committed-unprocessed": "it was delivered, and committed before its processing ended",
     "seek": "the member's program had set another position",
     "inside one poll": "what one poll returned was not in order",
