@@ -138,6 +138,12 @@ class Group:
         waiting = counts.acknowledged > 0 and counts.delivered == 0
         return waiting and bool(alive) and all(life.polls_in_vain for life in alive)
 
+    @property
+    def polled_by_forks(self) -> bool:
+        """Whether consumers are polled in processes that were forked from theirs; see ``Inside``."""
+        alive = [member.life.live for member in self.members if member.life and member.pid]
+        return any(live.polled_by_fork(name) for live in alive for name in live.present)
+
     def progress(self) -> RecordCounts:
         """Records so far; of members that tell nothing all that they had committed when last asked, and no more."""
         counts, done = count_records(self._home.history / "segments"), self.outside.committed if self.outside else 0

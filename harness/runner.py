@@ -184,7 +184,8 @@ class _Run:
 
         Whether that became so. Where nothing was delivered, the coordinator has the last word: a group that has all
         partitions for it, and commits, is given records where nobody records it; one whose members poll and that
-        commits nothing never gets on, and is judged for that, without faults.
+        commits nothing never gets on, and is judged for that, without faults. Who is polled by forks alone need not
+        have any partition: the next rebalance waits for those that have them, which never hear of it.
 
         Raises:
             MemberError: a process ended, though nothing was done to it yet; or another one consumes.
@@ -208,7 +209,8 @@ class _Run:
                 raise
             with suppress(FencepostError):  # who is not answered knows of no shares
                 seen.ask()
-            if not whole(seen.shares) or not (seen.committed or group.polls_in_vain):
+            here = whole(seen.shares) or (group.polled_by_forks and seen.members >= group.consumers)
+            if not here or not (seen.committed or group.polls_in_vain):
                 raise
             self._phases.say(f"nothing was delivered within {WARM_UP_S:g} s: {seen}")
             return seen.committed > 0
