@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.sightings import EXPIRED, Sighting
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.effects import Effect
 
@@ -54,8 +54,11 @@ def _twice(tables: Tables, kind: str, effects: Iterable[Effect]) -> Iterator[Sig
 
 
 def _excuse(tables: Tables, before: Effect, effect: Effect) -> str:
-    """A declared act; the first one may be of the record that had this offset before its partition was made again."""
-    return tables.declared(effect.tp, effect.at_ns) or tables.remade(effect.tp, before.at_ns)
+    """A declared act; the first one may be of the record that had this offset before its partition was made again. Or
+    that the offset that was committed above the record expired in between; nobody knows when those of nobody were."""
+    act = tables.declared(effect.tp, effect.at_ns) or tables.remade(effect.tp, before.at_ns)
+    since_ns = before.at_ns if before.incarnation else 0
+    return act or (EXPIRED if tables.expired(effect.tp, effect.offset, since_ns, effect.at_ns) else "")
 
 
 def _again(effects: Iterable[Effect]) -> Iterator[tuple[Effect, Effect]]:

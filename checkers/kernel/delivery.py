@@ -20,7 +20,7 @@ from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
 Array = NDArray[Any]
-CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded", "seek")
+CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded", "seek", "expired")
 
 
 def facts(part: Part) -> None:
@@ -166,6 +166,7 @@ def unseen(part: Part) -> None:
         last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i)[1])
         last[theirs] = part.polls_of(holder[theirs]) == last_poll
     cause = np.where((cause == 0) & _sought(part, offsets, names, passer, at_ns), CAUSES.index("seek"), cause)
+    cause = np.where((cause == 0) & _forgotten(part, offsets), CAUSES.index("expired"), cause)
     act, (passed, remade) = part.tables.declared(part.tp, FOREVER), part.tables.passed_over(part.tp)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int, over: int) -> Label:
@@ -216,6 +217,17 @@ def _sought(part: Part, offsets: Array, names: Sequence[str], passer: Array, at_
         own = passer == (names.index(seek.incarnation) if seek.incarnation in names else -1)
         reached = part.whole.reached(seek.incarnation, interval.number, seek.begin_ns)
         found |= (nobody | (own & (at_ns >= seek.begin_ns))) & (reached <= offsets) & (offsets < seek.offset)
+    return found
+
+
+def _forgotten(part: Part, offsets: Array) -> Array:
+    """Which the group went past when it began at the end, as its committed offset had expired."""
+    found = np.zeros(len(offsets), bool)
+    for expiry in part.tables.expiries.get(part.tp, ()) if part.tables.resets_to_end else ():
+        since = (i for i in part.intervals if i.assigned_begin_ns >= expiry.written.begin_ns)
+        firsts = [part.first_delivered(i.incarnation, i.number) for i in since]
+        high = min(((first.delivered_ns, first.offset) for first in firsts if first), default=(0, 0))[1]
+        found |= (expiry.offset <= offsets) & (offsets < high)
     return found
 
 

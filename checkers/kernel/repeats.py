@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, of_streams
 from fencepost.checkers.kernel.tallies import Label
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.sightings import EXPIRED, Sighting, people
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 from fencepost.checkers.tables.seeks import Seek
 
@@ -33,6 +33,7 @@ def repeats(part: Part) -> None:
     below = _least_start(part, later) > later.offset
     act, says = part.declared(later.delivered_ns)
     act = np.where(act > 0, act, part.declared(since_ns[pairs + 1])[0])
+    expired = _expired(part, former, later)
 
     went = _went(part, later)
     left = went | _left_behind(part, former)
@@ -46,14 +47,25 @@ def repeats(part: Part) -> None:
         for stream in set(zip(former.who.tolist(), former.interval.tolist(), strict=True))
     }
 
-    def again(former_who: int, interval: int, later_who: int, act: int, left: int) -> Label:
+    def again(former_who: int, interval: int, later_who: int, act: int, expired: int, left: int) -> Label:
         members = people(rows.names[former_who], rows.names[later_who])
-        return Label(members, *part.tables.by_seek(left > 0, says(act) or reasons[former_who, interval][1]))
+        reason = EXPIRED if expired else reasons[former_who, interval][1]
+        return Label(members, *part.tables.by_seek(left > 0, says(act) or reason))
 
     kinds = [reasons[stream][0] for stream in zip(former.who.tolist(), former.interval.tolist(), strict=True)]
-    for kind in ("redelivery", "avoidable-redelivery"):
-        which = ~below & np.array([k == kind for k in kinds], bool)
-        _put(part, kind, [former.who, former.interval, later.who, act, left], again, later, which)
+    avoidable = np.array([kind == "avoidable-redelivery" for kind in kinds], bool) & ~expired
+    for kind, mine in (("redelivery", ~avoidable), ("avoidable-redelivery", avoidable)):
+        _put(part, kind, [former.who, former.interval, later.who, act, expired, left], again, later, ~below & mine)
+
+
+def _expired(part: Part, former: Rows, later: Rows) -> Array:
+    """Which are done again as a committed offset above them had expired in between."""
+    found = np.zeros(len(later), bool)
+    for expiry in part.tables.expiries.get(part.tp, ()):
+        begin_ns, end_ns = expiry.written
+        between = (former.done_ns <= end_ns) & (begin_ns <= later.delivered_ns)
+        found |= between & (later.offset < expiry.offset)
+    return found
 
 
 def _went(part: Part, rows: Rows) -> Array:

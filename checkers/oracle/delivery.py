@@ -95,9 +95,11 @@ def unseen(history: History) -> Iterator[Sighting]:
     * cause ``unrecorded``: no row, and an assignment committed past it of which no delivery at all is recorded
       (``History.unread``); else ``seek``: no row, and the passer's program (anybody's, without a passer) had moved its
       position past it, not because of an aborted transaction, before the passer's begin, and had got nothing above it
-      before that in the interval of the move; else ``skipped``: no row; ``in-doubt``: the holder is in doubt;
-      ``committed-unprocessed``: any other holder. (A program may go where it likes. What nobody processes is lost all
-      the same.)
+      before that in the interval of the move; else ``expired``: no row, and the group, which begins at the end where
+      nothing is committed, did so after its committed offset had expired: of the first deliveries in intervals that
+      were assigned since, the earliest is above this record, which is not below that offset; else ``skipped``: no row;
+      ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder. (A program may go where it
+      likes, and choose its reset policy. What nobody processes is lost all the same.)
     * members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member tells of it).
     * excuse: a declared act on the partition; one that made it, of a record that it may have led members past, so that
       nobody got it (``Tables.passed_over``); else, when the holder's poll is the last one that brought records of its
@@ -123,8 +125,7 @@ def _unseen(
     holder = max(doubtful or rows, key=lambda r: (r.delivered_ns, r.incarnation), default=None)
     cause = "in-doubt" if doubtful else "committed-unprocessed"
     if holder is None:
-        skipped = "seek" if _sought(history, tp, offset, passer) else "skipped"
-        cause = "unrecorded" if offset in history.unread(tp) else skipped
+        cause = _why_skipped(history, tp, offset, passer)
     passed, act = history.tables.passed_over(tp)
     excuse = history.declared(tp, FOREVER) or (act if offset < passed else "")
     if holder and not excuse and holder.poll == last_poll.get((holder.incarnation, tp, holder.interval)):
@@ -132,6 +133,15 @@ def _unseen(
     members = people(passer.incarnation if passer else "", holder.incarnation if holder else "")
     at = passer.begin_ns if passer else 0
     return Sighting("unseen", tp, members, cause, excuse, offset, at, at)
+
+
+def _why_skipped(history: History, tp: int, offset: int, passer: Commit | None) -> str:
+    """Why nobody was given a record, as far as is known."""
+    if offset in history.unread(tp):
+        return "unrecorded"
+    if _sought(history, tp, offset, passer):
+        return "seek"
+    return "expired" if any(low <= offset < high for low, high in forgotten(history, tp)) else "skipped"
 
 
 def _sought(history: History, tp: int, offset: int, passer: Commit | None) -> bool:
@@ -143,6 +153,17 @@ def _sought(history: History, tp: int, offset: int, passer: Commit | None) -> bo
         if before and offset < seek.offset and not above:
             return True
     return False
+
+
+def forgotten(history: History, tp: int) -> Iterator[tuple[int, int]]:
+    """What the group went past when it began at the end, as its committed offset had expired: from there, to where."""
+    if history.tables.resets_to_end:
+        intervals = history.tables.intervals_by_tp.get(tp, ())
+        for expiry in history.tables.expiries.get(tp, ()):
+            since = (i for i in intervals if i.assigned_begin_ns >= expiry.written.begin_ns)
+            streams = [history.streams.get((i.incarnation, tp, i.number)) for i in since]
+            firsts = [(rows[0].delivered_ns, rows[0].offset) for rows in streams if rows]
+            yield expiry.offset, min(firsts, default=(0, 0))[1]
 
 
 def _in_doubt(history: History, row: Delivered) -> bool:

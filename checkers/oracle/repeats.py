@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.checkers.oracle.ownership import owns_again, returned_before
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.sightings import EXPIRED, Sighting, people
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 from fencepost.checkers.tables.seeks import Seek
@@ -33,7 +33,9 @@ def repeats(history: History) -> Iterator[Sighting]:
       before it was assigned (where it was told to start may be of a partition that is gone). cause ``seek``: without
       such an act, later's program had moved its position to this record or below it, in later's interval and before its
       delivery: it went there itself, whatever is committed (for the excuse see ``rewind``).
-    * else ``redelivery``, members: former, later, with the reason, the first that holds: ``former owner died``,
+    * else ``redelivery``, members: former, later, with the reason, the first that holds: ``committed offset expired``
+      (one above this record did, between former's finish and later's delivery: ``Tables.expiries``; without that, the
+      group would not have been told of this record once more, whatever became of former), ``former owner died``,
       ``former owner lost it`` (its interval ended by lost), ``former owner was removed`` (by the coordinator's records,
       by the end of giving up), ``final commit was refused`` or ``final commit was not answered`` (it revoked or closed,
       and its last commit of the partition in the interval had outcome fail, or info);
@@ -68,7 +70,8 @@ def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
         cause, excuse = history.tables.by_seek(went, act)
         return Sighting("redelivery-below-commit", tp, members, cause, excuse, offset, *times)
     interval = history.interval(former)
-    reason = _reason(history, interval) if interval else ""
+    expired = history.tables.expired(tp, offset, former.done_ns, later.delivered_ns)
+    reason = EXPIRED if expired else _reason(history, interval) if interval else ""
     kind = "avoidable-redelivery" if interval and interval.how and not reason else "redelivery"
     left = history.tables.left_behind(interval) if interval else []
     went = went or any(move.offset <= offset and move.begin_ns >= former.done_ns for move in left)

@@ -8,6 +8,7 @@ from typing import Any
 from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.sentences import commits, group, jepsen
 from fencepost.checkers.sentences.telling import Telling
+from fencepost.checkers.sightings import EXPIRED
 from fencepost.checkers.tables import Tables
 from fencepost.model import Anomaly
 
@@ -62,6 +63,8 @@ def _unseen(t: Telling) -> str:
         "skipped": "without ever being delivered to anyone",
         "unrecorded": "in an assignment of which no delivery at all is recorded",
         "seek": f"without ever being delivered to anyone{_by_program(t)}",
+        "expired": "without ever being delivered to anyone: what the group had committed before had expired while "
+        "nobody had the partition, and without a committed offset members begin at the end",
         "in-doubt": f"while {holder} had begun but not finished {t.them}",
         "committed-unprocessed": f"before {holder}, who was given {t.them}, had finished {t.them}",
     }[t.a.cause]
@@ -89,6 +92,7 @@ def _redelivery(t: Telling) -> str:
         return f"{_twice(t)}{_sought(t, 'moved its position back')}"
     why = {
         "": f"nothing shows that {t.who} had given the partition up",
+        EXPIRED: f"what the group had committed of {t.place} had expired while nobody had it",
         "former owner died": t.death(t.who) or f"{t.who} died",
         "former owner lost it": f"{t.who} had lost the partition before it could commit",
         "former owner was removed": f"{t.who} had been removed from the group before it could commit",

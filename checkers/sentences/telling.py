@@ -8,6 +8,7 @@ from heapq import nlargest
 from typing import TypeVar
 
 from fencepost.checkers.promises import Commits
+from fencepost.checkers.sightings import EXPIRED
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Commit, Interval
 from fencepost.model import Anomaly, TopicPartition
@@ -141,6 +142,9 @@ class Telling:
         sought = self.tables.seeks_of.get((self.who, self.tp), ()) if self.a.cause == "seek" else ()
         for s in _last((s for s in sought if s.begin_ns <= self.a.to_ns), lambda s: s.begin_ns):
             found.append((s.begin_ns, f"the program of {s.incarnation} moved its position to {s.offset}"))
+        forgotten = self.a.excuse == EXPIRED or self.a.cause == "expired"
+        for e in self.tables.expiries.get(self.tp, ()) if forgotten else ():
+            found.append((e.at_ns, f"the coordinator deleted the committed offset {e.offset} (record {e.order})"))
         for step in self.tables.steps:
             until = (step.healed_ns or FOREVER) if step.heals else step.begun_ns
             if step.begun_ns and step.begun_ns <= until_ns and until >= self.a.from_ns:

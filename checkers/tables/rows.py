@@ -146,6 +146,18 @@ class Accepted(NamedTuple):
         return Window.around(self.at_ns, self.uncertainty_ns)
 
 
+class Expiry(NamedTuple):
+    """The coordinator deleted a committed offset by itself, as nobody had needed it for longer than it is kept.
+
+    ``offset``: which was committed until then; ``order``: of the record that deletes it.
+    """
+
+    offset: int
+    order: int
+    at_ns: int
+    written: Window
+
+
 class Given(NamedTuple):
     """From this record on the partition was ``member_id``'s (empty: nobody's), the id of ``incarnation`` (or empty)."""
 

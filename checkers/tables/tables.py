@@ -5,15 +5,15 @@ What was in force when is asked of ``Spans``.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from fencepost.checkers.tables.indices import Indexed
 from fencepost.checkers.tables.rests import Rest, rests
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Round, Window
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Expiry, Given, Gone, Interval, Round, Window
 from fencepost.checkers.tables.seeks import Seek
 
 
@@ -102,6 +102,34 @@ class Tables(Indexed):
         was tampered with has, are taken in the right one.
         """
         return self.committed[tp].between(from_ns, to_ns) if tp in self.committed else (-1,)
+
+    @cached_property
+    def expiries(self) -> Mapping[int, list[Expiry]]:
+        """By partition when its committed offset expired; of few runs there is any.
+
+        Kafka deletes the offset of a partition that no member of the group may need (classic: while the group is empty)
+        when it was committed longer ago than ``offsets.retention.minutes``. So the coordinator's log deletes one that
+        is as old, while that log gave the partition to nobody. Whoever deletes it else (an administrator, the end of
+        the topic) may do so at any age; what the harness does is a declared act, which excuses more than this.
+        """
+        found: dict[int, list[Expiry]] = {}
+        for tp, rows in self.accepted_of.items():
+            for before, now in pairwise(rows):
+                old = now.written.end_ns - before.written.begin_ns >= self.offsets_kept_ns
+                if now.offset < 0 <= before.offset and old and not self._given_to(tp, now.order):
+                    found.setdefault(tp, []).append(Expiry(before.offset, now.order, now.at_ns, now.written))
+        return found
+
+    def _given_to(self, tp: int, order: int) -> str:
+        """The member id that had a partition before a record of the coordinator's log; empty: nobody."""
+        given = self.given_of.get(tp, [])
+        last = bisect_left(given, order, key=lambda g: g.order) - 1
+        return given[last].member_id if last >= 0 else ""
+
+    def expired(self, tp: int, offset: int, from_ns: int, to_ns: int) -> bool:
+        """Whether a committed offset above this one may have expired between two moments."""
+        between = Window(from_ns, to_ns)
+        return any(e.offset > offset and e.written.meets(between) for e in self.expiries.get(tp, ()))
 
     def certain_owner(self, tp: int, at_ns: int) -> Given | None:
         """The coordinator's record that gave the partition to whoever certainly had it at ``at_ns``.

@@ -81,6 +81,7 @@ CAUSES: dict[str, str] = {
     "skipped": "it was never delivered to anyone",
     "unrecorded": "no delivery at all is recorded of the assignment that committed past it",
     "forked": "its consumer was polled in a process that was forked from its own, where no record can come",
+    "expired": "the committed offset had expired, and the program begins at the end without one",
     "committed-unprocessed": "it was delivered, and committed before its processing ended",
     "seek": "the member's program had set another position",
     "inside one poll": "what one poll returned was not in order",
