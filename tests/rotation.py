@@ -49,6 +49,7 @@ TURNS = (
         "test_attach_access.py",
         "test_black_box.py",
         "test_change_protocol.py",
+        "test_compacted_topics.py",
         "test_docker_cluster.py",
         "test_duplicate_instance.py",
         "test_link_faults.py",

@@ -119,7 +119,7 @@ def _compacted(part: Part, strange: Array, sent: Array) -> Array:
     unreplaced = _unreplaced(part, part.where, vars(part.rows), strange[known])
     found = np.zeros(len(strange), bool)
     found[known] = ~np.isin(strange[known], unreplaced)
-    return found | (foreign & np.array(gone, bool))
+    return np.asarray(found | (foreign & np.array(gone, bool)))
 
 
 def _of_one(names: Sequence[str], act: str, excuses: Mapping[str, str], who: int) -> Label:

@@ -109,7 +109,8 @@ class History:
         acknowledged = (p for p in self.records.produced if p.outcome == Sent.OK)
         delivered = (r for r in self.records.delivered if not self.aborted.get((r.tp, r.key, r.writer, r.seq)))
         found: dict[tuple[int, int], int] = {}
-        for row in (*self.records.log, *acknowledged, *delivered):
+        rows: Iterable[Logged | Produced | Delivered] = (*self.records.log, *acknowledged, *delivered)
+        for row in rows:
             if row.tp in self.tables.compacted:
                 key = (row.tp, same_key(row.key, row.writer))
                 found[key] = max(row.offset, found.get(key, -1))

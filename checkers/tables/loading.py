@@ -30,7 +30,6 @@ def load(run: Path) -> Tables:
     plan = reader.json("plan", "plan.json", shapes.Plan)
     pairs = reader.json("clock", "history/clock.json", shapes.Clock).get("pairs") or []
     entries = reader.json("partitions", "history/partitions.json", shapes.Partitions).get("partitions") or ()
-    told = reader.json("partitions", SETTINGS, shapes.Settings) if (run / SETTINGS).exists() else {}
     partitions = _partitions(entries)
     numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values() if not p.gone}
     events = reader.events()
@@ -70,10 +69,7 @@ def load(run: Path) -> Tables:
         steps=steps,
         seeks=tuple(seeks(events, commits, numbers)),
         paused=paused(events, known, numbers),
-        acts=tuple(
-            Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
-            for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
-        ),
+        acts=_acts(events, numbers),
         stalls=tuple(Window(int(s["from_ns"]), int(s["to_ns"])) for s in host if s.get("kind") == "stall"),
         phases=phases,
         broken_off=broken_off,
@@ -89,11 +85,28 @@ def load(run: Path) -> Tables:
         unguarded=lives.unguarded(events),
         protocols=lives.protocols(events),
         uncommitted=uncommitted(events, scenario.get("scenario") or {}),
-        compacted=keeping.compacted(told, scenario, partitions.values()),
-        offsets_kept_ns=keeping.offsets_kept_ns(told, scenario),
+        **_kept(reader, scenario, partitions),
         damage=tuple(reader.damage),
     )
     return renewed.divided(tables, renewed.renewals(entries))
+
+
+def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, Partition]) -> dict[str, Any]:
+    """How brokers keep what is written, by the names of the tables."""
+    from fencepost.checkers.tables import shapes
+
+    told = reader.json("partitions", SETTINGS, shapes.Settings) if (reader.run / SETTINGS).exists() else {}
+    return {
+        "compacted": keeping.compacted(told, scenario, partitions.values()),
+        "offsets_kept_ns": keeping.offsets_kept_ns(told, scenario),
+    }
+
+
+def _acts(events: Iterable[Mapping[str, Any]], numbers: Mapping[tuple[str, int], int]) -> tuple[Act, ...]:
+    return tuple(
+        Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
+        for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
+    )
 
 
 def _partitions(entries: Iterable[Mapping[str, Any]]) -> dict[int, Partition]:

@@ -136,7 +136,8 @@ class _Teller:
         return begin_ns, 0 if state == State.BEGUN else done_ns, state
 
     def tables(self, intervals: Sequence[Interval], rows: Sequence[Delivered]) -> Tables:
-        accepted, commits = tuple(self.accepted()), [self.commit(intervals) for _ in self.some(16)]
+        accepted = tuple(a._replace(offset=-1) if self.keeping.random() < 0.2 else a for a in self.accepted())
+        commits = [self.commit(intervals) for _ in self.some(16)]
         if self.maybe(0.3):
             last = {a.tp: a for a in self.behind(rows)}
             commits = [c for c in commits if c.tp not in last or c.offset <= last[c.tp].offset or self.maybe(0.05)]
@@ -166,6 +167,7 @@ class _Teller:
                 "audit": Window(70, 80),
             },
             compacted=self.compacted,
+            offsets_kept_ns=self.keeping.choice([0, 3, FOREVER]),
             leaders=tuple(Led(at, self.at(0, 2), self.tp(), self.at(-1, 1)) for at in self.ascending(2)),
             unguarded=frozenset([0] if self.maybe(0.2) else []),
             fetched=tuple(
