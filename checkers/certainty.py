@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from fencepost.checkers.tables import PARTS
+from fencepost.checkers.tables.answers import NOT_SEEN
 from fencepost.checkers.tables.rows import Damage
 from fencepost.history import HARNESS
 from fencepost.model import Anomaly
@@ -39,6 +40,7 @@ def _ground(*anywhere: str, own: Iterable[str] = ()) -> Ground:
 
 
 _COMMITS: Mapping[str, Ground] = {
+    "stale-offset-answer": _ground("log", "offsets", "requests", "metadata", own=["events", "delivered"]),
     "commit-regression": _ground("plan", "offsets", "requests", "host", own=["events"]),
     "commit-ahead": _ground("log", "delivered", "offsets", own=["events"]),
     "commit-beyond-end": _ground("log", "delivered", "produced", "offsets", own=["events"]),
@@ -134,6 +136,14 @@ def _hurts(damage: Damage, anomaly: Anomaly) -> bool:
     if anomaly.kind in OF_RECORDS:
         return here and anomaly.first_offset < offsets.stop and anomaly.last_offset >= offsets.start
     return here or whose(damage.file) in anomaly.members
+
+
+def unseen_answer(anomaly: Anomaly) -> str:
+    """Why nobody can tell whether the brokers brought the anomaly about; empty where they certainly did not, or where
+    that is what the anomaly says."""
+    if anomaly.cause != NOT_SEEN:
+        return ""
+    return "its coordinator had just loaded the group, and may have told an older offset: no broker shows its answer"
 
 
 def whose(file: str) -> str:

@@ -20,6 +20,7 @@ from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.needs import Needs, needs_of
 from fencepost.checkers.sentences import EXAMPLES_MAX, example
 from fencepost.checkers.tables import Tables, load
+from fencepost.checkers.tables.answers import judged_as
 from fencepost.checkers.tables.rows import NS, Damage
 from fencepost.checkers.unjudged import told, unjudged
 from fencepost.errors import FencepostError, ScenarioError
@@ -174,7 +175,7 @@ class _Judging:
 
     def check(self, anomalies: Iterable[Anomaly]) -> Check:
         """What this promise makes of the anomalies of its kinds. A certain violation counts, whatever is in doubt."""
-        mine = [a for a in anomalies if a.kind in self.promise.kinds]
+        mine = [a for a in anomalies if judged_as(a.kind, a.cause) in self.promise.kinds]
         doubted = {a: doubt for a in mine if self._severity(a) == Severity.VIOLATION and (doubt := self._doubt(a))}
         judged = [(a, Severity.NOTE if a in doubted else self._severity(a), doubted.get(a, "")) for a in mine]
         findings = tuple(_findings(self.tables, judged, str(self.promise)))
@@ -193,14 +194,20 @@ class _Judging:
         return Check(self.name, str(self.promise), validity, facts, reason, findings)
 
     def _severity(self, anomaly: Anomaly) -> Severity:
-        return Severity(self.promise.severity(anomaly.kind, anomaly.cause, anomaly.excuse))
+        kind = judged_as(anomaly.kind, anomaly.cause)
+        cause = anomaly.cause if kind == anomaly.kind else ""
+        return Severity(self.promise.severity(kind, cause, anomaly.excuse))
 
     def _doubt(self, anomaly: Anomaly) -> str:
         """Why a violation is not certain; empty when it is."""
         by_effect = self.tables.by_effect and getattr(self.promise, "level", "") != "at-most-once"
         if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box, by_effect):
             return f"{anomaly.kind} was seen, but what is missing may explain it: {damage}"
-        if self.promise.kinds[anomaly.kind] == "liveness" and measures.stalled(self.tables, anomaly):
+        if unseen := certainty.unseen_answer(anomaly):
+            return f"{anomaly.kind} was seen, but {unseen}"
+        if self.promise.kinds[judged_as(anomaly.kind, anomaly.cause)] == "liveness" and measures.stalled(
+            self.tables, anomaly
+        ):
             return f"{anomaly.kind} was seen while the host itself stood still: look at its load and run again"
         return ""
 
@@ -230,7 +237,7 @@ def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity, str]], p
 def _unpromised(tables: Tables, anomalies: Iterable[Anomaly], promises: Iterable[Promise]) -> list[Check]:
     """What was seen and nobody promised anything about, as notes."""
     kinds = {KIND_OF_DAMAGE, *(kind for promise in promises for kind in promise.kinds)}
-    notes = [(a, Severity.NOTE, "") for a in anomalies if a.kind not in kinds]
+    notes = [(a, Severity.NOTE, "") for a in anomalies if judged_as(a.kind, a.cause) not in kinds]
     if not notes:
         return []
     findings = tuple(_findings(tables, notes, ""))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.answers import KIND, TOLD, misled
 from fencepost.checkers.tables.commits import hindrance
 from fencepost.checkers.tables.requests import Request
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Window
@@ -25,15 +26,32 @@ if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
 
 
+def stale_answer(tables: Tables) -> Iterator[Sighting]:
+    """``stale-offset-answer``: brokers told a committed offset that was older than one acknowledged before.
+
+    One sighting for each stale answer and partition (``answers.stale``), whatever followed; what did is told by other
+    rules, under this kind, too, with the kind that it would have been as its cause. cause ``told a member``: an
+    incarnation of the group had asked, and else nobody of the group. members: who had asked, if it is one of the group;
+    offset: what was told; times: when the commit was acknowledged, and the answer; excuse: a declared act before that.
+    """
+    for one in tables.stale.values():
+        asker, tp, at_ns = one.answer.incarnation, one.answer.tp, one.answer.served.end_ns
+        members, cause = ((asker,), TOLD) if asker in tables.lives else ((), "")
+        excuse, times = tables.declared(tp, at_ns), (one.acknowledged_ns, at_ns)
+        yield Sighting(KIND, tp, members, cause, excuse, one.answer.offset, *times)
+
+
 def commit_regression(tables: Tables) -> Iterator[Sighting]:
-    """``commit-regression``: an accepted commit is below the one just before it in the coordinator's log.
+    """``commit-regression``, ``stale-offset-answer``: an accepted commit is below the one just before it in the
+    coordinator's log.
 
     A deletion resets the baseline. cause ``own retry``: one incarnation wrote both and all up to one that is not below
     the former, and no incarnation may have been told one of these lower offsets meanwhile; else ``seek``: its writer's
     program had moved its position to it or below it, and has not asked for a higher one since (``_sought``). members:
     its writer, then the writer of the one before (nobody, where its writer is not known); offset: the new one; times:
     when it was written; excuse: a declared act before it, or what had held its request back (``_held_back``); else, of
-    cause ``seek``, that it is the user's own program.
+    cause ``seek``, that it is the user's own program. Where a stale answer had sent its writer back (``misled``), the
+    kind is ``stale-offset-answer``, cause ``commit-regression``.
     """
     asked = _Asked(tables.asked_commits)
     for tp, rows in tables.accepted_of.items():
@@ -42,10 +60,12 @@ def commit_regression(tables: Tables) -> Iterator[Sighting]:
                 by, former = tables.writer(now), tables.writer(before)
                 held_back = _held_back(tables, asked, before, now) if by and by == former else ""
                 members, act = people(by, former) if by else (), tables.declared(tp, now.at_ns) or held_back
-                cause, excuse = tables.by_seek(_sought(tables, now, by), act)
-                if _healed(tables, rows, n):
+                kind, (cause, excuse) = "commit-regression", tables.by_seek(_sought(tables, now, by), act)
+                if misled(tables, by, tp, now.offset, now.written.end_ns):
+                    kind, cause, excuse = KIND, kind, act
+                elif _healed(tables, rows, n):
                     cause, excuse = "own retry", act
-                yield Sighting("commit-regression", tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
+                yield Sighting(kind, tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
 
 
 def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
@@ -212,7 +232,8 @@ def _begin_ns(tables: Tables, commit: Commit) -> int:
 
 
 RULES: dict[Rule, tuple[str, ...]] = {
-    commit_regression: ("commit-regression",),
+    stale_answer: ("stale-offset-answer",),
+    commit_regression: ("commit-regression", "stale-offset-answer"),
     foreign_commit: ("foreign-commit", "zombie-commit"),
     commit_told_wrongly: ("silent-commit-failure", "acknowledged-commit-missing"),
 }

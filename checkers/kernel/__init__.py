@@ -41,7 +41,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     effects.requeue_missing: ("requeue-missing",),
     effects.requeued_and_done: ("requeued-and-done",),
     delivery.unconsumed: ("unconsumed",),
-    repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
+    repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit", "stale-offset-answer"),
     repeats.stale_effect: ("stale-effect",),
     repeats.redelivery_loop: ("redelivery-loop",),
     keys.key_order: ("key-order",),
@@ -56,7 +56,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),
-    commits.wrong_start: ("wrong-start",),
+    commits.wrong_start: ("wrong-start", "stale-offset-answer"),
     streams.delivery_outside: ("delivery-outside-assignment",),
     streams.history_incomplete: ("history-incomplete",),
 }

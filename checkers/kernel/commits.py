@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -13,7 +14,7 @@ from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.commits import back_ns, hindrance, is_fence, told_offsets, tried_past
+from fencepost.checkers.tables.commits import answered_offsets, back_ns, hindrance, is_fence, told_offsets, tried_past
 from fencepost.checkers.tables.rows import Accepted, Interval
 
 Array = NDArray[Any]
@@ -150,7 +151,7 @@ def fenced_and_carried_on(part: Part) -> None:
 
 
 def wrong_start(part: Part) -> None:
-    """``wrong-start``: the first record of a stream is not where the group had got to."""
+    """``wrong-start``, ``stale-offset-answer``: the first record of a stream is not where the group had got to."""
     rows = part.rows.by_interval
     reached = {0: part.before.reached} if part.before else {}
     for stream in rows.streams:
@@ -160,12 +161,19 @@ def wrong_start(part: Part) -> None:
         if interval is None or stream.begin < part.fresh:
             continue
         offset, at_ns = int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])
-        if _may_start(part, interval, offset, at_ns, before):
-            continue
-        act, went = part.tables.declared(part.tp, at_ns), _went(part, interval, offset, at_ns)
-        label = Label((interval.incarnation,), "seek" if went else "", act or (part.tables.sought if went else ""))
-        numbers = Numbers(1, offset, offset, interval.assigned_begin_ns, at_ns)
-        part.tallies.put("wrong-start", part.tp, label, numbers)
+        begins = partial(_begins, part, offset, before)
+        wrong = None
+        if not begins(*told_offsets(part.tables, interval, at_ns)):
+            wrong = answered_offsets(part.tables, interval, at_ns, begins)
+        if wrong:
+            (kind, cause), excuse = wrong, part.tables.declared(part.tp, at_ns)
+            if kind == "wrong-start" and _went(part, interval, offset, at_ns):
+                cause, excuse = "seek", excuse or part.tables.sought
+            label, numbers = (
+                Label((interval.incarnation,), cause, excuse),
+                Numbers(1, offset, offset, interval.assigned_begin_ns, at_ns),
+            )
+            part.tallies.put(kind, part.tp, label, numbers)
 
 
 def _went(part: Part, interval: Interval, offset: int, at_ns: int) -> bool:
@@ -176,8 +184,7 @@ def _went(part: Part, interval: Interval, offset: int, at_ns: int) -> bool:
     return bool(len(goals)) and not between.all()
 
 
-def _may_start(part: Part, interval: Interval, offset: int, at_ns: int, kept: int | None) -> bool:
-    told, reset = told_offsets(part.tables, interval, at_ns)
+def _begins(part: Part, offset: int, kept: int | None, told: Sequence[int], reset: bool) -> bool:
     if reset and part.tables.resets_to_end:
         return True
     starts = [max(start, part.start) for start in told] + ([] if kept is None else [kept])

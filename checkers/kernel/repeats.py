@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, of_streams
 from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.sightings import EXPIRED, Sighting, people
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN, Begun, begun
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 from fencepost.checkers.tables.seeks import Seek
 
@@ -20,7 +22,7 @@ UNKNOWN = np.iinfo(np.int64).min
 
 
 def repeats(part: Part) -> None:
-    """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again."""
+    """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: once more."""
     rows = part.rows.in_turn(part.refinished)
     if not len(rows):
         return
@@ -30,7 +32,8 @@ def repeats(part: Part) -> None:
     other = (np.diff(rows.who) != 0) | (np.diff(rows.interval) != 0)
     pairs = np.flatnonzero((np.diff(rows.offset) == 0) & other)
     former, later = rows.take(pairs), rows.take(pairs + 1)
-    below = _least_start(part, later) > later.offset
+    in_force, told, stale, unseen = (least <= later.offset for least in _began(part, later))
+    below = ~in_force & (stale | ~told)
     act, says = part.declared(later.delivered_ns)
     act = np.where(act > 0, act, part.declared(since_ns[pairs + 1])[0])
     expired = _expired(part, former, later)
@@ -38,10 +41,16 @@ def repeats(part: Part) -> None:
     went = _went(part, later)
     left = went | _left_behind(part, former)
 
-    def below_commit(later_who: int, former_who: int, act: int, went: int) -> Label:
-        return Label(people(rows.names[later_who], rows.names[former_who]), *part.tables.by_seek(went > 0, says(act)))
+    def by_stale_answer(later_who: int, former_who: int, act: int) -> Label:
+        return Label(people(rows.names[later_who], rows.names[former_who]), "redelivery-below-commit", says(act))
 
-    _put(part, "redelivery-below-commit", [later.who, former.who, act, went], below_commit, later, below)
+    def below_commit(later_who: int, former_who: int, act: int, went: int, unseen: int) -> Label:
+        cause, excuse = part.tables.by_seek(went > 0, says(act))
+        return Label(people(rows.names[later_who], rows.names[former_who]), cause or NOT_SEEN * unseen, excuse)
+
+    _put(part, KIND, [later.who, former.who, act], by_stale_answer, later, below & stale)
+    codes = [later.who, former.who, act, went, unseen]
+    _put(part, "redelivery-below-commit", codes, below_commit, later, below & ~stale)
     reasons = {
         stream: _reason(part, *stream)
         for stream in set(zip(former.who.tolist(), former.interval.tolist(), strict=True))
@@ -112,22 +121,34 @@ def _put(part: Part, kind: str, codes: list[Array], label: Any, later: Rows, whi
     part.tallies.put_many(kind, part.tp, some, label, first=later.offset[which], from_ns=times, to_ns=times)
 
 
-def _least_start(part: Part, later: Rows) -> Array:
-    """The least offset that the owner of each row may have been told to start from (-1: none)."""
-    between = part.tables.committed_between
+def _began(part: Part, later: Rows) -> tuple[Array, Array, Array, Array]:
+    """The least offsets by which the interval of each row may have begun, see ``Begun``; but all that it may have been
+    told counts from its first delivery on."""
 
-    def told(who: int, number: int) -> int:
+    def least(who: int, number: int) -> tuple[Begun, int]:
         interval = part.interval_of(who, number)
         if interval is None:
-            return UNKNOWN
+            return Begun(UNKNOWN), FOREVER
         first = part.first_delivered(interval.incarnation, number)
-        return min(between(part.tp, interval.assigned_begin_ns, first.delivered_ns if first else 0))
+        first_ns = first.delivered_ns if first else 0
+        in_force = min(part.tables.committed_between(part.tp, interval.assigned_begin_ns, first_ns))
+        return begun(part.tables, interval, first_ns, in_force), first.offset if first else FOREVER
 
-    least = of_streams(later.who, later.interval, told)
-    for index in np.flatnonzero(least == UNKNOWN):
+    streams = {stream: least(*stream) for stream in set(zip(later.who.tolist(), later.interval.tolist(), strict=True))}
+    in_force = of_streams(later.who, later.interval, lambda *stream: streams[stream][0].in_force)
+    for index in np.flatnonzero(in_force == UNKNOWN):
         at_ns = int(later.delivered_ns[index])
-        least[index] = min(between(part.tp, at_ns, at_ns))
-    return least
+        in_force[index] = min(part.tables.committed_between(part.tp, at_ns, at_ns))
+    told, stale, unseen = (
+        of_streams(later.who, later.interval, partial(_at_first, streams, name)) for name in ("told", "stale", "unseen")
+    )
+    return in_force, told, stale, unseen
+
+
+def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, who: int, number: int) -> int:
+    """One of these offsets, but not below the first one that was delivered."""
+    began, first = streams[who, number]
+    return max(getattr(began, name), first)
 
 
 def _reason(part: Part, who: int, number: int) -> tuple[str, str]:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.coordination import commits
 from fencepost.checkers.sightings import Sighting, people
-from fencepost.checkers.tables.commits import back_ns, hindrance, is_fence, told_offsets, tried_past
+from fencepost.checkers.tables.commits import answered_offsets, back_ns, hindrance, is_fence, told_offsets, tried_past
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import Accepted, Interval
 from fencepost.history import Sent
@@ -135,30 +136,45 @@ def fenced_and_carried_on(history: History) -> Iterator[Sighting]:
 
 
 def wrong_start(history: History) -> Iterator[Sighting]:
-    """``wrong-start``: the first record of an assignment interval is not where the group had got to.
+    """``wrong-start``, ``stale-offset-answer``: an assignment interval does not begin where the group had got to.
 
     Judged if the audit saw that record. Right is the first visible record at or above any offset in force
     (``told_offsets``); where there was none, or one above the end of the log, the group's start, and with a
     reset policy of ``latest`` anything. Also right: what follows all that this incarnation had got of the partition
-    before (it kept its position). cause ``seek``: it is the first visible record at or above an offset to which the
-    program had moved its position in the interval by then, as it may where its offsets are elsewhere. excuse: a
-    declared act before the delivery; else, of cause ``seek``, as for ``rewind``. members: the incarnation; offset: the
-    delivered one; times: the assigned callback's begin, and the delivery.
+    before (it kept its position). And what an answer told it that brokers gave it for this interval (``answers``): if
+    one of those is stale, the kind is ``stale-offset-answer``, cause ``wrong-start``, and else it is nothing.
+
+    cause ``seek``: it is the first visible record at or above an offset to which the program had moved its position in
+    the interval by then, as it may where its offsets are elsewhere; else ``answer not seen``: nothing shows an answer,
+    and a stale one may be why (``unseen``). excuse: a declared act before the delivery; else, of cause ``seek``, as for
+    ``rewind``. members: the incarnation; offset: the delivered one; times: the assigned callback's begin, and the
+    delivery.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval, first = history.tables.interval.get((incarnation, tp, number)), rows[0]
-        if interval is None or _may_start(history, interval, first):
+        if interval is None:
             continue
-        act, times = history.declared(tp, first.delivered_ns), (interval.assigned_begin_ns, first.delivered_ns)
-        moves, visible = history.tables.moves_in(incarnation, tp, interval, first.delivered_ns), history.visible(tp)
-        went = any(first.offset in visible[bisect_left(visible, move.offset) :][:1] for move in moves)
-        cause, excuse = ("seek" if went else "", act or (history.tables.sought if went else ""))
-        yield Sighting("wrong-start", tp, (incarnation,), cause, excuse, first.offset, *times)
+        begins = partial(_begins, history, interval, first)
+        if begins(*told_offsets(history.tables, interval, first.delivered_ns)):
+            continue
+        if wrong := answered_offsets(history.tables, interval, first.delivered_ns, begins):
+            (kind, cause), excuse = wrong, history.declared(tp, first.delivered_ns)
+            if kind == "wrong-start" and _went(history, interval, first):
+                cause, excuse = "seek", excuse or history.tables.sought
+            times = (interval.assigned_begin_ns, first.delivered_ns)
+            yield Sighting(kind, tp, (incarnation,), cause, excuse, first.offset, *times)
 
 
-def _may_start(history: History, interval: Interval, first: Delivered) -> bool:
+def _went(history: History, interval: Interval, first: Delivered) -> bool:
+    """Whether the program had moved its position to a record, or below it where no other one is visible."""
+    visible = history.visible(interval.tp)
+    moves = history.tables.moves_in(interval.incarnation, interval.tp, interval, first.delivered_ns)
+    return any(first.offset in visible[bisect_left(visible, move.offset) :][:1] for move in moves)
+
+
+def _begins(history: History, interval: Interval, first: Delivered, told: Sequence[int], reset: bool) -> bool:
+    """Whether who is told one of some offsets, and may reset its position or not, begins with a row."""
     tp, visible = interval.tp, history.visible(interval.tp)
-    told, reset = told_offsets(history.tables, interval, first.delivered_ns)
     if history.record(tp, first.offset) is None or (reset and history.tables.resets_to_end):
         return True
     own = (row for row in history.rows[tp] if row.incarnation == interval.incarnation)
@@ -174,5 +190,5 @@ RULES: dict[Rule, tuple[str, ...]] = {
     commit_before_send: ("commit-beyond-end",),
     off_by_one: ("off-by-one",),
     fenced_and_carried_on: ("fenced-and-carried-on",),
-    wrong_start: ("wrong-start",),
+    wrong_start: ("wrong-start", "stale-offset-answer"),
 }

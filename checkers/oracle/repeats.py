@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.checkers.oracle.ownership import owns_again, returned_before
 from fencepost.checkers.sightings import EXPIRED, Sighting, people
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN, Begun, begun
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 from fencepost.checkers.tables.seeks import Seek
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def repeats(history: History) -> Iterator[Sighting]:
-    """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again.
+    """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: finished again.
 
     The finished rows of one offset are taken in the order of their owners: by assigned_begin_ns of their intervals
     (without an interval: delivered_ns), then by delivered_ns, incarnation, ord. (Not by delivery: the poll of a zombie
@@ -30,9 +31,13 @@ def repeats(history: History) -> Iterator[Sighting]:
     * ``redelivery-below-commit``: every offset that somebody may have fetched (``Tables.committed_between``) from the
       begin of later's assigned callback to the first delivery in later's interval is above this record (without an
       interval: at later's delivery). members: later, former; excuse: a declared act before later's delivery, or
-      before it was assigned (where it was told to start may be of a partition that is gone). cause ``seek``: without
-      such an act, later's program had moved its position to this record or below it, in later's interval and before its
-      delivery: it went there itself, whatever is committed (for the excuse see ``rewind``).
+      before it was assigned (where it was told to start may be of a partition that is gone).
+      If its interval began at this record or below, it also matters what brokers had told it (``answers``): where a
+      stale answer was not above the record, the kind is ``stale-offset-answer``, cause ``redelivery-below-commit``; and
+      where another answer was not, it is one of the next. Of what is left, cause ``seek``: without such an act, later's
+      program had moved its position to this record or below it, in later's interval and before its delivery: it went
+      there itself, whatever is committed (for the excuse see ``rewind``); else ``answer not seen``: no answer is seen,
+      and a stale one may be why (``unseen``).
     * else ``redelivery``, members: former, later, with the reason, the first that holds: ``committed offset expired``
       (one above this record did, between former's finish and later's delivery: ``Tables.expiries``; without that, the
       group would not have been told of this record once more, whatever became of former), ``former owner died``,
@@ -65,10 +70,14 @@ def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
     act = history.declared(tp, later.delivered_ns) or history.declared(tp, _since_ns(history, later))
     moves = history.tables.moves_in(later.incarnation, tp, history.interval(later), later.delivered_ns)
     went = any(move.offset <= offset for move in moves)
-    if min(_starts(history, later)) > offset:
+    began, first = _began(history, later)
+    told, stale, unseen = (first <= offset and least <= offset for least in (began.told, began.stale, began.unseen))
+    if began.in_force > offset and (stale or not told):
         members = people(later.incarnation, former.incarnation)
+        if stale:
+            return Sighting(KIND, tp, members, "redelivery-below-commit", act, offset, *times)
         cause, excuse = history.tables.by_seek(went, act)
-        return Sighting("redelivery-below-commit", tp, members, cause, excuse, offset, *times)
+        return Sighting("redelivery-below-commit", tp, members, cause or NOT_SEEN * unseen, excuse, offset, *times)
     interval = history.interval(former)
     expired = history.tables.expired(tp, offset, former.done_ns, later.delivered_ns)
     reason = EXPIRED if expired else _reason(history, interval) if interval else ""
@@ -79,12 +88,15 @@ def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
     return Sighting(kind, tp, people(former.incarnation, later.incarnation), cause, excuse, offset, *times)
 
 
-def _starts(history: History, row: Delivered) -> tuple[int, ...]:
-    """Every offset that the owner may have been told to start from."""
+def _began(history: History, row: Delivered) -> tuple[Begun, int]:
+    """By what the owner's interval may have begun, and the first offset that was delivered in it."""
     interval = history.interval(row)
     first = history.streams[row.incarnation, row.tp, row.interval][0] if interval else row
     begin_ns = interval.assigned_begin_ns if interval else row.delivered_ns
-    return history.tables.committed_between(row.tp, begin_ns, first.delivered_ns)
+    in_force = min(history.tables.committed_between(row.tp, begin_ns, first.delivered_ns))
+    if interval is None:
+        return Begun(in_force), first.offset
+    return begun(history.tables, interval, first.delivered_ns, in_force), first.offset
 
 
 def _reason(history: History, interval: Interval) -> str:
@@ -282,7 +294,7 @@ def heights(history: History, rows: Iterable[Delivered]) -> Iterator[tuple[Deliv
 
 
 RULES: dict[Rule, tuple[str, ...]] = {
-    repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
+    repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit", "stale-offset-answer"),
     stale_effect: ("stale-effect",),
     redelivery_loop: ("redelivery-loop",),
     rewind: ("rewind",),

@@ -48,6 +48,9 @@ def load(run: Path) -> Tables:
     intervals = lives.intervals(events, known, numbers)
     for name, instance_id in requests.static_ids(asked, who).items():  # of a black box nobody else tells
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
+    seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
+    silent = Tables(run, scenario).black_box  # others name their clients, and who else asks by their slot is not theirs
+    clients = coordinator.clients(known) if silent else coordinator.clients({})
     broken_off = lives.broken_off(phases)
     wholeness.check(reader, events, known, broken_off, pairs)
     tables = Tables(
@@ -75,8 +78,10 @@ def load(run: Path) -> Tables:
         broken_off=broken_off,
         terms=coordinator.terms(offsets),
         leaders=coordinator.leaders(metadata, numbers),
+        seats=seats,
+        loads=coordinator.loads(seats, offsets),
         asked_commits=requests.commits(asked, who, numbers),
-        fetched=requests.fetches(asked, who, numbers),
+        fetched=requests.fetches(asked, who, numbers, clients),
         heartbeats=requests.heartbeats(asked, who),
         joins=requests.joins(asked, who),
         effects=effects(events, numbers, EventKind.EFFECT),

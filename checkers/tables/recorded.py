@@ -25,6 +25,7 @@ from fencepost.checkers.tables.rows import (
     Life,
     Partition,
     Round,
+    Seat,
     Step,
     Stray,
     Window,
@@ -46,6 +47,8 @@ class Recorded:
         overtaken: commits of transactions that were in force at no time, see ``settled``.
         phases: the window of each phase by name; an end of 0 means that it never ended.
         broken_off: the phase in which the run was interrupted; empty when it went through.
+        seats: who was the group's coordinator, one after the other.
+        loads: when another broker may have become it.
         unguarded: writers whose client was not told to be idempotent.
         copies: of records that were re-queued, by whom each was written.
         protocols: those by which members took part, as they told: of a group that is migrated there are several.
@@ -78,6 +81,8 @@ class Recorded:
     broken_off: str = ""
     terms: tuple[tuple[int, int, int], ...] = ()
     leaders: tuple[Led, ...] = ()
+    seats: tuple[Seat, ...] = ()
+    loads: tuple[Window, ...] = ()
     unguarded: frozenset[int] = frozenset()
     protocols: frozenset[str] = frozenset()
     uncommitted: Mapping[str, str] = field(default_factory=dict)

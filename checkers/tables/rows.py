@@ -131,6 +131,7 @@ class Accepted(NamedTuple):
 
     ``answered_ns``: when a member had the answer "ok" to exactly this commit. Only from then on it is certain that
     whoever fetches the offset gets it (an appended commit is invisible until it is replicated); 0: never known.
+    ``transactional``: a transaction made it, and it came into force with the end of that.
     """
 
     tp: int
@@ -139,6 +140,7 @@ class Accepted(NamedTuple):
     at_ns: int
     uncertainty_ns: int = 0
     answered_ns: int = 0
+    transactional: bool = False
 
     @property
     def written(self) -> Window:
@@ -186,6 +188,22 @@ class Led(NamedTuple):
     uncertainty_ns: int
     tp: int
     leader: int
+
+
+class Seat(NamedTuple):
+    """A broker became the group's coordinator, as the leader of its partition of the offsets topic, until another one
+    did (FOREVER: none did); -1: there was none.
+
+    Attributes:
+        log_end, high_watermark: of its log of that partition then, as it tells; -1: not known.
+    """
+
+    at_ns: int
+    uncertainty_ns: int
+    leader: int
+    until_ns: int = FOREVER
+    log_end: int = -1
+    high_watermark: int = -1
 
 
 class Doubled(NamedTuple):

@@ -53,12 +53,20 @@ class Metadata(_Told, total=False):
     """A line of ``metadata.jsonl``."""
 
     leader: Int | None
+    log_end: Int | None
+    high_watermark: Int | None
+
+
+class _Options(TypedDict, total=False):
+    requireStable: bool | None
 
 
 class Request(TypedDict, total=False):
     """A line of ``requests.jsonl``."""
 
     api: Required[str]
+    broker: Int | None
+    request: _Options | None
     slot: Int | None
     connection: str | None
     client_id: str | None
@@ -169,6 +177,7 @@ class Scenario(TypedDict, total=False):
     """``scenario.json``."""
 
     scenario: Required[_Asked]
+    group: str
     seed: Int
     cluster: _Cluster
     versions: dict[str, str]

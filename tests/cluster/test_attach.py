@@ -25,7 +25,6 @@ from fencepost.clusters.cache import quiet
 from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import offsets, records
 from fencepost.evidence.times import Timeline
-from fencepost.evidence.wire import group_partition
 from fencepost.faults import (
     AddPartitions,
     Bounce,
@@ -38,7 +37,7 @@ from fencepost.faults import (
     RemoveMember,
 )
 from fencepost.judging import judge
-from fencepost.model import Finding, Severity, Validity, Verdict
+from fencepost.model import Finding, Severity, Validity, Verdict, group_partition
 from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at, past_session

@@ -16,9 +16,9 @@ from fencepost import scenario
 from fencepost.clock import clock_pair, eventually, now_ns
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError
-from fencepost.evidence import audit, metadata, offsets, requests, wire
+from fencepost.evidence import audit, metadata, offsets, requests
 from fencepost.history import LOG_COLUMNS
-from fencepost.model import TopicPartition
+from fencepost.model import TopicPartition, group_partition
 from fencepost.processes import Owner
 from fencepost.workloads import PollLoop
 from fencepost_member import payload
@@ -63,7 +63,7 @@ def ran(
     spec = scenario.Group(members=2, protocol=protocol, config={"session.timeout.ms": 6000})
     numbers = {topic: {p: p for p in range(4)}}
     group = groups.make(home, cluster, spec, PollLoop(rate_hz=1000), name=name, topics=numbers, seed=1)
-    partition = wire.group_partition(name, 3)
+    partition = group_partition(name, 3)
     try:
         group.start()
 
@@ -83,7 +83,7 @@ def ran(
     finally:
         group.kill()
     pairs.append(clock_pair())
-    topics = metadata.collect(cluster.evidence, pairs, [topic], history)
+    topics = metadata.collect(cluster.evidence, cluster.brokers, pairs, [topic], history)
     offsets.collect(cluster.evidence, partition, pairs, name, history, topics)
     assert requests.collect(cluster.evidence, cluster.brokers, pairs, name, history, topics).damaged == 0
     return Ran(name, topic, history, begun_ns, now_ns(), moved_to, group.members, committed)
@@ -118,7 +118,7 @@ def test_what_was_acknowledged_is_what_the_log_of_offsets_holds(ran: Ran) -> Non
 def test_the_coordinators_terms_agree_with_the_metadata_log(ran: Ran) -> None:
     facts = ran.lines(offsets.FILE)
     terms = sorted({f["term"] for f in facts})
-    partition = wire.group_partition(ran.group, 3)
+    partition = group_partition(ran.group, 3)
     moves = [
         f
         for f in ran.lines(metadata.FILE)

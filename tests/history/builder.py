@@ -184,13 +184,25 @@ class MemberTeller:
             why = logged if isinstance(logged, str) else "" if taken else error or "REQUEST_TIMED_OUT"
             self.asks_to_commit(offset, at + 0.0005, tp, error=why, connection=connection)
 
-    def asks_to_commit(self, offset: int, at: float, tp: int = 0, *, error: str = "", connection: str = "1") -> None:
+    def asks_to_commit(
+        self, offset: int, at: float, tp: int = 0, *, error: str = "", connection: str = "1", api: str = "OFFSET_COMMIT"
+    ) -> None:
         """A broker logs a request of 1 ms to commit, with its answer; nothing else comes of it."""
-        self.history.logs("OFFSET_COMMIT", self, offset, at, tp, error=error, member_id=self.member_id)
+        self.history.logs(api, self, offset, at, tp, error=error, member_id=self.member_id)
         self.history.requests[-1]["connection"] = connection
 
-    def fetches(self, offset: int | None, at: float, tp: int = 0, *, error: str = "") -> None:
-        """A broker logs that it told this member the committed offset (None: there is none), in 1 ms.
+    def fetches(
+        self,
+        offset: int | None,
+        at: float,
+        tp: int = 0,
+        *,
+        error: str = "",
+        stable: bool = False,
+        broker: int | None = None,
+    ) -> None:
+        """A broker logs that it told this member the committed offset (None: there is none), in 1 ms; ``stable``: which
+        no open transaction may still change.
 
         As brokers do: the consumer protocol names the member, the classic one does not.
         """
@@ -198,6 +210,7 @@ class MemberTeller:
         self.history.logs(
             "OFFSET_FETCH", self, -1 if offset is None else offset, at, tp, error=error, member_id=member_id
         )
+        self.history.requests[-1] |= {"request": {"requireStable": stable}, "broker": broker}
 
     def heartbeat(self, at: float, *, generation: int = 1, error: str | None = None) -> None:
         """A heartbeat that the coordinator answered, within 1 ms."""
@@ -609,6 +622,12 @@ class HistoryBuilder:
         where = {"topic": name.topic, "partition": name.partition, "leader": broker, "change": "leader"}
         self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": self.blur_ns, **where})
 
+    def coordinates(self, broker: int, at: float, *, log_end: int | None = None, mark: int | None = None) -> None:
+        """A broker becomes the group's coordinator; ``mark``: the high watermark of its log then."""
+        where = {"topic": "__consumer_offsets", "partition": 0, "leader": broker, "change": "leader"}
+        told = {"log_end": log_end, "high_watermark": mark}
+        self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": self.blur_ns, **where, **told})
+
     def seal(self, without: Iterable[str] = (), sealed: bool = True) -> Path:
         """Write everything and seal it (unless ``sealed`` is False); ``without`` names files (below the run folder) to
         take away afterwards. A phase whose end is None never ended."""
@@ -622,7 +641,9 @@ class HistoryBuilder:
         group = {"config": self.config, "protocol": self.protocol, **client}
         scenario = {"name": self.name, "group": group, "workload": self.workload, "promises": self.promises}
         scenario["min_records"] = self.min_records
-        self.run.write_json("scenario.json", {"scenario": scenario, "seed": 1, "versions": {"kafka": "4.3.1"}})
+        self.run.write_json(
+            "scenario.json", {"scenario": scenario, "group": self.name, "seed": 1, "versions": {"kafka": "4.3.1"}}
+        )
         self.run.write_json("plan.json", {"seed": 1, "steps": self.steps})
         if self.settings:
             self.run.write_json("history/settings.json", self.settings)

@@ -15,6 +15,7 @@ from fencepost.checkers import Commits, oracle
 from history.builder import HistoryBuilder
 from history.test_kinds import CASES as OTHER_CASES
 from history.test_kinds import A, B, Story, Told, rest, told_by, two
+from history.test_stale_answers import CASES as STALE_CASES
 
 CASES: list[Story] = []
 UNKNOWN = "UNKNOWN_MEMBER_ID"
@@ -522,7 +523,8 @@ def a_fetch_that_was_written_down_late(h: HistoryBuilder, wrong: bool) -> Iterab
     b.fetches(5, 5.01)
     h.gives(b, 0, 5.02)
     rest(b, 5)
-    return [("wrong-start", "", "", (B,), 5, 5, 1)] if wrong else []
+    stale = [("stale-offset-answer", cause, "", (B,), 5, 5, 1) for cause in ("told a member", "wrong-start")]
+    return [*stale, ("stale-offset-answer", "redelivery-below-commit", "", (B, A), 5, 5, 1)] if wrong else []
 
 
 @case
@@ -613,4 +615,4 @@ def a_start_where_the_program_sought(h: HistoryBuilder, wrong: bool) -> Iterable
     return [("wrong-start", "seek", "", (B,), 8, 8, 1)] if wrong else []
 
 
-STORIES = [*OTHER_CASES, *CASES]  # of all kinds, now that all are told
+STORIES = [*OTHER_CASES, *CASES, *STALE_CASES]  # of all kinds, now that all are told
