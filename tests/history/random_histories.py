@@ -50,6 +50,8 @@ class _Group:
         self.partitions = rng.randint(1, 3)
         options = {"promises": promises, "keys": rng.choice((1, 2, 5)), "classic": rng.random() < 0.5}
         config = {"heartbeat.interval.ms": 500}
+        if rng.random() < 0.5:  # who may move its position
+            options["workload"] = {"type": "own_program"}
         self.h = HistoryBuilder(folder, self.partitions, config=config, black_box=black_box, **options)
         self.h.protocol = rng.choice(("", "cooperative")) if wild else ""
         self.h.blur_ns = rng.choice((0, 500_000, 500_000, 20_000_000))
@@ -396,6 +398,20 @@ def _go_back(g: _Group) -> None:
             g.owner[tp].seek(g.position[tp], g.t, tp)
 
 
+def _go_elsewhere(g: _Group) -> None:
+    """The program moves its position, here and there, and its client goes there, sooner or later, or not."""
+    tp = g.some()
+    if tp is not None:
+        for _ in range(g.rng.randint(1, 3)):
+            goal = max(0, g.position[tp] + g.rng.randint(-6, 4))
+            g.owner[tp].seek(goal, g.t, tp)
+            if g.rng.random() < 0.3 and (offsets := [o for o in g.log(tp) if o >= g.position[tp]][:2]):
+                g.owner[tp].process(offsets, g.t + g.rng.choice((0, 0.002)), tp)
+            g.t += g.rng.choice((0.003, 0.1))
+        g.position[tp] = max(0, goal + g.rng.choice((0, 0, 0, 0, -1, 1)))
+        g.reached[tp] = g.position[tp]
+
+
 def _abort(g: _Group) -> None:
     """A transaction is not committed, and what it had read is read again, or from somewhere else on."""
     tp = g.some()
@@ -643,6 +659,7 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
         _lose,
         _alien,
         _go_back,
+        _go_elsewhere,
         _abort,
         _skip,
         _unseen,

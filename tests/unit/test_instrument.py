@@ -265,14 +265,22 @@ def test_a_consumer_belongs_to_the_process_that_made_it_and_its_forks_say_so(
     ("call", "sentence"),
     [
         ("c = Consumer({**CONFIG, 'group.id': 'x'}); c.assign([TopicPartition('orders', 0)])", "outside of the group"),
-        ("consumer.assign([TopicPartition('orders', 0, OFFSET_BEGINNING)])", "moves to the beginning"),
+        ("consumer.assign([TopicPartition('orders', 0, OFFSET_END)])", "moves to the end"),
     ],
 )
 def test_what_no_history_can_tell_is_said(started: Started, call: str, sentence: str) -> None:
-    more = f"from confluent_kafka import TopicPartition, OFFSET_BEGINNING\n{call}\nconsumer.close()"
+    more = f"from confluent_kafka import TopicPartition, OFFSET_END\n{call}\nconsumer.close()"
     assert started.life(SUBSCRIBED + more).wait_ended(WITHIN_S) == 0
     (told,) = started.events("unrecorded")
     assert sentence in told["detail"]["text"]
+
+
+@pytest.mark.parametrize(("offset", "told"), [("OFFSET_BEGINNING", [0]), ("7", [7]), ("OFFSET_STORED", [])])
+def test_where_the_program_says_that_a_partition_begins_is_told(started: Started, offset: str, told: list[int]) -> None:
+    more = f"from confluent_kafka import *\nconsumer.assign([TopicPartition('orders', 0, {offset})])\nconsumer.close()"
+    assert started.life(SUBSCRIBED + more).wait_ended(WITHIN_S) == 0
+    assert [at for e in started.events("seek") if e["end_ns"] for _, _, at in e["partitions"]] == told
+    assert started.events("unrecorded") == []
 
 
 @pytest.mark.parametrize(

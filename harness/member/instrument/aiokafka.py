@@ -152,12 +152,14 @@ class Consumer:
 
     async def seek_to_beginning(self, *partitions: Any) -> Any:
         """As the library has it."""
-        self._fencepost.goes_to("the beginning")
-        return await OWN.seek_to_beginning(self, *partitions)
+        went = self._fencepost.goes_to_the_beginning(partitions)
+        moved = await OWN.seek_to_beginning(self, *partitions)
+        went()
+        return moved
 
     async def seek_to_end(self, *partitions: Any) -> Any:
         """As the library has it."""
-        self._fencepost.goes_to("the end")
+        self._fencepost.goes_to_the_end()
         return await OWN.seek_to_end(self, *partitions)
 
     async def seek_to_committed(self, *partitions: Any) -> Any:

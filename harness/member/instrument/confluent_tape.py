@@ -19,7 +19,7 @@ from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
 
-PLACES = {"OFFSET_BEGINNING": "the beginning", "OFFSET_END": "the end"}
+BEGINNING, END = cimpl.OFFSET_BEGINNING, cimpl.OFFSET_END
 MOMENT_S, FOR_EVER_S = 0.5, 1e9  # so long a poll may wait and be taken for a moment, or for one without an end
 
 
@@ -189,8 +189,7 @@ class Tape(Recording):
         mine = [p for p in partitions if p.topic in self._topics]
         if mine and not self.on:
             self.outside("process assigns itself partitions of the run's topics, outside of the group")
-        for name, place in PLACES.items():
-            if self.on and any(p.offset == getattr(cimpl, name) for p in mine):
-                self.outside("the member moves to %s of a partition, of which nobody knows the offset" % place)
-        offsets = {(p.topic, p.partition): p.offset for p in mine if p.offset >= 0}
+        if self.on and any(p.offset == END for p in mine):
+            self.to_the_end()
+        offsets = {(p.topic, p.partition): max(0, p.offset) for p in mine if p.offset >= 0 or p.offset == BEGINNING}
         return self.seeking(offsets) if self.on and offsets else lambda: None

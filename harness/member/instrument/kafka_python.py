@@ -151,12 +151,13 @@ class Consumer:
 
     def seek_to_beginning(self, *partitions: Any) -> None:
         """As the library has it."""
-        self._fencepost.goes_to("the beginning")
+        went = self._fencepost.goes_to_the_beginning(partitions)
         OWN.seek_to_beginning(self, *partitions)
+        went()
 
     def seek_to_end(self, *partitions: Any) -> None:
         """As the library has it."""
-        self._fencepost.goes_to("the end")
+        self._fencepost.goes_to_the_end()
         OWN.seek_to_end(self, *partitions)
 
     def close(self, *args: Any, **kwargs: Any) -> None:

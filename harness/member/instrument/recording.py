@@ -202,8 +202,12 @@ class Recording:
     def _accept(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         self._accepted.update((tp, offset) for tp, offset in offsets.items() if not errors[tp])
 
+    def to_the_end(self) -> None:
+        """The program moves its position to the end."""
+        self.outside("the member moves to the end of a partition, of which nobody knows the offset")
+
     def seeking(self, offsets: Dict[Tp, int]) -> Callable[[], None]:
-        """The program moves its position; what is returned ends that."""
+        """The program moves its position, to 0 if that is to the beginning; what is returned ends that."""
         for tp, offset in offsets.items():
             self._in_hand.let_go([tp], offset)
             self._stored.pop(tp, None)
