@@ -92,7 +92,7 @@ class EventKind(StrEnum):
     POLL_GAP = "poll-gap"  # from one call of poll (the end of one that waits) to the next one, if it took more than 1 s
     STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
     SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: what it had left before
-    SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
+    SEEK = "seek"  # the program (a user's, a workload's, a planted bug) moved its position: offset, 0: to the beginning
     PAUSED = "paused"  # it had the client fetch nothing of the partition, from begin to end; the client is in the group
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
     FORKED = "forked"  # a process that was forked from its own polls it, where nothing can come; detail: pid

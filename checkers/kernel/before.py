@@ -159,8 +159,8 @@ def places(
             if moves[n].begin_ns < delivered_ns:
                 first_poll[n] = min(first_poll.get(n, number), number)
         over.update(n for n in reached if first_poll.get(n, number) < number)
-        if begun:
-            waiting = [n for n in waiting if n not in over]
+        reached -= over
+        waiting = [n for n in waiting if n not in over] if over.intersection(waiting) else waiting
         found[:, row] = was, gone_to, sought
     return Places(*found[:2], found[2] == 1, Track(at, frozenset(over), frozenset(reached), first_poll))
 

@@ -295,6 +295,16 @@ def records_of_one_poll_that_are_out_of_order(h: HistoryBuilder, wrong: bool) ->
     return [("rewind", "inside one poll", "", (A,), 4, 4, 1)] if wrong else [again(4, 5, 2)]
 
 
+def test_a_move_is_over_whatever_the_clock_says_of_the_rows_after_it(tmp_path: Path) -> None:
+    """By which the row that shows that it is over came before the move. (A random history told the finders apart.)"""
+    h = program(tmp_path)
+    a, _ = two(h)
+    a.seek(6, 4)
+    for offset, at in ((6, 4), (8, 4.2), (7, 3.9), (7, 4.3), (9, 4.4)):
+        a.deliver(offset, at)
+    agreed(h.seal())
+
+
 ANY, ONCE_EACH = Delivery("at-least-once"), Delivery("at-least-once", duplicates="only-after-failure")
 
 
