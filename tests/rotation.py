@@ -21,6 +21,7 @@ TURNS = (
         "test_delay_revoke.py",
         "test_docker_members.py",
         "test_effects_survive_chaos.py",
+        "test_polled_by_forks.py",
         "test_schedules.py",
         "test_slow_records.py",
         "test_state_triggers.py",
@@ -53,6 +54,7 @@ TURNS = (
         "test_commits_nobody_waits_for.py",
         "test_docker_cluster.py",
         "test_duplicate_instance.py",
+        "test_faust.py",
         "test_link_faults.py",
         "test_load.py",
         "test_own_program_in_transactions.py",
@@ -76,6 +78,7 @@ TURNS = (
         "test_several_consumers.py",
         "test_several_consumers_survive_chaos.py",
         "test_store_in_postgresql.py",
+        "test_unseen_reads.py",
         "test_written_in_transactions.py",
     },
 )
