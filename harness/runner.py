@@ -240,7 +240,7 @@ class _Run:
         effects.of_store(history, self._events)
         outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
-        told = configured.told(cluster.admin, self._topics.by_name, next(iter(cluster.brokers)))
+        told = configured.told(cluster.admin, self._topics.by_name, cluster.admin.coordinator(self._name))
         self._folder.write_json(SETTINGS, told)
         with ThreadPoolExecutor(max_workers=1) as beside:
             committed = cluster.admin.committed(self._name)

@@ -41,12 +41,12 @@ def compacted(told: Mapping[str, Any], scenario: Mapping[str, Any], partitions: 
     # The cleaner of a cluster of ours runs where it is asked for, that of an attached one always does.
     if str(brokers.get(CLEANED, bool(told) or not scenario.get("cluster"))).lower() != "true":
         return {}
-    asked = (scenario.get("scenario") or {}).get("topics") or ()
-    topics = told.get("topics") or {topic.get("name"): topic.get("config") or {} for topic in asked}
+    topics = (scenario.get("scenario") or {}).get("topics") or ()
+    asked = {topic.get("name"): topic.get("config") or {} for topic in topics}
     found = {}
     for partition in partitions:
-        name = partition.name.topic if told else OF_A_RUN.sub("", partition.name.topic, count=1)
-        topic = topics.get(name, {})
+        name = partition.name.topic
+        topic = told.get("topics", {}).get(name) or asked.get(OF_A_RUN.sub("", name, count=1), {})
         if "compact" in policies(topic, brokers) and not partition.gone:
             stay_ms = topic.get(TOMBSTONES, brokers.get(f"log.cleaner.{TOMBSTONES}", DAY_MS))
             found[partition.tp] = _number(stay_ms, DAY_MS) * MS

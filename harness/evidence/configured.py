@@ -17,7 +17,7 @@ OF_BROKERS = (CLEANED, OFFSETS_RETENTION)
 
 
 def told(admin: LogAdmin, topics: Collection[str], broker: int) -> dict[str, Any]:
-    """The content of ``settings.json``.
+    """The content of ``settings.json``. What brokers may not tell us is left out. ``broker``: coordinates the group.
 
     Raises:
         FencepostError: no broker answered.

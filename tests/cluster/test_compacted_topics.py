@@ -16,7 +16,7 @@ from fencepost.checkers.facts import Bounds
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.finder import find_here
 from fencepost.checkers.tables import load
-from fencepost.faults import Kill
+from fencepost.faults import DeleteRecords, Kill
 from fencepost.model import Validity
 from fencepost.targets import all_members
 from fencepost.workloads import PollLoop
@@ -38,9 +38,9 @@ DOWN = Scenario(
 DELETED = replace(
     DOWN,
     name="compacted and deleted while nobody reads",
-    topics=[replace(topic("orders", 2), config={"cleanup.policy": "compact,delete", "retention.ms": 12_000, **SOON})],
+    topics=[replace(topic("orders", 2), config={"cleanup.policy": "compact,delete", **SOON})],
     workload=PollLoop(rate_hz=400, keys=20),
-    schedule=[at(3, Kill(), all_members(), heal_after=12)],
+    schedule=[at(3, Kill(), all_members(), heal_after=7), at(6, DeleteRecords(keep=500))],
 )
 
 

@@ -192,6 +192,28 @@ def test_foreign_records_and_empty_partitions_are_audited_too(cluster: OwnCluste
     assert all(abs(r["appended_ms"] - clock_pair()[1] / 1e6) < 60_000 for r in rows)
 
 
+@pytest.mark.parametrize("left", [2, 0])
+def test_what_is_deleted_while_it_is_read_is_passed_over(
+    cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """As by retention, which waits for no audit. The log begins for it where it begins in the end."""
+    topic, read_all = f"deleted-{left}", audit._read_all
+    cluster.admin.create_topics([scenario.Topic(topic, partitions=1)])
+    producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"})
+    for number in range(5):
+        producer.produce(topic, value=payload.pack(3, number, 5, 100), partition=0)
+    assert producer.flush(10) == 0
+
+    def reading(*args: Any) -> Any:
+        cluster.admin.delete_records(topic, {0: 5 - left})
+        return read_all(*args)
+
+    monkeypatch.setattr(audit, "_read_all", reading)
+    (entry,) = audit.read(cluster.bootstrap(), {TopicPartition(topic, 0): 0}, tmp_path)
+    assert (entry["log_start"], entry["log_end"]) == (5 - left, 5)
+    assert pq.read_table(tmp_path / audit.FILE)["offset"].to_pylist() == [3, 4][: left or -2]
+
+
 def test_an_audit_of_a_topic_that_is_not_there_fails_with_its_name(cluster: OwnCluster, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="the audit cannot read"):
         audit.read(cluster.bootstrap(), {TopicPartition("nowhere", 0): 0}, tmp_path)
