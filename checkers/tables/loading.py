@@ -13,6 +13,7 @@ from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.isolation import uncommitted
 from fencepost.checkers.tables.paused import paused
 from fencepost.checkers.tables.reading import Reader
+from fencepost.checkers.tables.resets import resets
 from fencepost.checkers.tables.rows import Act, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
@@ -90,6 +91,7 @@ def load(run: Path) -> Tables:
         unguarded=lives.unguarded(events),
         protocols=lives.protocols(events),
         uncommitted=uncommitted(events, scenario.get("scenario") or {}),
+        resets=resets(events),
         **_kept(reader, scenario, partitions),
         damage=tuple(reader.damage),
     )

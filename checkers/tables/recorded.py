@@ -11,6 +11,7 @@ from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.tables.effects import Effect
 from fencepost.checkers.tables.paused import Paused
 from fencepost.checkers.tables.requests import Heartbeat, Join, Request
+from fencepost.checkers.tables.resets import AT_THE_END
 from fencepost.checkers.tables.rows import (
     FOREVER,
     Accepted,
@@ -32,6 +33,7 @@ from fencepost.checkers.tables.rows import (
 )
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.clients import BLACK_BOX
+from fencepost.settings import RESET
 
 OWN_PROGRAM, BY_EFFECT = "own_program", "effect"  # see that workload
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
@@ -53,6 +55,7 @@ class Recorded:
         copies: of records that were re-queued, by whom each was written.
         protocols: those by which members took part, as they told: of a group that is migrated there are several.
         uncommitted: by incarnation the excuse for who is given what was aborted; see ``isolation``.
+        resets: where members begin that find no committed offset, as they told; nothing: as the scenario asks.
         compacted: the partitions whose logs are compacted, and for how long their tombstones stay, in ns.
         offsets_kept_ns: for how long committed offsets are kept that nobody who is in the group may need.
     """
@@ -86,6 +89,7 @@ class Recorded:
     unguarded: frozenset[int] = frozenset()
     protocols: frozenset[str] = frozenset()
     uncommitted: Mapping[str, str] = field(default_factory=dict)
+    resets: frozenset[str] = frozenset()
     compacted: Mapping[int, int] = field(default_factory=dict)
     offsets_kept_ns: int = FOREVER
     asked_commits: tuple[Request, ...] = ()
@@ -153,8 +157,8 @@ class Recorded:
 
     @property
     def resets_to_end(self) -> bool:
-        """Whether a member without a committed offset starts at the end."""
-        return self.setting("auto.offset.reset", "earliest") in ("latest", "largest", "end")
+        """Whether a member without a committed offset may start at the end."""
+        return not {*AT_THE_END}.isdisjoint(self.resets or {self.setting(RESET, "earliest")})
 
     @property
     def heartbeat_ns(self) -> int:

@@ -154,6 +154,25 @@ def test_what_is_skipped_later_is_no_matter_of_what_expired(tmp_path: Path) -> N
     assert found == [("unseen", "expired", "", (B,), 6, 7, 2), ("unseen", "skipped", "", (B,), 9, 9, 1)]
 
 
+@pytest.mark.parametrize(
+    ("told", "at_the_end"),
+    [
+        ({"auto.offset.reset": "largest"}, True),
+        ({"auto.offset.reset": "earliest"}, False),
+        ({"group.id": "shop"}, True),  # which is what every client does by default
+        ({}, False),
+    ],
+)
+def test_where_a_program_begins_is_what_it_told(tmp_path: Path, told: dict[str, str], at_the_end: bool) -> None:
+    """The scenario says nothing of it: the settings of a program are its own."""
+    h = HistoryBuilder(tmp_path)
+    h.member(0, config=told).close(39)
+    assert load(h.seal()).resets_to_end is at_the_end
+    lines = HistoryBuilder(tmp_path)
+    lines.member(0, config=told, told_by="lines").close(39)
+    assert load(lines.seal()).resets_to_end is (at_the_end and "group.id" not in told)
+
+
 @pytest.mark.parametrize("expired", [True, False])
 def test_effects_come_twice_because_the_offsets_expired(tmp_path: Path, expired: bool) -> None:
     h = HistoryBuilder(tmp_path)
