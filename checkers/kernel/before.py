@@ -162,7 +162,7 @@ def places(
         reached -= over
         waiting = [n for n in waiting if n not in over] if over.intersection(waiting) else waiting
         found[:, row] = was, gone_to, sought
-    return Places(*found[:2], found[2] == 1, Track(at, frozenset(over), frozenset(reached), first_poll))
+    return Places(found[0], found[1], found[2] == 1, Track(at, frozenset(over), frozenset(reached), first_poll))
 
 
 def inside(poll: Array, offset: Array, odd: Array) -> tuple[Array, Array]:

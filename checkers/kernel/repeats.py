@@ -233,10 +233,10 @@ def redelivery_loop(part: Part) -> None:
         times = int(first[index]), int(last[index])
         standing[index] = not _moved(part, int(rows.offset[begin[index]]), *times) and not _faulty(part, *times)
     chosen, by_program = looping | standing, np.zeros(len(count), bool)
-    for index in np.flatnonzero(chosen).tolist():
-        times = Window(int(first[index]), int(last[index]))
-        by_client = int(count[index]) - part.tables.moves_over(part.tp, int(rows.offset[begin[index]]), times)
-        by_program[index] = by_client <= (bounds.deliveries_of(part.tables.steps, *times) if looping[index] else 2)
+    for place in np.flatnonzero(chosen).tolist():
+        window = Window(int(first[place]), int(last[place]))
+        by_client = int(count[place]) - part.tables.moves_over(part.tp, int(rows.offset[begin[place]]), window)
+        by_program[place] = by_client <= (bounds.deliveries_of(part.tables.steps, *window) if looping[place] else 2)
     part.tallies.put_many(
         "redelivery-loop",
         part.tp,
