@@ -31,7 +31,7 @@ Finder = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]
 
 _LOG = logging.getLogger(__name__)
 ALWAYS = ("faults", "history")
-KIND_OF_DAMAGE, KIND_OF_FILES = "history-incomplete", "damaged-file"
+KIND_OF_DAMAGE, KIND_OF_RECORDS, KIND_OF_FILES = "history-incomplete", "unrecorded-delivery", "damaged-file"
 DAMAGE = {
     "hole": "{} deliveries of {} are missing",
     "twice": "{} deliveries of {} have the number of an earlier one",
@@ -41,7 +41,6 @@ DAMAGE = {
     "effect": "{} records of {} had an effect, and nobody tells of having been given them: its program reads where "
     "nobody records it",
 }
-OF_RECORDS = ("unread", "effect")
 
 
 def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
@@ -126,10 +125,10 @@ def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
             "delivered",
             f"history/delivered/{a.members[0] if a.members else 'nobody known'}.parquet",
             DAMAGE[a.cause].format(f"{a.count:,}", place := TopicPartition(a.topic, a.partition)),
-            (place, range(a.first_offset, a.last_offset + 1)) if a.cause in OF_RECORDS else None,
+            (place, range(a.first_offset, a.last_offset + 1)) if a.kind == KIND_OF_RECORDS else None,
         )
         for a in anomalies
-        if a.kind == KIND_OF_DAMAGE
+        if a.kind in (KIND_OF_DAMAGE, KIND_OF_RECORDS)
     ]
 
 
@@ -137,7 +136,7 @@ def _history(
     tables: Tables, anomalies: Sequence[Anomaly], facts: Facts, damage: Sequence[Damage], failure: str
 ) -> Check:
     """Unknown when any part of the history is missing or damaged, or nothing was recorded."""
-    mine = [(a, Severity.NOTE, "") for a in anomalies if a.kind == KIND_OF_DAMAGE]
+    mine = [(a, Severity.NOTE, "") for a in anomalies if a.kind in (KIND_OF_DAMAGE, KIND_OF_RECORDS)]
     findings = list(_findings(tables, mine, ""))
     files = [str(d) for d in damage if d.file]
     if files:
@@ -236,7 +235,7 @@ def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity, str]], p
 
 def _unpromised(tables: Tables, anomalies: Iterable[Anomaly], promises: Iterable[Promise]) -> list[Check]:
     """What was seen and nobody promised anything about, as notes."""
-    kinds = {KIND_OF_DAMAGE, *(kind for promise in promises for kind in promise.kinds)}
+    kinds = {KIND_OF_DAMAGE, KIND_OF_RECORDS, *(kind for promise in promises for kind in promise.kinds)}
     notes = [(a, Severity.NOTE, "") for a in anomalies if judged_as(a.kind, a.cause) not in kinds]
     if not notes:
         return []

@@ -34,7 +34,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost", "aborted-read"),
     delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
-    delivery.not_seen: ("history-incomplete",),
+    delivery.unrecorded_delivery: ("unrecorded-delivery",),
     effects.missing_effect: ("missing-effect",),
     effects.dead_letter_missing: ("dead-letter-missing",),
     effects.per_entity_order: ("per-entity-order",),

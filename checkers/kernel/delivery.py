@@ -177,15 +177,15 @@ def unseen(part: Part) -> None:
     part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
 
 
-def not_seen(part: Part) -> None:
-    """``history-incomplete``: a record that can be seen to have been given to a member, and nobody tells of that."""
+def unrecorded_delivery(part: Part) -> None:
+    """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that."""
     if not part.tables.own_program:
         return
     unread = np.flatnonzero(part.unread >= 0)
     codes = part.unread[unread]
     begun = np.array([(one.interval.assigned_begin_ns, one.commit.begin_ns) for one in part.passed], np.int64)
     part.tallies.put_many(
-        "history-incomplete",
+        "unrecorded-delivery",
         part.tp,
         [codes],
         lambda number: Label((part.passed[number].interval.incarnation,), "unread"),
@@ -200,7 +200,7 @@ def not_seen(part: Part) -> None:
         offsets = part.places.offsets(effects)
         names, passer, at_ns = passers(part, offsets)
         part.tallies.put_many(
-            "history-incomplete",
+            "unrecorded-delivery",
             part.tp,
             [passer],
             lambda passer: Label(people(names[passer]), "effect"),
@@ -287,7 +287,7 @@ def unconsumed(part: Part) -> None:
     if not len(left):
         return
     last = max(part.intervals, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
-    owner = last.incarnation if last else part.tables.last_keeper(part.tp)
+    owner = last.incarnation if last else part.tables.last_silent_keeper(part.tp)
     first, end = (int(part.places.offsets(left[at])) for at in (0, -1))
     numbers = Numbers(len(left), first, end, quiet.begin_ns, quiet.end_ns)
     part.tallies.put("unconsumed", part.tp, Label(people(owner)), numbers)

@@ -199,7 +199,7 @@ def unconsumed(history: History) -> Iterator[Sighting]:
     for tp, log in history.log.items():
         owners = [i for i in history.tables.intervals if i.tp == tp]
         last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
-        owner = last.incarnation if last else history.tables.last_keeper(tp)
+        owner = last.incarnation if last else history.tables.last_silent_keeper(tp)
         end = history.domain(tp).stop
         for offset in log:
             if offset >= end and not history.finished(tp, offset) and not history.had_effect(tp, offset):
@@ -214,14 +214,7 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
     * One at each row that was delivered before its interval was assigned. cause ``early``; times: delivered_ns and the
       interval's assigned_begin_ns.
 
-    * One at each record of which an instrument saw nothing, though it can be seen to have been given to a member. cause
-      ``unread``: nobody tells of having been given it, and an assignment committed past it of which no delivery at all
-      is recorded (``History.unread``): either its client skipped all of that, or its program reads where no instrument
-      is. times: when that was assigned, and the begin of the commit. cause ``effect``: else, of a record of the domain,
-      its effect was there, and nobody tells of having been given it. members: the passer (see ``unseen``); times: its
-      begin_ns.
-
-    offset: that row's, or the record's; members: else the incarnation.
+    offset: that row's; members: the incarnation.
     """
     for tp, rows in history.rows.items():
         before: dict[str, tuple[int, int]] = {}
@@ -236,21 +229,29 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
             if interval and row.delivered_ns < interval.assigned_begin_ns:
                 times = (row.delivered_ns, interval.assigned_begin_ns)
                 yield Sighting("history-incomplete", tp, members, "early", "", row.offset, *times)
-    for tp in history.log:
-        yield from _not_seen(history, tp)
 
 
-def _not_seen(history: History, tp: int) -> Iterator[Sighting]:
-    unread, passing = history.unread(tp), passes(history, tp)
-    for offset, one in unread.items():
-        owner, times = one.interval.incarnation, (one.interval.assigned_begin_ns, one.commit.begin_ns)
-        yield Sighting("history-incomplete", tp, (owner,), "unread", "", offset, *times)
-    for offset in history.log[tp]:
-        given = offset in unread or (tp, offset) in history.of_offset
-        if offset in history.domain(tp) and not given and history.had_effect(tp, offset):
-            passer = next((c for c in passing if c.offset > offset), None)
-            members, at_ns = people(passer.incarnation if passer else ""), passer.begin_ns if passer else 0
-            yield Sighting("history-incomplete", tp, members, "effect", "", offset, at_ns, at_ns)
+def unrecorded_delivery(history: History) -> Iterator[Sighting]:
+    """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that. One sighting
+    for each.
+
+    * cause ``unread``: an assignment of a user's program committed past it of which no delivery at all is recorded
+      (``History.unread``): either its client skipped all of that, or its program reads where nobody records it.
+      members: the incarnation; times: when that was assigned, and the begin of the commit.
+    * cause ``effect``: else, of a visible record of the domain, its effect was there. members: the passer (see
+      ``unseen``); times: its begin_ns.
+    """
+    for tp, log in history.log.items():
+        unread, passing = history.unread(tp), passes(history, tp)
+        for offset, one in unread.items():
+            owner, times = one.interval.incarnation, (one.interval.assigned_begin_ns, one.commit.begin_ns)
+            yield Sighting("unrecorded-delivery", tp, (owner,), "unread", "", offset, *times)
+        for offset in log:
+            given = offset in unread or (tp, offset) in history.of_offset
+            if offset in history.domain(tp) and not given and history.had_effect(tp, offset):
+                passer = next((c for c in passing if c.offset > offset), None)
+                members, at_ns = people(passer.incarnation if passer else ""), passer.begin_ns if passer else 0
+                yield Sighting("unrecorded-delivery", tp, members, "effect", "", offset, at_ns, at_ns)
 
 
 RULES: dict[Rule, tuple[str, ...]] = {
@@ -260,4 +261,5 @@ RULES: dict[Rule, tuple[str, ...]] = {
     unseen: ("unseen",),
     unconsumed: ("unconsumed",),
     history_incomplete: ("history-incomplete",),
+    unrecorded_delivery: ("unrecorded-delivery",),
 }

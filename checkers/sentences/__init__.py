@@ -192,11 +192,15 @@ def _incomplete(t: Telling) -> str:
         "hole": f"lacks {many}",
         "twice": f"has {many} with the number of an earlier one",
         "early": f"has {many} from before the assignment that {'it names' if t.one else 'they name'}",
-        "unread": f"has no delivery of {t.records}, nor any other of that partition, from the assignment in which it "
-        f"committed past {t.them}",
-        "effect": f"has no delivery of {t.records}, which had an effect",
     }[t.a.cause]
     return f"the history of {t.who} {what} ({t.span})"
+
+
+def _unrecorded(t: Telling) -> str:
+    none = f"the history of {t.who} has no delivery of {t.records}"
+    if t.a.cause == "effect":
+        return f"{none}, which had an effect"
+    return f"{none}, nor any other of the assignment in which it committed past {t.them} ({t.span})"
 
 
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {
@@ -247,6 +251,7 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "slow-recovery": _slow,
     "collateral-stop": _collateral,
     "history-incomplete": _incomplete,
+    "unrecorded-delivery": _unrecorded,
     **commits.SENTENCES,
     **group.SENTENCES,
 }

@@ -166,10 +166,12 @@ class Tables(Indexed):
                 yield given, after.at_ns - after.uncertainty_ns if after else FOREVER
 
     def last_keeper(self, tp: int) -> str:
-        """Who had a partition last, by the coordinator's log, where callbacks do not tell that: of black boxes, and of
-        who is ``forked``; empty: nobody that is known."""
-        had = (given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation)
-        last = next(had, "")
+        """Who had a partition last, by the coordinator's log; empty: nobody that is known."""
+        return next((given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation), "")
+
+    def last_silent_keeper(self, tp: int) -> str:
+        """The same where callbacks do not tell it: of black boxes, and of who is ``forked``; empty: nobody."""
+        last = self.last_keeper(tp)
         return last if self.black_box or self.forked(last) else ""
 
     def advances(self, tp: int) -> list[Accepted]:

@@ -74,8 +74,8 @@ GLOSSARY: dict[str, str] = {
     "unproven-fault": "A step of the plan was not proven begun or healed, or did not reach what it was meant to.",
     "fault-not-applicable": "A step of the plan that need not fire found nothing to hit.",
     "damaged-file": "A file of the run folder is missing or damaged; what depends on it cannot be judged.",
-    "history-incomplete": "The recorded history has a hole or a torn record, or lacks what a member must have been "
-    "given; what depends on it cannot be judged.",
+    "history-incomplete": "The recorded history has a hole or a torn record; what depends on it cannot be judged.",
+    "unrecorded-delivery": "A record must have been given to a member, and nobody tells of that: its client is not seen.",
 }
 
 CAUSES: dict[str, str] = {

@@ -170,14 +170,13 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "3.000 s to 3.500 s).",
         ),
         (
-            of("history-incomplete", A, cause="unread"),
-            "The history of member-0.1 has no delivery of offset 4 of orders-0, nor any other of that partition, from "
-            "the assignment in which it committed past it (from 3.000 s to 3.500 s).",
+            of("unrecorded-delivery", A, cause="unread"),
+            "The history of member-0.1 has no delivery of offset 4 of orders-0, nor any other of the assignment in "
+            "which it committed past it (from 3.000 s to 3.500 s).",
         ),
         (
-            of("history-incomplete", A, cause="effect", count=2, to=3),
-            "The history of member-0.1 has no delivery of 2 records of orders-0 (offsets 4 to 9), which had an effect "
-            "(at 3.000 s).",
+            of("unrecorded-delivery", A, cause="effect", count=2),
+            "The history of member-0.1 has no delivery of 2 records of orders-0 (offsets 4 to 9), which had an effect.",
         ),
         (
             of("unseen", A, cause="unrecorded"),

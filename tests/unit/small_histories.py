@@ -49,13 +49,13 @@ OUTCOMES, ERRORS = ("ok", "ok", "fail", "info"), ("", "UNKNOWN_MEMBER_ID", "ILLE
 
 def history(seed: int) -> History:
     """The same seed tells the same one."""
-    return _Teller(random.Random(seed), random.Random(f"kept/{seed}")).history()
+    return _Teller(random.Random(seed), random.Random(f"kept/{seed}"), random.Random(f"programs/{seed}")).history()
 
 
 class _Teller:
-    def __init__(self, chance: random.Random, keeping: random.Random) -> None:
-        """``keeping``: of how brokers keep what is written."""
-        self.chance, self.keeping = chance, keeping
+    def __init__(self, chance: random.Random, keeping: random.Random, of_programs: random.Random) -> None:
+        """``keeping`` decides how brokers keep what is written; ``of_programs`` what is so of users' programs alone."""
+        self.chance, self.keeping, self.of_programs = chance, keeping, of_programs
         self.compacted = {tp: keeping.choice([0, 20, FOREVER]) for tp in TPS if keeping.random() < 0.4}
 
     def at(self, low: int = 1, high: int = END_NS) -> int:
@@ -200,7 +200,11 @@ class _Teller:
         return {
             "group": {"config": config, "protocol": protocol},
             "promises": promises if self.maybe(0.9) else [],
-            "workload": {"poison_every": self.chance.choice([0, 3])},
+            "workload": {
+                "poison_every": self.chance.choice([0, 3]),
+                "type": "own_program" if self.of_programs.random() < 0.4 else "poll_loop",
+                "processed": "effect" if self.of_programs.random() < 0.2 else "next-poll",
+            },
         }
 
     def partition(self, tp: int) -> Partition:
@@ -211,7 +215,8 @@ class _Teller:
         ended_ns = self.at(30, 80) if how else 0
         paused = tuple(self.window() for _ in self.some(2))
         unpolled = tuple(Window(at, at + self.at(6, 40)) for at in self.ascending(2))
-        return Life(name, 0, 0, 1, ended_ns, how, ended_ns - 1, paused, unpolled=unpolled)
+        forked = self.of_programs.random() < 0.1
+        return Life(name, 0, 0, 1, ended_ns, how, ended_ns - 1, paused, unpolled=unpolled, forked=forked)
 
     def commit(self, intervals: Sequence[Interval]) -> Commit:
         tp, name, begin_ns = self.tp(), self.name(), self.at(1, 40)
