@@ -75,7 +75,7 @@ GLOSSARY: dict[str, str] = {
     "fault-not-applicable": "A step of the plan that need not fire found nothing to hit.",
     "damaged-file": "A file of the run folder is missing or damaged; what depends on it cannot be judged.",
     "history-incomplete": "The recorded history has a hole or a torn record; what depends on it cannot be judged.",
-    "unrecorded-delivery": "A record must have been given to a member, and nobody tells of that: its client is not seen.",
+    "unrecorded-delivery": "A record must have been given to a member, and nobody tells of that.",
 }
 
 CAUSES: dict[str, str] = {
