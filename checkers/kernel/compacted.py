@@ -15,6 +15,7 @@ from fencepost.checkers.tables.keeping import NO_KEY, same_key
 from fencepost.history import Sent
 
 Array = NDArray[Any]
+NEVER_SENT, SENT, ABORTED = 0, 1, 2
 
 
 def replaced(part: Part, key: Array, writer: Array, offset: Array) -> Array:
@@ -57,27 +58,6 @@ def _delivered(part: Part, wanted: Array) -> Known:
         yield keys[mine], piece["offset"][mine]
 
 
-NEVER_SENT, SENT, ABORTED = 0, 1, 2
-
-
-def fates(part: Part, index: Array) -> Array:
-    """The same of some delivered rows. Mostly an acknowledged send has a row's own offset, and nothing was aborted."""
-    rows, found = part.rows, np.full(len(index), NEVER_SENT, np.int8)
-    names, places = ("key", "writer", "seq"), part.where.places(index)
-    for sent, where in zip(part.sent, part.sent_where, strict=True):
-        at = np.full(len(part.places), -1)
-        where.put(at, np.arange(sent.rows))
-        there = np.flatnonzero(at[places] >= 0)
-        same = [sent[name][at[places[there]]] == getattr(rows, name)[index[there]] for name in names]
-        found[there[np.logical_and.reduce(same)]] = SENT
-    seq, aborted = rows.seq[index], [rows.seq[:0]]
-    for sends, near in part.whole.sends(seq):
-        aborted.append(sends["seq"][near[sends["outcome"][near] == Sent.ABORTED]])
-    doubtful = np.flatnonzero((found == NEVER_SENT) | np.isin(seq, np.concatenate(aborted)))
-    found[doubtful] = among_sends(part, *(getattr(rows, name)[index[doubtful]] for name in names))
-    return found
-
-
 def among_sends(part: Part, key: Array, writer: Array, seq: Array) -> Array:
     """Of each of some records, whether it was sent, and whether one of its sends was aborted with its transaction."""
     wanted = list(zip(key.tolist(), writer.tolist(), seq.tolist(), strict=True))
@@ -88,6 +68,25 @@ def among_sends(part: Part, key: Array, writer: Array, seq: Array) -> Array:
         for record, was_aborted in zip(records, aborted, strict=True):
             found[record] = max(found.get(record, SENT), ABORTED if was_aborted else SENT)
     return np.array([found.get(record, NEVER_SENT) for record in wanted], np.int8)
+
+
+def fates(part: Part, index: Array) -> Array:
+    """The same of some delivered rows. Of a compacted log these are many: mostly an acknowledged send has a row's own
+    offset, and nothing was aborted."""
+    rows, found = part.rows, np.full(len(index), NEVER_SENT, np.int8)
+    names, places = ("key", "writer", "seq"), part.where.places(index)
+    for sent, where in zip(part.sent, part.sent_where, strict=True) if part.tp in part.tables.compacted else ():
+        at = np.full(len(part.places), -1)
+        where.put(at, np.arange(len(sent["offset"])))
+        there = np.flatnonzero(at[places] >= 0)
+        same = [sent[name][at[places[there]]] == getattr(rows, name)[index[there]] for name in names]
+        found[there[np.logical_and.reduce(same)]] = SENT
+    seq, aborted = rows.seq[index], [rows.seq[:0]]
+    for sends, near in part.whole.sends(seq):
+        aborted.append(sends["seq"][near[sends["outcome"][near] == Sent.ABORTED]])
+    doubtful = np.flatnonzero((found == NEVER_SENT) | np.isin(seq, np.concatenate(aborted)))
+    found[doubtful] = among_sends(part, *(getattr(rows, name)[index[doubtful]] for name in names))
+    return found
 
 
 def _keys(key: Array, writer: Array) -> Array:
