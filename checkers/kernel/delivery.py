@@ -179,7 +179,7 @@ def unseen(part: Part) -> None:
 
 def unrecorded_delivery(part: Part) -> None:
     """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that."""
-    if not part.tables.own_program:
+    if not (part.passed or part.tables.by_effect):
         return
     unread = np.flatnonzero(part.unread >= 0)
     codes = part.unread[unread]
