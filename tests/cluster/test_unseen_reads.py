@@ -23,14 +23,18 @@ from aiokafka import AIOKafkaConsumer, ConsumerRebalanceListener
 from aiokafka.errors import KafkaError
 
 told = open("told", "a", buffering=1)
-done = {}
+done, owns, committing = {}, False, asyncio.Lock()
 
-class Forget(ConsumerRebalanceListener):
+class Listener(ConsumerRebalanceListener):
     async def on_partitions_revoked(self, revoked):
-        done.clear()
+        global owns
+        async with committing:
+            owns = False
 
-    def on_partitions_assigned(self, assigned):
+    async def on_partitions_assigned(self, assigned):
+        global owns
         done.clear()
+        owns = True
 
 async def below_the_calls():
     '''As faust-streaming does.'''
@@ -57,20 +61,22 @@ async def main():
         bootstrap_servers="kafka.shop.internal:9092", group_id="shop", auto_offset_reset="earliest",
         enable_auto_commit=False,
     )
-    consumer.subscribe(["orders"], listener=Forget())
+    consumer.subscribe(["orders"], listener=Listener())
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, asyncio.current_task().cancel)
     try:
         await consumer.start()
         while True:
-            for record in await READ():
+            found = await READ()
+            for record in found if owns else ():  # else others are given them
                 if LEAVES_OUT and record.offset % 100 == 50:
                     continue
                 print(record.topic, record.partition, record.offset, file=told)
                 done[next(tp for tp in consumer.assignment() if tp.partition == record.partition)] = record.offset + 1
-            try:
-                done and await consumer.commit(dict(done))
-            except KafkaError as error:
-                print("commit failed:", error, file=sys.stderr)
+            async with committing:
+                try:
+                    owns and done and await consumer.commit(dict(done))
+                except KafkaError as error:
+                    print("commit failed:", error, file=sys.stderr)
     except asyncio.CancelledError:
         pass
     finally:
