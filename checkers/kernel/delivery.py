@@ -50,7 +50,8 @@ def beside_the_log(part: Part) -> None:
     del logged["key"]  # of a send, writer and number say everything
     lost = [_strange(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)]
     if part.tp in part.tables.compacted:
-        lost = [_unreplaced(part, *sent) for sent in zip(part.sent_where, part.sent, lost, strict=True)]
+        taken = _taken(part, part.sent_where, part.sent, lost)
+        lost = [those[~of] for those, of in zip(lost, taken, strict=True)]
     _lost_write(part, lost)
 
 
@@ -63,11 +64,18 @@ def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Ar
     return strange[columns["offset"][strange] >= part.tables.log_start(part.tp)]
 
 
-def _unreplaced(part: Part, where: Where, columns: Mapping[str, Array], strange: Array) -> Array:
-    """Those of the strange rows that compaction cannot have taken."""
-    gone = ~part.visible[where.places(strange)]
-    columns = {name: columns[name][strange] for name in ("key", "writer", "offset")}
-    return strange[~(gone & replaced(part, **columns))]
+def _taken(
+    part: Part, wheres: Sequence[Where], pieces: Sequence[Mapping[str, Array]], strange: Sequence[Array]
+) -> list[Array]:
+    """Which of the strange rows of each piece compaction may have taken, as a later record of their key was there."""
+    gone = [~part.visible[where.places(those)] for where, those in zip(wheres, strange, strict=True)]
+    names, some = ("key", "writer", "offset"), [*zip(pieces, strange, gone, strict=True)]
+    if any(map(np.any, gone)):
+        rows = {name: np.concatenate([piece[name][those[of]] for piece, those, of in some]) for name in names}
+        ends = np.cumsum([np.count_nonzero(of) for of in gone])
+        for of, taken in zip(gone, np.split(replaced(part, **rows), ends[:-1]), strict=True):
+            of[of] = taken
+    return gone
 
 
 def _lost_write(part: Part, lost: Sequence[Array]) -> None:
@@ -113,13 +121,13 @@ def _vanished(part: Part, strange: Array) -> None:
 
 def _compacted(part: Part, strange: Array, sent: Array) -> Array:
     """Which of these rows compaction may have taken: sent and not aborted, or of writers that nobody knows."""
-    foreign = (sent == NEVER_SENT) & (part.rows.writer[strange] < 0) & ~part.visible[part.where.places(strange)]
-    gone = [part.tables.tombstone_gone(part.tp, at_ns) for at_ns in part.rows.delivered_ns[strange].tolist()]
+    found, rows = np.zeros(len(strange), bool), part.rows
+    foreign = (sent == NEVER_SENT) & (rows.writer[strange] < 0)
     known = np.flatnonzero((sent == SENT) | foreign)
-    unreplaced = _unreplaced(part, part.where, vars(part.rows), strange[known])
-    found = np.zeros(len(strange), bool)
-    found[known] = ~np.isin(strange[known], unreplaced)
-    return np.asarray(found | (foreign & np.array(gone, bool)))
+    (found[known],) = _taken(part, [part.where], [vars(rows)], [strange[known]])
+    for index in np.flatnonzero(foreign & ~part.visible[part.where.places(strange)]).tolist():
+        found[index] |= part.tables.tombstone_gone(part.tp, int(rows.delivered_ns[strange[index]]))
+    return found
 
 
 def _of_one(names: Sequence[str], act: str, excuses: Mapping[str, str], who: int) -> Label:
