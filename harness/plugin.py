@@ -8,15 +8,13 @@ from __future__ import annotations
 
 import re
 import shlex
-import warnings
 from collections.abc import Generator, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fencepost import seeds
+from fencepost import aside, seeds
 
 if TYPE_CHECKING:
     from fencepost.checkers.spark.session import Spark
@@ -48,7 +46,7 @@ class ChaosRun:
     def verdict(self) -> Verdict:
         """The judgement of this run; made when first asked for."""
         if self.judged is None:
-            with _warnings_of_the_test_aside():
+            with aside.libraries():
                 from fencepost.judging import judge
 
                 self.judged = judge(self.folder, self._spark)
@@ -87,7 +85,7 @@ class Chaos:
         config = self._item.config
         chosen = seeds.seed_of(self._item) if seed is None else seed
         runs = config.invocation_params.dir / config.getoption("--chaos-runs")  # wherever a test goes meanwhile
-        with _warnings_of_the_test_aside():
+        with aside.libraries():
             from fencepost import runner
 
             backend = _backend(config)
@@ -103,14 +101,6 @@ def _backend(config: pytest.Config) -> Backend:
 
     name, access, yes = map(config.getoption, CLUSTER_OPTIONS)
     return backend(name, access and Path(access), yes)
-
-
-@contextmanager
-def _warnings_of_the_test_aside() -> Iterator[None]:
-    """A suite that turns warnings into errors means its own code, not the libraries that a run uses."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        yield
 
 
 @pytest.fixture(scope="session")
@@ -133,9 +123,11 @@ def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
     own = choice.own(_backend(request.config))
     with turn(request.node.nodeid), Owner.open() as owner:
-        cluster = own.provide(ClusterSpec(), owner, lambda note: None)
+        with aside.libraries():
+            cluster = own.provide(ClusterSpec(), owner, lambda note: None)
         yield cluster
-        cluster.stop()
+        with aside.libraries():
+            cluster.stop()
 
 
 @pytest.fixture

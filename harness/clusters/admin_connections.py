@@ -55,6 +55,14 @@ class _TlsSocket(ssl.SSLSocket):
             raise
 
 
+class _Net(NetworkSelector):  # type: ignore[misc]
+    """The library's event loop. Its thread is ours by this method, which is what ``fencepost.aside`` goes by."""
+
+    def run_forever(self) -> None:
+        """Until it is closed."""
+        super().run_forever()
+
+
 class Connections:
     """A connection with each of some brokers, made when it is needed; may be used from several threads.
 
@@ -65,7 +73,7 @@ class Connections:
 
     def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str] | None = None) -> None:
         """``access``: settings of SASL and TLS, of ``ACCESS`` there."""
-        self._net = NetworkSelector()
+        self._net = _Net()
         self._net.start()
         settings = {
             "client_id": "fencepost-admin",

@@ -34,12 +34,14 @@ QUICK = ("--set", "min_records=800")
 
 CHAOS_TEST = """
 import pytest
+from kafka.net.selector import NetworkSelector
 
 from fencepost import Group, Scenario, Topic, at
 from fencepost.faults import Kill
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 
+NetworkSelector.DEFAULT_CONFIG["slow_task_threshold_secs"] = 1e-9  # the library warns of each step that takes longer
 SCENARIO = Scenario(
     name="a member dies",
     topics=[Topic("orders", partitions=4, replication_factor=1)],
@@ -189,5 +191,10 @@ def test_a_scenario_from_the_command_line_ends_with_a_verdict_and_a_report(from_
 @pytest.mark.spark
 def test_a_chaos_test_of_a_project_ends_with_a_verdict_and_a_report(from_sdist: Environment) -> None:
     (from_sdist.project / "test_orders.py").write_text(CHAOS_TEST, encoding="utf-8")
-    assert "1 passed" in from_sdist.python("-m", "pytest", "--chaos", "-p", "no:cacheprovider", "test_orders.py")
+    said = from_sdist.python(
+        "-m", "pytest", "--chaos", "-rA", "-W", "error", "-p", "no:cacheprovider", "test_orders.py"
+    )
+    assert "1 passed" in said
+    assert "Captured" not in said  # nothing of libraries, which have much to say
+    assert "warning" not in said
     assert "a member dies" in from_sdist.report()
