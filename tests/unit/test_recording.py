@@ -76,6 +76,12 @@ def test_a_commit_of_what_is_stored_may_hold_what_came_after_it_began(recording:
     assert recording.stored() == {}
 
 
+def test_what_is_stored_stays_so_when_the_program_moves_its_position(recording: Told) -> None:
+    recording.came(4)
+    recording.seeking({A: 4})()
+    assert recording.stored() == {A: 5}
+
+
 def test_one_of_nothing_that_was_known_of_is_told_by_its_answer_alone(recording: Told) -> None:
     recording.committing(recording.stored(), wait=False, named=False)
     assert recording.commits() == []

@@ -208,9 +208,8 @@ class Recording:
 
     def seeking(self, offsets: Dict[Tp, int]) -> Callable[[], None]:
         """The program moves its position, to 0 if that is to the beginning; what is returned ends that."""
-        for tp, offset in offsets.items():
+        for tp, offset in offsets.items():  # what is stored stays so: librdkafka commits that all the same
             self._in_hand.let_go([tp], offset)
-            self._stored.pop(tp, None)
         event = self._events.begin("seek", partitions=rows(offsets))
         return lambda: self._events.end(event)
 
