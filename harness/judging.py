@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Collection
 from contextlib import nullcontext, suppress
 from pathlib import Path
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.errors import ProvisionError, ReportError, RunFolderError, WaitTimeout
 from fencepost.model import Verdict
-from fencepost.store import RunFolder
+from fencepost.store import RunFolder, listed, strangers
 
 if TYPE_CHECKING:
     from fencepost.checkers.spark.session import Spark
@@ -58,8 +59,8 @@ def _seal_what_was_left(folder: RunFolder) -> None:
     is: it is damaged, and nobody knows what it was."""
     from fencepost.evidence.seal import REPORT, seal
 
-    left = not (folder.history / "events.parquet").exists() or any((folder.history / "segments").glob("*.seg"))
-    if (folder.path / REPORT).exists() or not left:
+    left = not os.path.lexists(folder.history / "events.parquet") or listed(folder.path, "history/segments/*.seg")
+    if os.path.lexists(folder.path / REPORT) or not left or any(strangers(folder.path)):
         return
     if busy := _users(folder.history.resolve()):
         raise RunFolderError(

@@ -16,7 +16,7 @@ from fencepost.history import EventKind
 from fencepost.interfaces import Selector
 from fencepost.plan import Plan, Step, plan_from_json
 from fencepost.scenario import Scenario
-from fencepost.store import RunFolder
+from fencepost.store import RunFolder, opened
 from fencepost.targets import Idle, brokers, members
 
 EVENTS = "history/events.parquet"
@@ -66,7 +66,8 @@ def fired(run: Path) -> list[dict[str, Any]]:
         RunFolderError: nothing tells.
     """
     try:
-        rows = pq.read_table(run / EVENTS, columns=["kind", "detail"]).to_pylist()
+        with opened(run, run / EVENTS) as file:
+            rows = pq.read_table(file, columns=["kind", "detail"]).to_pylist()
         return [dict(json.loads(row["detail"])) for row in rows if row["kind"] == EventKind.FAULT]
     except (OSError, ValueError, TypeError, pa.ArrowException) as error:
         raise RunFolderError(

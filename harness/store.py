@@ -1,7 +1,10 @@
-"""The run folder on disk: its folders, and the JSON files at its top.
+"""The run folder on disk: its folders, the JSON files at its top, and how any of its files is opened.
 
 ``fencepost.history`` says what all files mean; those of the history are written by what gathers them. JSON is written
 to a temporary name and renamed, so that a reader never sees half a file.
+
+A run folder may come from anybody. Whoever judges, reports or replays it reads a file of it by ``opened`` and lists a
+folder of it by ``listed``: nothing that stands there instead of a file is waited for, and nothing outside is read.
 """
 
 from __future__ import annotations
@@ -10,8 +13,12 @@ import hashlib
 import json
 import os
 import re
+import stat
 import time
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from io import BufferedReader
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -20,6 +27,14 @@ from fencepost.history import FORMAT_VERSION, JUDGED
 from fencepost.model import Verdict
 
 SIGNS = ("scenario.json", "history/events", "history/events.parquet")  # of a run folder: one at least
+DRAWN = ("verdict.json", "report.html", "junit.xml")  # written anew by whoever judges
+TEXTS, TEXT_BYTES = (".json", ".jsonl"), 1 << 30  # they are read as a whole, and a day's have less
+STRANGE = {
+    stat.S_IFIFO: "a named pipe",
+    stat.S_IFSOCK: "a socket",
+    stat.S_IFCHR: "a device",
+    stat.S_IFBLK: "a device",
+}
 
 
 @dataclass(frozen=True)
@@ -54,11 +69,15 @@ class RunFolder:
         """An existing folder.
 
         Raises:
-            RunFolderError: it is not there, or not a run folder.
+            RunFolderError: it is not there, not a run folder, or cannot be read.
         """
-        if not path.is_dir():
-            raise RunFolderError(f"there is no run folder {path}")
-        if not any((path / part).exists() for part in SIGNS):
+        try:
+            os.scandir(path).close()
+        except (FileNotFoundError, NotADirectoryError) as error:
+            raise RunFolderError(f"there is no run folder {path}") from error
+        except OSError as error:
+            raise RunFolderError(f"the run folder {path} cannot be read: {error.strerror}") from error
+        if not any(os.path.lexists(path / part) for part in SIGNS):
             raise RunFolderError(f"{path} is not a run folder: it has none of {', '.join(SIGNS)}")
         return cls(path)
 
@@ -98,7 +117,8 @@ class RunFolder:
         """
         path = self.path / name
         try:
-            value = json.loads(path.read_text(encoding="utf-8"))
+            with opened(self.path, path) as file:
+                value = json.loads(file.read().decode())
         except FileNotFoundError as error:
             raise RunFolderError(f"{path} is missing: the run ended early, or the folder is damaged") from error
         except (OSError, ValueError, RecursionError) as error:
@@ -117,10 +137,80 @@ class RunFolder:
         return self.write_json("verdict.json", verdict.to_json())
 
 
+def opened(run: Path, path: Path) -> BufferedReader:
+    """A file of a run folder, to be read. A link may lead to another one of the folder.
+
+    Raises:
+        FileNotFoundError: nothing is there.
+        OSError: it cannot be read, or is none that may be; says why.
+    """
+    place = Path(os.path.realpath(path))
+    if not _inside(run, place):
+        raise OSError("a link leads out of the run folder")
+    _must_be_a_file(place.stat(), path)  # before it is opened, on which a device may act
+    flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
+    file = os.fdopen(os.open(place, flags), "rb")
+    try:
+        _must_be_a_file(os.fstat(file.fileno()), path)  # another thing may have come there meanwhile
+    except OSError:
+        file.close()
+        raise
+    return file
+
+
+def listed(run: Path, pattern: str) -> list[Path]:
+    """What there is by a pattern like those of ``JUDGED``; nothing of a folder that cannot be read, or is outside."""
+    folder, _, name = pattern.rpartition("/")
+    if not _inside(run, Path(os.path.realpath(run / folder))):
+        return []
+    try:
+        return sorted((run / folder).glob(name))
+    except PermissionError:
+        return []
+
+
+def strangers(run: Path) -> Iterator[tuple[str, str]]:
+    """What of a run folder cannot be read, or is none of its files: the name below it, and why."""
+    unlisted: list[OSError] = []
+    for place, folders, files in os.walk(run, onerror=unlisted.append):
+        links = [name for name in folders if Path(place, name).is_symlink()]
+        for path in (Path(place, name) for name in (*files, *links)):
+            name = path.relative_to(run).as_posix()
+            if name in DRAWN:
+                continue
+            try:
+                opened(run, path).close()
+            except IsADirectoryError:
+                continue  # a link to another folder inside
+            except OSError as error:
+                yield name, str(error)
+    for folder in unlisted:
+        yield Path(folder.filename).relative_to(run).as_posix(), folder.strerror or str(folder)
+
+
+def _inside(run: Path, place: Path) -> bool:
+    return place.is_relative_to(os.path.realpath(run))
+
+
+def _must_be_a_file(found: os.stat_result, path: Path) -> None:
+    kind = stat.S_IFMT(found.st_mode)
+    if kind == stat.S_IFDIR:
+        raise IsADirectoryError("a folder is in its place")
+    if kind != stat.S_IFREG:
+        raise OSError(f"{STRANGE.get(kind, 'no file')} is in its place")
+    if path.suffix in TEXTS and found.st_size > TEXT_BYTES:
+        raise OSError(f"it has {found.st_size:,} bytes, and no such file has more than {TEXT_BYTES:,}")
+
+
 def judged_files(run: Path) -> dict[str, str]:
     """The files of a run folder that are judged, by name below it, and the part of the history that each tells of."""
-    found = ((path, part) for pattern, part in JUDGED.items() for path in run.glob(pattern) if path.is_file())
-    return {path.relative_to(run).as_posix(): part for path, part in found}
+    found = {}
+    for pattern, part in JUDGED.items():
+        for path in listed(run, pattern):
+            with suppress(PermissionError):  # of the place that a link leads to
+                if path.is_file():
+                    found[path.relative_to(run).as_posix()] = part
+    return found
 
 
 def part_of(name: str) -> str:
@@ -133,18 +223,19 @@ def digest(value: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
-def fingerprint(path: Path) -> str:
-    """What tells a file from another one, and from itself in another state: its size and the SHA-256 of its content.
+def fingerprint(run: Path, name: str) -> str:
+    """What tells a file of a run folder from another one, and from itself in another state.
 
-    Of Parquet only the footer is looked at, which has the places, sizes and statistics of all the rest.
+    That is its size and the SHA-256 of its content; of Parquet only that of the footer, which has the places, sizes and
+    statistics of all the rest.
 
     Raises:
         OSError: it cannot be read.
     """
-    with path.open("rb") as file:
+    with opened(run, run / name) as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(0)
-        if path.suffix == ".parquet" and size > 8:
+        if name.endswith(".parquet") and size > 8:
             file.seek(-8, os.SEEK_END)
             footer = int.from_bytes(file.read(4), "little")  # its length, as Parquet keeps it
             file.seek(max(0, size - 8 - footer))

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.arrays import constant
 from fencepost.checkers.kernel.ranges import Task, told
 from fencepost.checkers.tables.reading import first_line
+from fencepost.store import opened
 
 Array = NDArray[Any]
 Columns = dict[str, Array]
@@ -101,7 +102,7 @@ class Files:
 
     def __exit__(self, *_: object) -> None:
         for file in self._open.values():
-            file.parquet.close()
+            file.parquet.close(force=True)
 
     def read(self, task: Task, folder: str, names: Sequence[str], near: Near | None = None) -> Iterator[Piece]:
         """Each row group of ``folder`` that has rows of the task (and is ``near``), with some columns of these rows."""
@@ -130,7 +131,10 @@ class Files:
     def _file(self, folder: str, name: str) -> _File:
         if (folder, name) not in self._open:
             path = self._history / ("produced" if folder == "unacked" else folder) / name
-            parquet = pq.ParquetFile(path, page_checksum_verification=True)
+            try:
+                parquet = pq.ParquetFile(opened(self._history.parent, path), page_checksum_verification=True)
+            except OSError as error:
+                raise DamagedFile(path, f"it cannot be read: {first_line(error)}") from error
             fields = {field.name: (number, field.type) for number, field in enumerate(parquet.schema_arrow)}
             self._open[folder, name] = _File(path, parquet, fields)
         return self._open[folder, name]

@@ -21,6 +21,7 @@ import numpy as np
 from fencepost.checkers.tables.reading import UNREADABLE, first_line, misfit
 from fencepost.checkers.tables.rows import Damage
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS
+from fencepost.store import listed, opened
 
 # Records of one task: memory is some 150 bytes for each, and a cut partition is read by a quarter more. Columns of so
 # many stay below the 32 MiB from which malloc takes new pages for every array, and gives them back.
@@ -100,13 +101,14 @@ def read_groups(run: Path) -> tuple[list[Group], tuple[Damage, ...]]:
     found: list[Group] = []
     damage: list[Damage] = []
     for folder in ("delivered", "produced", "log"):
-        paths = sorted((run / "history" / folder).glob("*.parquet"))
+        paths = listed(run, f"history/{folder}/*.parquet")
         if not paths:
             damage.append(Damage(folder, f"history/{folder}", "it holds no Parquet file"))
         for path in paths:
             part = "unacked" if path.name.endswith(UNACKED) else folder
             try:
-                found += list(_groups(part, path.name, pq.read_metadata(path)))
+                with opened(run, path) as file:
+                    found += list(_groups(part, path.name, pq.read_metadata(file)))
             except UNREADABLE as error:
                 damage.append(
                     Damage(folder, f"history/{folder}/{path.name}", f"it cannot be read: {first_line(error)}")

@@ -147,6 +147,8 @@ def _on_spark(engine: Engine, history: Path, judged: Judged, tasks: Sequence[Tas
     from fencepost.checkers.kernel.tallies import Tallies
     from fencepost.checkers.spark import executors
 
+    if not tasks:  # perhaps there is no history, of which executors would say that they do not see it
+        return Tallies()
     bundles = _bundles(tasks, engine.cores)
     common, rows_of_bundles = judged.apart([{task.tp for task in bundle} for bundle in bundles])
     packed = [pickle.dumps(of_bundle) for of_bundle in zip(bundles, rows_of_bundles, strict=True)]

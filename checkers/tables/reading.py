@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from fencepost.checkers.tables.rows import Damage
 from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION, LACKING
+from fencepost.store import listed, opened, part_of, strangers
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,7 +38,8 @@ class Reader:
     def lacking(self) -> Mapping[str, str]:
         """Why a part of the history was never there, where the cluster did not show it."""
         try:
-            parts = json.loads((self.run / LACKING).read_text(encoding="utf-8"))["parts"]
+            with opened(self.run, self.run / LACKING) as file:
+                parts = json.loads(file.read())["parts"]
             return {str(part): str(why) for part, why in parts.items()}
         except UNREADABLE:
             return {}  # then it is missing, and nobody says why
@@ -45,8 +47,8 @@ class Reader:
     def json(self, part: str, name: str, shape: Any) -> dict[str, Any]:
         """A JSON object; empty when it cannot be read."""
 
-        def read(path: Path) -> dict[str, Any]:
-            value = _decoded(path.read_bytes())
+        def read(file: BinaryIO) -> dict[str, Any]:
+            value = _decoded(file.read())
             version = value.pop("format_version", None) if isinstance(value, dict) else FORMAT_VERSION
             if version != FORMAT_VERSION:
                 raise ValueError(_OTHER_VERSION.format(version))
@@ -63,11 +65,11 @@ class Reader:
         found: list[dict[str, Any]] = []
         bad: list[tuple[int, str]] = []
 
-        def read(path: Path) -> None:
+        def read(file: BinaryIO) -> None:
             import msgspec
 
             decode = msgspec.json.Decoder(shape).decode
-            for number, line in enumerate(path.read_bytes().split(b"\n"), 1):
+            for number, line in enumerate(file.read().split(b"\n"), 1):
                 try:
                     value = decode(line)
                     if needs and (wanted := needs.get(value["type"])) and wanted not in value:
@@ -89,14 +91,14 @@ class Reader:
         bad: list[str] = []
         name = "history/events.parquet"
 
-        def read(path: Path) -> None:
+        def read(file: BinaryIO) -> None:
             import msgspec
             import pyarrow.parquet as pq
 
             from fencepost.checkers.tables.shapes import Detail
 
             decode = cache(msgspec.json.Decoder(Detail).decode)  # most commits tell the same
-            table = pq.read_table(path, page_checksum_verification=True)
+            table = pq.read_table(file, page_checksum_verification=True)
             if lack := misfit(table.schema, EVENT_COLUMNS):
                 raise ValueError(lack)
             if nulls := [column for column in ALWAYS_TOLD if table[column].null_count]:
@@ -123,7 +125,12 @@ class Reader:
 
         found: dict[int, dict[str, Any]] = {}
         path = self.run / "history" / "events" / f"{actor}.jsonl"
-        for line in path.read_bytes().splitlines() if path.exists() else ():
+        try:
+            with opened(self.run, path) as file:
+                lines = file.read().splitlines()
+        except OSError:
+            return []
+        for line in lines:
             try:
                 event = json.loads(line)
                 found[int(event["id"])] = {
@@ -137,7 +144,7 @@ class Reader:
 
     def files(self, part: str, folder: str) -> list[Path]:
         """The Parquet files of a folder of the history; none is damage."""
-        found = sorted((self.run / "history" / folder).glob("*.parquet"))
+        found = listed(self.run, f"history/{folder}/*.parquet")
         if not found:
             self.note(part, f"history/{folder}", "it holds no Parquet file")
         return found
@@ -145,12 +152,12 @@ class Reader:
     def rows(self, part: str, path: Path, columns: Mapping[str, str]) -> Iterator[tuple[int, ...]]:
         """The rows of one Parquet file of integers, in the order of ``columns``; null is -1."""
 
-        def read(path: Path) -> list[list[int]]:
+        def read(file: BinaryIO) -> list[list[int]]:
             import pyarrow.parquet as pq
 
-            if lack := misfit(pq.read_schema(path), columns):
+            if lack := misfit(pq.read_schema(file), columns):
                 raise ValueError(lack)
-            table = pq.read_table(path, columns=list(columns), page_checksum_verification=True)
+            table = pq.read_table(file, columns=list(columns), page_checksum_verification=True)
             return [[-1 if v is None else v for v in table[name].to_pylist()] for name in columns]
 
         values = self._try(part, str(path.relative_to(self.run)), read)
@@ -159,21 +166,27 @@ class Reader:
     def footer(self, part: str, path: Path, columns: Mapping[str, str]) -> None:
         """Look whether a Parquet file can be read and has these columns, without reading its rows."""
 
-        def read(path: Path) -> None:
+        def read(file: BinaryIO) -> None:
             import pyarrow.parquet as pq
 
-            if lack := misfit(pq.read_schema(path), columns):
+            if lack := misfit(pq.read_schema(file), columns):
                 raise ValueError(lack)
 
         self._try(part, str(path.relative_to(self.run)), read)
+
+    def look_around(self) -> None:
+        """Note what cannot be read, wherever it is in the folder, whether anybody wants to read it or not."""
+        for name, why in strangers(self.run):
+            self.note(part_of(name), name, f"it cannot be read: {why}")
 
     def note(self, part: str, file: str, what: str) -> None:
         """Remember one damage."""
         self.damage.append(Damage(part, file, what))
 
-    def _try(self, part: str, name: str, read: Callable[[Path], T]) -> T | None:
+    def _try(self, part: str, name: str, read: Callable[[BinaryIO], T]) -> T | None:
         try:
-            return read(self.run / name)
+            with opened(self.run, self.run / name) as file:
+                return read(file)
         except FileNotFoundError:
             why = self.lacking.get(part, "")
             self.note(part, name, f"it is missing, because {why}" if why else "it is missing")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import pairwise
@@ -11,7 +12,7 @@ from typing import Any
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Damage, Life
 from fencepost.history import DELIVERED_COLUMNS, HARNESS, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
-from fencepost.store import digest, fingerprint, judged_files, part_of
+from fencepost.store import digest, fingerprint, judged_files, listed, part_of
 
 SEAL = "history/seal.json"
 
@@ -82,13 +83,13 @@ def _check_fingerprints(reader: Reader, sealed: Mapping[str, str]) -> None:
             reader.note(part_of(name), name, "it is missing, and it was there when the history was sealed")
         elif name not in sealed:
             reader.note(there[name], name, "it was not there when the history was sealed")
-        elif not _is_as_sealed(reader.run / name, sealed[name]):
+        elif not _is_as_sealed(reader.run, name, sealed[name]):
             reader.note(there[name], name, "it is not as it was when the history was sealed")
 
 
-def _is_as_sealed(path: Path, sealed: str) -> bool:
+def _is_as_sealed(run: Path, name: str, sealed: str) -> bool:
     try:
-        return fingerprint(path) == sealed
+        return fingerprint(run, name) == sealed
     except OSError:
         return False
 
@@ -107,7 +108,7 @@ def _check_actors(reader: Reader, events: Iterable[Mapping[str, Any]], known: Ma
             continue
         for part, suffix in (("events", "jsonl"), ("delivered", "parquet")):
             reader.note(part, f"history/{part}/{event['actor']}.{suffix}", said)
-    stems = {path.stem.removesuffix(".unacked") for path in (reader.run / "history" / "produced").glob("*.parquet")}
+    stems = {path.stem.removesuffix(".unacked") for path in listed(reader.run, "history/produced/*.parquet")}
     started = {e["actor"] for e in events if e["kind"] == EventKind.STARTED and "writer" in e["detail"]}
     for writer in sorted(stems | started):
         for name in (writer, f"{writer}.unacked"):
@@ -116,5 +117,5 @@ def _check_actors(reader: Reader, events: Iterable[Mapping[str, Any]], known: Ma
 
 def _expect(reader: Reader, folder: str, name: str, why: str) -> None:
     file = f"history/{folder}/{name}.parquet"
-    if not (reader.run / file).exists():
+    if not os.path.lexists(reader.run / file):
         reader.note(folder, file, f"it is missing, but {why}")

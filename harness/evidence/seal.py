@@ -86,7 +86,7 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         files |= {file: said for file, said in earlier.items() if file not in files or _actor(file) in gone}
         report = SealReport(tuple(files[name] for name in sorted(files)))
         new = set(judged_files(run)) - set(known) | {path.relative_to(run).as_posix() for path in written}
-        fingerprints = {**known, **{name: fingerprint(run / name) for name in sorted(new)}}
+        fingerprints = {**known, **{name: fingerprint(run, name) for name in sorted(new)}}
         said = {"files": [asdict(file) for file in report.files], "fingerprints": fingerprints}
         folder.write_json(REPORT, {**said, "digest": digest(said)})
         _remove_well_sealed(folder, files)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +21,7 @@ from fencepost.model import Verdict
 from fencepost.plan import plan_from_json
 from fencepost.reports.words import shown
 from fencepost.scenario import Scenario
+from fencepost.store import listed, opened, strangers
 
 Column = NDArray[Any]
 RATE_ROWS_MAX = 100_000_000
@@ -121,13 +123,14 @@ class Folder:
         return sum(one[0] for one in sums) / max(1, count), most
 
     def _parquet(self, kind: str) -> list[Path]:
-        return sorted((self.path / "history" / kind).glob("*.parquet"))
+        return listed(self.path, f"history/{kind}/*.parquet")
 
     def _try(self, path: Path, read: Any) -> Any:
-        """What ``read`` makes of ``path``; None, and a sentence in ``missing``, when it cannot."""
+        """What ``read`` makes of the file; None, and a sentence in ``missing``, when it cannot."""
         name = path.relative_to(self.path)
         try:
-            return read(path)
+            with opened(self.path, path) as file:
+                return read(file)
         except FileNotFoundError:
             sentence = f"{name} is not there."
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
@@ -139,7 +142,7 @@ class Folder:
 
 def read(run: Path) -> Folder:
     """Read the small parts of a run folder; the record tables are only touched by ``rows`` and ``rate``."""
-    folder = Folder(run)
+    folder = Folder(run, [f"{name} cannot be read: {why}" for name, why in strangers(run)])
     folder.verdict = folder._try(run / "verdict.json", lambda f: Verdict.from_json(_object(f)))
     folder.scenario = folder._try(run / "scenario.json", _object) or {}
     folder.plan = folder._try(run / "plan.json", _object) or {}
@@ -148,10 +151,10 @@ def read(run: Path) -> Folder:
         folder.facts = folder._try(run / "history" / "events.parquet", lambda _: _facts(events, folder.missing)) or []
         folder.commits = folder._try(run / "history" / "events.parquet", lambda _: _commits(events))
     history = run / "history"
-    if (history / "host.jsonl").exists():
+    if os.path.lexists(history / "host.jsonl"):
         folder.stalls = folder._try(history / "host.jsonl", _stalls) or []
     folder.partitions = folder._try(history / "partitions.json", _partitions) or {}
-    pairs = folder._try(history / "clock.json", lambda f: json.loads(f.read_bytes()))
+    pairs = folder._try(history / "clock.json", lambda f: json.loads(f.read()))
     folder.origin_ns = _origin(pairs, folder.facts)
     return folder
 
@@ -161,21 +164,21 @@ def mapping(value: Any) -> Mapping[str, Any]:
     return value if isinstance(value, Mapping) else {}
 
 
-def _object(path: Path) -> Mapping[str, Any]:
-    value = json.loads(path.read_bytes())
+def _object(file: BinaryIO) -> Mapping[str, Any]:
+    value = json.loads(file.read())
     if not isinstance(value, dict):
         raise ValueError("expected a JSON object")
     return value
 
 
-def _partitions(path: Path) -> dict[str, int]:
-    there = (known for known in _object(path)["partitions"] if "renewed" not in known)
+def _partitions(file: BinaryIO) -> dict[str, int]:
+    there = (known for known in _object(file)["partitions"] if "renewed" not in known)
     ends = {f"{known['topic']}-{known['partition']}": known.get("log_end") for known in there}
     return {name: end if isinstance(end, int) else -1 for name, end in ends.items()}
 
 
-def _stalls(path: Path) -> list[Mapping[str, Any]]:
-    lines = [mapping(json.loads(line)) for line in path.read_bytes().splitlines() if line.strip()]
+def _stalls(file: BinaryIO) -> list[Mapping[str, Any]]:
+    lines = [mapping(json.loads(line)) for line in file if line.strip()]
     return [
         s for s in lines if s.get("kind") == "stall" and all(isinstance(s.get(k), int) for k in ("from_ns", "to_ns"))
     ]
@@ -226,24 +229,24 @@ def _commits(events: pa.Table) -> Commits:
     )
 
 
-def _sum(path: Path, begin: str, end: str) -> tuple[int, int, int]:
+def _sum(file: BinaryIO, begin: str, end: str) -> tuple[int, int, int]:
     total = count = most = 0
-    for begun, ended in _row_groups(path, begin, end):
+    for begun, ended in _row_groups(file, begin, end):
         took = (ended - begun)[(begun > 0) & (ended > 0)]
         total, count, most = total + int(took.sum()), count + len(took), max(most, int(took.max(initial=0)))
     return total, count, most
 
 
-def _histogram(path: Path, column: str, edges: Column) -> Column:
+def _histogram(file: BinaryIO, column: str, edges: Column) -> Column:
     counts = np.zeros(len(edges) - 1, dtype=np.int64)
-    for (values,) in _row_groups(path, column):
+    for (values,) in _row_groups(file, column):
         counts += np.histogram(values, edges)[0]
     return counts
 
 
-def _row_groups(path: Path, *columns: str) -> Iterator[list[Column]]:
+def _row_groups(file: BinaryIO, *columns: str) -> Iterator[list[Column]]:
     """Some columns, a row group at a time."""
-    with pq.ParquetFile(path) as file:
-        for group in range(file.num_row_groups):
-            table = file.read_row_group(group, columns=list(columns))
-            yield [table[name].to_numpy() for name in columns]
+    parquet = pq.ParquetFile(file)
+    for group in range(parquet.num_row_groups):
+        table = parquet.read_row_group(group, columns=list(columns))
+        yield [table[name].to_numpy() for name in columns]

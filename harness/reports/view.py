@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -146,7 +147,8 @@ def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
     told_by, why = folder.scenario.get("backend"), folder.scenario.get("backend_why")
     backend = [("back-end", f"{told_by} ({why})" if why else str(told_by))] if told_by else []
     backend += flat({"network": dict(mapping(folder.scenario.get("network")))})
-    host = [("stalls of the host", told if (folder.path / "history" / "host.jsonl").exists() else "not recorded")]
+    recorded = os.path.lexists(folder.path / "history" / "host.jsonl")
+    host = [("stalls of the host", told if recorded else "not recorded")]
     known = {"name", "about", "schedule", "promises"}
     return [
         ("Versions", flat(dict(mapping(versions)))),

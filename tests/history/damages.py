@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 import random
 import shutil
+import stat
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pyarrow as pa
@@ -57,6 +61,16 @@ def _linked(path: Path) -> None:
     path.symlink_to(path)
 
 
+def _instead_of_it(kind: int) -> Damage:
+    return lambda path: (path.unlink(), os.mknod(path, kind | 0o600))
+
+
+def _led_out(path: Path) -> None:
+    """The very file is outside of the run folder."""
+    run = next(folder for folder in path.parents if (folder / "history").is_dir())
+    path.symlink_to(path.replace(run.with_name(f"outside-{path.name}")))
+
+
 def _another_version(path: Path) -> None:
     if path.suffix == ".parquet":
         pq.write_table(pq.read_table(path).replace_schema_metadata({"format_version": "99"}), path)
@@ -79,6 +93,8 @@ def _lines(change: Callable[[list[str]], list[str]]) -> Damage:
     return lambda path: path.write_text("".join(change(path.read_text().splitlines(keepends=True))))
 
 
+BIG = "of a size that cannot be"
+NO_FILES = ("a link that leads out", "a named pipe", "a socket", "without permission")
 ANY: dict[str, Damage] = {
     "cut in half": _bytes(lambda data: data[: len(data) // 2]),
     "torn at its end": _bytes(lambda data: data[:-3]),
@@ -87,6 +103,11 @@ ANY: dict[str, Damage] = {
     "a picture": _instead(JPEG),
     "a folder": lambda path: (path.unlink(), path.mkdir()),
     "a link to itself": _linked,
+    "a link that leads out": _led_out,
+    "a named pipe": _instead_of_it(stat.S_IFIFO),
+    "a socket": _instead_of_it(stat.S_IFSOCK),
+    "without permission": lambda path: path.chmod(0),
+    BIG: lambda path: (path.write_bytes(b""), os.truncate(path, 1 << 40)),
     "zeros in its midst": _bytes(lambda data: data[:4] + bytes(len(data) // 2) + data[4 + len(data) // 2 :]),
     "bits turned": _bytes(_flipped),
     "lines of another format": _instead(STRANGE * 3),
@@ -113,6 +134,21 @@ RECORDS: dict[str, Damage] = {
     "beside a copy of itself": lambda path: shutil.copy(path, path.with_name(f"copy of {path.name}")),
     "with another one's records": _other_records,
 }
+
+
+@contextmanager
+def as_any_user() -> Iterator[None]:
+    """Permissions count in this thread, if it is root's, too: without CAP_DAC_OVERRIDE and CAP_DAC_READ_SEARCH."""
+    libc = ctypes.CDLL(None)
+    of_this_thread = (ctypes.c_uint32 * 2)(0x20080522, 0)
+    before, now = (ctypes.c_uint32 * 6)(), (ctypes.c_uint32 * 6)()  # effective, permitted, inheritable; twice
+    assert libc.capget(of_this_thread, before) == libc.capget(of_this_thread, now) == 0
+    now[0] &= ~0b110
+    assert libc.capset(of_this_thread, now) == 0
+    try:
+        yield
+    finally:
+        assert libc.capset(of_this_thread, before) == 0
 
 
 def damages(name: str) -> Iterator[tuple[str, Damage]]:

@@ -51,7 +51,7 @@ def sealed_again(run: Path) -> Path:
     """As if its files had been as they are now when it was sealed."""
     path = run / "history" / "seal.json"
     if path.exists():
-        fingerprints = {name: fingerprint(run / name) for name in sorted(judged_files(run))}
+        fingerprints = {name: fingerprint(run, name) for name in sorted(judged_files(run))}
         said = {"files": json.loads(path.read_text())["files"], "fingerprints": fingerprints}
         RunFolder(run).write_json("history/seal.json", {**said, "digest": digest(said)})
     return run

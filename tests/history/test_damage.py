@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import shutil
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from html.parser import HTMLParser
 from pathlib import Path
@@ -22,7 +24,7 @@ from fencepost.errors import RunFolderError
 from fencepost.judging import judge
 from fencepost_member.events import EventLog
 from history import damages, random_histories, retelling
-from history.damages import HOSTILE
+from history.damages import HOSTILE, as_any_user
 
 FILES = [
     "scenario.json",
@@ -41,9 +43,16 @@ FILES = [
     "history/delivered/member-0.1.parquet",
 ]
 VALID, INVALID, UNKNOWN = 0, 1, 3
+WITHIN_S = 10.0
 
 
 Check = Callable[[Path], tuple[int, str]]
+
+
+@pytest.fixture(autouse=True)
+def permissions_count() -> Iterator[None]:
+    with as_any_user():
+        yield
 
 
 @pytest.fixture
@@ -55,8 +64,10 @@ def check(
     monkeypatch.setattr(finder, "finder", lambda _: finder.find_here)
 
     def perform(run: Path) -> tuple[int, str]:
+        began_s = time.monotonic()
         with pytest.raises(SystemExit) as left:
             cli.main(["check", str(run)])
+        assert time.monotonic() - began_s < WITHIN_S
         said = capsys.readouterr()
         assert (said.err, caplog.text) == ("", "")  # a shell shows what is logged, stack traces too
         return int(left.value.code or 0), said.out
@@ -90,6 +101,84 @@ def test_a_damaged_file_is_named_and_nothing_is_valid(whole: Path, tmp_path: Pat
         assert Path(name).name in (run / "verdict.json").read_text(), what
         assert (run / "report.html").stat().st_size, what
         ET.parse(run / "junit.xml")
+
+
+# What stands there instead of a file.
+
+NOT_JUDGED = ["history/lacking.json", "history/events/member-0.1.jsonl", "history/store.sqlite", "logs/member-0.log"]
+
+
+@pytest.mark.parametrize("name", NOT_JUDGED)
+def test_what_is_no_file_is_named_wherever_it_is(whole: Path, tmp_path: Path, check: Check, name: str) -> None:
+    for what in damages.NO_FILES:
+        run = copied(whole, tmp_path / "run")
+        (run / name).parent.mkdir(exist_ok=True)
+        (run / name).touch()
+        damages.ANY[what](run / name)
+        code, said = check(run)
+        assert code == UNKNOWN, what
+        assert f"{name}: it cannot be read: " in said, what
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_report_names_what_is_no_file(
+    whole: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    for what in damages.NO_FILES:
+        run = copied(whole, tmp_path / "run")
+        damages.ANY[what](run / name)
+        began_s = time.monotonic()
+        with pytest.raises(SystemExit) as left:
+            cli.main(["report", str(run)])
+        assert time.monotonic() - began_s < WITHIN_S, what
+        assert (left.value.code or 0, capsys.readouterr().err) == (0, ""), what
+        assert f"{name} cannot be read: " in (run / "report.html").read_text(), what
+
+
+@pytest.mark.parametrize("folder", ["history", "history/delivered", "history/coordinator"])
+def test_no_folder_outside_is_listed(whole: Path, tmp_path: Path, check: Check, folder: str) -> None:
+    run = copied(whole, tmp_path / "run")
+    (run / folder).symlink_to((run / folder).replace(tmp_path / "outside"))
+    code, said = check(run)
+    assert code == UNKNOWN
+    assert folder in said
+
+
+def test_a_folder_without_permission_is_named(whole: Path, tmp_path: Path, check: Check) -> None:
+    for folder in ("history", "history/produced"):
+        run = copied(whole, tmp_path / folder.replace("/", "-"))
+        (run / folder).chmod(0)
+        code, said = check(run)
+        (run / folder).chmod(0o700)
+        assert code == UNKNOWN
+        assert f"{folder}: it cannot be read: Permission denied" in said
+    run.chmod(0)
+    with pytest.raises(RunFolderError, match="cannot be read: Permission denied"):
+        judge(run)
+    run.chmod(0o700)
+
+
+def test_links_that_stay_inside_and_one_to_the_folder_itself_are_followed(
+    whole: Path, tmp_path: Path, check: Check
+) -> None:
+    run = copied(whole, tmp_path / "elsewhere" / "run")
+    for name in ("history/host.jsonl", "history/log/audit.parquet", "history/produced"):
+        (run / name).symlink_to((run / name).replace(run / Path(name).name))
+    (tmp_path / "run").symlink_to(run)
+    assert check(tmp_path / "run")[0] == VALID
+
+
+def test_nothing_is_sealed_where_something_is_no_file(tmp_path: Path, check: Check) -> None:
+    run = damages.whole_run(tmp_path / "runs", sealed=False)
+    shutil.copytree(run, tmp_path / "pipe")
+    (run / "history" / "events.parquet").symlink_to(tmp_path / "outside.parquet")
+    code, said = check(run)
+    assert (code, "history/events.parquet: it cannot be read: a link leads out of the run folder" in said) == (3, True)
+    os.mkfifo(tmp_path / "pipe" / "history" / "events" / "member-9.1.jsonl")
+    code, said = check(tmp_path / "pipe")
+    assert (code, "member-9.1.jsonl: it cannot be read: a named pipe is in its place" in said) == (3, True)
+    sealed = (folder / "history" / "seal.json" for folder in (run, tmp_path / "pipe"))
+    assert not any(path.exists() for path in (*sealed, tmp_path / "outside.parquet"))
 
 
 CLOCKS: dict[str, tuple[str, Callable[[list[retelling.Row]], list[retelling.Row]], str]] = {

@@ -375,7 +375,7 @@ def sealed(run: Path, *, said: dict[str, Any] | None = None) -> dict[str, Any]:
         parquet(history / "produced" / f"{name}.parquet", PRODUCED_COLUMNS, [])
     parquet(history / "log" / "audit.parquet", LOG_COLUMNS, [])
     names = [p.relative_to(run).as_posix() for p in history.rglob("*.parquet")]
-    seal = {"files": [], "fingerprints": {name: fingerprint(run / name) for name in names}, **(said or {})}
+    seal = {"files": [], "fingerprints": {name: fingerprint(run, name) for name in names}, **(said or {})}
     keep(run, {**seal, "digest": digest(seal)})
     return seal
 
@@ -513,8 +513,8 @@ def test_what_is_not_as_it_was_when_it_was_sealed_is_damage(tmp_path: Path) -> N
 
 
 def test_what_cannot_be_read_any_more_is_not_as_it_was(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unreadable(path: Path) -> str:
-        raise OSError(path)
+    def unreadable(run: Path, name: str) -> str:
+        raise OSError(run / name)
 
     seal = sealed(tmp_path)
     monkeypatch.setattr(wholeness, "fingerprint", unreadable)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -50,6 +52,17 @@ def run_of(tmp_path: Path, plan: Plan, hit: list[Any] = HIT) -> Path:
     rows = event_table.read_rows(folder.history / "events" / "harness.jsonl")[0]
     event_table.write(folder.path / replay.EVENTS, rows)
     return folder.path
+
+
+@pytest.mark.parametrize("name", ["scenario.json", "plan.json", replay.EVENTS])
+def test_what_is_no_file_is_named_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    run = run_of(tmp_path, SCENARIO.plan(5))
+    outside = (run / name).replace(tmp_path / "outside")
+    for stand_in in (os.mkfifo, lambda path: path.symlink_to(outside)):
+        stand_in(run / name)
+        with pytest.raises(RunFolderError, match=f"{re.escape(name)} .*(named pipe|out of the run folder)"):
+            replay.pinned(replay.load(run)[1], run)
+        (run / name).unlink()
 
 
 def test_the_plan_that_was_made_is_read_and_not_drawn_anew(tmp_path: Path) -> None:

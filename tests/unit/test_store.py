@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
 from fencepost.errors import RunFolderError
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
-from fencepost.store import RunFolder
+from fencepost.store import RunFolder, opened
 
 FINDING = Finding("rewind", Severity.VIOLATION, 3, "", ({"members": ["member-1.1"], "sentence": "It went back."},))
 VERDICT = Verdict("s", 7, Validity.INVALID, (Check("delivery", "p", Validity.INVALID, 10, "why", (FINDING,)),))
@@ -64,3 +65,8 @@ def test_a_place_that_cannot_hold_runs_is_said_to_be_none(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(RunFolderError, match="cannot make the run folder"):
         RunFolder.create(tmp_path / "file", "s", 1)
+
+
+def test_a_device_is_not_opened():
+    with pytest.raises(OSError, match="a device is in its place"):
+        opened(Path("/dev"), Path("/dev/zero"))

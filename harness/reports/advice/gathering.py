@@ -13,6 +13,7 @@ from fencepost.isolation import reads
 from fencepost.model import Severity
 from fencepost.reports.advice.settings import SESSION_LEAST, SESSION_MOST, Life
 from fencepost.reports.folder import Folder, mapping
+from fencepost.store import opened
 
 POLL_RECORDS = "max.poll.records"
 LONGEST_SESSION_MS = 1_800_000  # unless brokers are told otherwise
@@ -128,11 +129,9 @@ def sent(folder: Folder) -> list[Sent]:
 
 def _requests(folder: Folder, api: str) -> Iterator[Mapping[str, Any]]:
     """Those of this one, by the log of requests. What cannot be read is left out: checks say so."""
-    with (
-        suppress(OSError),
-        (folder.path / "history" / "coordinator" / "requests.jsonl").open(errors="replace") as lines,
-    ):
+    named, path = api.encode(), folder.path / "history" / "coordinator" / "requests.jsonl"
+    with suppress(OSError), opened(folder.path, path) as lines:
         for line in lines:
             with suppress(ValueError, RecursionError):
-                if api in line and (request := mapping(json.loads(line))).get("api") == api:
+                if named in line and (request := mapping(json.loads(line.decode(errors="replace")))).get("api") == api:
                     yield request
