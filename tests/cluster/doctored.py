@@ -80,6 +80,24 @@ def delivery_that_is_missing(run: Path) -> None:
     columns.write(path, DELIVERED_COLUMNS, groups)
 
 
+def deliveries_that_nobody_records(run: Path) -> None:
+    """The members are a user's program, and of the last assignment of a partition to one of them no delivery is there.
+    Before it ended that was committed."""
+    path = run / "scenario.json"
+    told = json.loads(path.read_text())
+    told["scenario"]["workload"] = {"type": "own_program", "processed": "next-poll"}
+    path.write_text(json.dumps(told))
+    path = next((run / "history" / "delivered").glob("*.parquet"))
+    file = pq.ParquetFile(path)
+    groups = [file.read_row_group(n).to_pydict() for n in range(file.num_row_groups)]
+    tp = groups[0]["tp"][0]
+    interval = max(one for group in groups if group["tp"][0] == tp for one in group["interval"])
+    for group in groups:
+        kept = [n for n, one in enumerate(group["interval"]) if (group["tp"][n], one) != (tp, interval)]
+        group.update({name: [values[n] for n in kept] for name, values in group.items()})
+    columns.write(path, DELIVERED_COLUMNS, [group for group in groups if group["tp"]])
+
+
 def _coordinator(run: Path) -> list[Line]:
     return [json.loads(line) for line in _log(run).read_text().splitlines()]
 
@@ -97,4 +115,5 @@ DOCTORED: Mapping[str, Callable[[Path], None]] = {
     "generation-regression": generation_that_goes_back,
     "duplicate-instance": instance_of_two,
     "history-incomplete": delivery_that_is_missing,
+    "unrecorded-delivery": deliveries_that_nobody_records,
 }
