@@ -148,7 +148,8 @@ def _began(part: Part, later: Rows) -> tuple[Array, Array, Array, Array]:
 def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, who: int, number: int) -> int:
     """One of these offsets, but not below the first one that was delivered."""
     began, first = streams[who, number]
-    return max(getattr(began, name), first)
+    least: int = getattr(began, name)
+    return max(least, first)
 
 
 def _reason(part: Part, who: int, number: int) -> tuple[str, str]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fencepost.checkers.sentences.telling import Telling
+from fencepost.checkers.sentences.telling import Telling, broker
 
 
 def _by(t: Telling) -> str:
@@ -63,9 +63,8 @@ def _stale(t: Telling) -> str:
         return f"a coordinator told older offsets of {t.place} than had been acknowledged ({t.span})"
     answer, commit, at_ns = stale
     asker = t.who if t.a.members else answer.incarnation or "somebody"
-    broker = f"broker {answer.broker}" if answer.broker >= 0 else "a broker"
     what = "no committed offset" if answer.offset < 0 else f"{answer.offset} for committed"
-    told = f"the coordinator ({broker}) told {asker} {what} of {t.place} at {t.at(answer.end_ns)}"
+    told = f"the coordinator ({broker(answer.broker)}) told {asker} {what} of {t.place} at {t.at(answer.end_ns)}"
     before = f"although a commit of {commit.offset} had been acknowledged at {t.at(at_ns)}"
     followed = {
         "wrong-start": f"{t.who} began there",

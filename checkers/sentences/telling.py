@@ -176,14 +176,21 @@ class Telling:
         answer, commit, at_ns = self.stale
         asks = (q for q in self.tables.asked_commits if (q.tp, q.offset, q.error) == (self.tp, commit.offset, ""))
         asked = next((q for q in asks if q.served.meets(commit.written)), None)
-        by = f", of {asked.incarnation or 'nobody known'}, answered by broker {asked.broker}" if asked else ""
+        by = f", of {asked.incarnation or 'nobody known'}, answered by {broker(asked.broker)}" if asked else ""
         yield at_ns, f"a commit of {commit.offset} had been acknowledged (record {commit.order}{by})"
-        who = f"broker {answer.broker} answered {answer.incarnation or 'somebody'}, asked at {self.at(answer.begin_ns)}"
+        who = (
+            f"{broker(answer.broker)} answered {answer.incarnation or 'somebody'}, asked at {self.at(answer.begin_ns)}"
+        )
         yield answer.end_ns, f"{who}: {answer.offset} is committed"
         seats = (s for s in self.tables.seats if s.leader == answer.broker and s.at_ns <= answer.end_ns)
         if (seat := max(seats, key=lambda s: s.at_ns, default=None)) and seat.high_watermark >= 0:
             mark = f"high watermark {seat.high_watermark} (its log ended at {seat.log_end})"
             yield seat.at_ns, f"broker {seat.leader} began to lead the group's partition of the offsets topic: {mark}"
+
+
+def broker(number: int) -> str:
+    """One broker, if its number is known."""
+    return f"broker {number}" if number >= 0 else "a broker"
 
 
 def _answered(one: Stale) -> int:

@@ -89,11 +89,11 @@ def _asked_ns(tables: Indexed, fetch: Request) -> int:
     Its line may have been written late. But who answers leads the group's partition of the offsets topic; and a member
     asks in an assignment.
     """
-    since_ns, until_ns = fetch.received
+    since_ns, until_ns = fetch.received.common(fetch.served)
     seats = [s for s in tables.seats if s.leader == fetch.broker and s.until_ns + LATE_NS >= since_ns]
     led_ns = min((seat.at_ns - seat.uncertainty_ns for seat in seats), default=0)
     owned = (i.assigned_begin_ns for i in tables.intervals_of.get((fetch.incarnation, fetch.tp), ()))
-    return max(since_ns, *(ns for ns in (led_ns, *owned) if ns <= until_ns))
+    return max([since_ns, *(ns for ns in (led_ns, *owned) if ns <= until_ns)])
 
 
 def answers(tables: Indexed, interval: Interval, first_ns: int) -> list[Request]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from fencepost.checkers.tables.isolation import uncommitted
 from fencepost.checkers.tables.paused import paused
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.resets import resets
-from fencepost.checkers.tables.rows import Act, Partition, Window
+from fencepost.checkers.tables.rows import Act, Life, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
 from fencepost.history import HARNESS, SETTINGS, EventKind
@@ -51,8 +51,6 @@ def load(run: Path) -> Tables:
     for name, instance_id in requests.static_ids(asked, who).items():  # of a black box nobody else tells
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
     seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
-    silent = Tables(run, scenario).black_box  # others name their clients, and who else asks by their slot is not theirs
-    clients = coordinator.clients(known) if silent else coordinator.clients({})
     broken_off = lives.broken_off(phases)
     wholeness.check(reader, events, known, broken_off, pairs)
     tables = Tables(
@@ -82,10 +80,7 @@ def load(run: Path) -> Tables:
         leaders=coordinator.leaders(metadata, numbers),
         seats=seats,
         loads=coordinator.loads(seats, offsets),
-        asked_commits=requests.commits(asked, who, numbers),
-        fetched=requests.fetches(asked, who, numbers, clients),
-        heartbeats=requests.heartbeats(asked, who),
-        joins=requests.joins(asked, who),
+        **_requests(asked, who, numbers, known if Tables(run, scenario).black_box else {}),
         effects=effects(events, numbers, EventKind.EFFECT),
         dead_letters=effects(events, numbers, EventKind.DEAD_LETTER),
         copies=effects(events, numbers, EventKind.REQUEUED),
@@ -115,6 +110,25 @@ def _acts(events: Iterable[Mapping[str, Any]], numbers: Mapping[tuple[str, int],
         Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
         for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
     )
+
+
+def _requests(
+    lines: Sequence[Mapping[str, Any]],
+    who: Mapping[str, str],
+    numbers: Mapping[tuple[str, int], int],
+    silent: Mapping[str, Life],
+) -> dict[str, Any]:
+    """The tables of what was asked of the coordinator.
+
+    ``silent``: black boxes, which are known by their slot alone. Of others the clients have their names, and whoever
+    else asks by their slots is none of the group.
+    """
+    return {
+        "asked_commits": requests.commits(lines, who, numbers),
+        "fetched": requests.fetches(lines, who, numbers, coordinator.clients(silent)),
+        "heartbeats": requests.heartbeats(lines, who),
+        "joins": requests.joins(lines, who),
+    }
 
 
 def _partitions(entries: Iterable[Mapping[str, Any]]) -> dict[int, Partition]:

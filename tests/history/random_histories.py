@@ -101,9 +101,18 @@ class _Group:
         member.assigned(self.t, tp)
         self.owner[tp] = member
         self.position[tp] = self.reached[tp] = self.committed[tp]
-        if self.rng.random() < 0.7:
+        if self.wild and self.rng.random() < self.wild / 2:
+            self.tell_what_was_before(tp, member)
+        elif self.rng.random() < 0.7:
             member.fetches(self.committed[tp] or None, self.t + 0.002, tp)
         self.t += 0.01
+
+    def tell_what_was_before(self, tp: int, member: MemberTeller) -> None:
+        """The new owner begins below what was committed: its coordinator told it so, or nobody saw what it told."""
+        told = self.rng.randrange(self.committed[tp] + 1)
+        self.position[tp] = self.reached[tp] = told
+        if self.rng.random() < 0.8:
+            member.fetches(told or None, self.t + 0.002, tp, stable=self.rng.random() < 0.5, broker=self.h.term)
 
     def log(self, tp: int) -> list[int]:
         """What there is to read for the owner."""
@@ -188,6 +197,7 @@ class _Group:
         self.h.fault("move_coordinator", self.t, step=self.steps, brokers=(1,), expect=expect)
         self.steps += 1
         self.h.term += 1
+        self.h.coordinates(self.h.term, self.t + 0.01)
         for tp, member in sorted(self.owner.items()):
             self.h.gives(member, tp, self.t + 0.05)
         self.t += 0.1

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from fencepost.checkers.tables.rows import (
     Life,
     Partition,
     Round,
+    Seat,
     Step,
     Window,
 )
@@ -49,7 +51,8 @@ OUTCOMES, ERRORS = ("ok", "ok", "fail", "info"), ("", "UNKNOWN_MEMBER_ID", "ILLE
 
 def history(seed: int) -> History:
     """The same seed tells the same one."""
-    return _Teller(random.Random(seed), random.Random(f"kept/{seed}"), random.Random(f"programs/{seed}")).history()
+    told = _Teller(random.Random(seed), random.Random(f"kept/{seed}"), random.Random(f"programs/{seed}")).history()
+    return replace(told, tables=_answered(random.Random(f"answers/{seed}"), told))
 
 
 class _Teller:
@@ -323,3 +326,28 @@ class Held(Files):
         mine = [of for (_, file, _), of in self._held.items() if file == f"{name}.parquet" and of["tp"][0] == task.tp]
         offsets = np.concatenate([np.zeros(0, np.int64), *(of["offset"][of["interval"] == interval] for of in mine)])
         return bool(((task.low <= offsets) & (offsets < task.high)).all())
+
+
+def _answered(chance: random.Random, told: History) -> Tables:
+    """The tables with answers of coordinators, by which members begin; some are older than what had been committed."""
+    rows, tables = told.records.delivered, told.tables
+    accepted, fetched = [*tables.accepted], [*tables.fetched]
+    for n, row in enumerate(rows):
+        if row.interval == rows[n - 1].interval:
+            continue
+        at_ns = row.delivered_ns - chance.choice([0, 0, 1])
+        if chance.random() < 0.15:
+            before = ((2 * n - 99, row.offset), (2 * n - 98, row.offset + 2))
+            accepted[:0] = [Accepted(row.tp, offset, order, at_ns - 3, 0, at_ns - 3) for order, offset in before]
+        if chance.random() < 0.3:
+            times = at_ns + LATE_NS, at_ns + chance.choice([0, 2]), 1
+            who = row.tp, chance.choice([row.offset, row.offset, -1]), row.incarnation
+            fetched.append(Request(*who, *times, broker=chance.randrange(2), stable=chance.random() < 0.5))
+    moments = [chance.randrange(1, END_NS) for _ in range(2)]
+    return replace(
+        tables,
+        accepted=tuple(sorted(accepted, key=lambda a: a.order)),
+        fetched=tuple(sorted(fetched, key=lambda f: f.begin_ns)),
+        seats=tuple(Seat(at_ns, chance.randrange(3), chance.randrange(-1, 2), at_ns + 9) for at_ns in sorted(moments)),
+        loads=tuple(Window(at_ns, at_ns + chance.choice([0, 5])) for at_ns in moments),
+    )
