@@ -123,7 +123,7 @@ def _put(part: Part, kind: str, codes: list[Array], label: Any, later: Rows, whi
 
 def _began(part: Part, later: Rows) -> tuple[Array, Array, Array, Array]:
     """The least offsets by which the interval of each row may have begun, see ``Begun``; but all that it may have been
-    told counts from its first delivery on."""
+    told counts from its first delivery on, if that is not below it."""
 
     def least(who: int, number: int) -> tuple[Begun, int]:
         interval = part.interval_of(who, number)
@@ -146,10 +146,9 @@ def _began(part: Part, later: Rows) -> tuple[Array, Array, Array, Array]:
 
 
 def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, who: int, number: int) -> int:
-    """One of these offsets, but not below the first one that was delivered."""
+    """Where an interval began, if that is not below one of these offsets."""
     began, first = streams[who, number]
-    least: int = getattr(began, name)
-    return max(least, first)
+    return first if getattr(began, name) <= first else FOREVER
 
 
 def _reason(part: Part, who: int, number: int) -> tuple[str, str]:

@@ -33,11 +33,11 @@ def repeats(history: History) -> Iterator[Sighting]:
       interval: at later's delivery). members: later, former; excuse: a declared act before later's delivery, or
       before it was assigned (where it was told to start may be of a partition that is gone).
       If its interval began at this record or below, it also matters what brokers had told it (``answers``): where a
-      stale answer was not above the record, the kind is ``stale-offset-answer``, cause ``redelivery-below-commit``; and
-      where another answer was not, it is one of the next. Of what is left, cause ``seek``: without such an act, later's
-      program had moved its position to this record or below it, in later's interval and before its delivery: it went
-      there itself, whatever is committed (for the excuse see ``rewind``); else ``answer not seen``: no answer is seen,
-      and a stale one may be why (``unseen``).
+      stale answer was not above where it began, the kind is ``stale-offset-answer``, cause ``redelivery-below-commit``;
+      and where another answer was not, it is one of the next. Of what is left, cause ``seek``: without such an act,
+      later's program had moved its position to this record or below it, in later's interval and before its delivery: it
+      went there itself, whatever is committed (for the excuse see ``rewind``); else ``answer not seen``: no answer is
+      seen, and a stale one may be why (``unseen``).
     * else ``redelivery``, members: former, later, with the reason, the first that holds: ``committed offset expired``
       (one above this record did, between former's finish and later's delivery: ``Tables.expiries``; without that, the
       group would not have been told of this record once more, whatever became of former), ``former owner died``,
@@ -71,7 +71,7 @@ def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
     moves = history.tables.moves_in(later.incarnation, tp, history.interval(later), later.delivered_ns)
     went = any(move.offset <= offset for move in moves)
     began, first = _began(history, later)
-    told, stale, unseen = (first <= offset and least <= offset for least in (began.told, began.stale, began.unseen))
+    told, stale, unseen = (least <= first <= offset for least in (began.told, began.stale, began.unseen))
     if began.in_force > offset and (stale or not told):
         members = people(later.incarnation, former.incarnation)
         if stale:

@@ -217,3 +217,13 @@ def test_what_is_deleted_while_it_is_read_is_passed_over(
 def test_an_audit_of_a_topic_that_is_not_there_fails_with_its_name(cluster: OwnCluster, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="the audit cannot read"):
         audit.read(cluster.bootstrap(), {TopicPartition("nowhere", 0): 0}, tmp_path)
+
+
+def test_a_new_leader_of_the_offsets_topic_tells_where_its_log_stood(ran: Ran) -> None:
+    told = [f for f in ran.lines(metadata.FILE) if f.get("topic") == offsets.TOPIC and f["type"] == "partition"]
+    led = [f for f in told if f["change"] == "created" or "leader" in f["change"]]
+    assert {f["partition"] for f in led} == {0, 1, 2}
+    assert all(0 <= f["high_watermark"] <= f["log_end"] for f in led)
+    assert led[-1]["leader"] == ran.moved_to
+    assert led[-1]["log_end"] > 0
+    assert all("high_watermark" not in f for f in told if f not in led)

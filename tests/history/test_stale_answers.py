@@ -198,8 +198,7 @@ def a_start_where_nothing_was_ever_committed(h: HistoryBuilder, wrong: bool) -> 
     rest(b, first)
     if not wrong:
         return begun_again(NOT_SEEN)
-    again = [("redelivery-below-commit", "", "", (B, A), 3, 3, 1)]
-    return [("wrong-start", "", "", (B,), 3, 3, 1), *again, ("redelivery-below-commit", NOT_SEEN, "", (B, A), 4, 5, 2)]
+    return [("wrong-start", "", "", (B,), 3, 3, 1), ("redelivery-below-commit", "", "", (B, A), 3, 5, 3)]
 
 
 @case
