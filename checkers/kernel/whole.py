@@ -43,13 +43,14 @@ class Between(NamedTuple):
 
 
 def between(visible: Iterable[Array], after: Array, before: Array) -> Between:
-    """What is above ``after`` and below ``before`` of arrays that ascend from one to the next."""
+    """What is above ``after`` and below ``before`` of arrays that ascend each; which one comes first is no matter."""
     counts, firsts, lasts = (np.zeros(len(after), np.int64) for _ in range(3))
     for offsets in visible:
         low, high = np.searchsorted(offsets, after, side="right"), np.searchsorted(offsets, before, side="left")
         some = np.flatnonzero(low < high)
-        firsts[some] = np.where(counts[some] > 0, firsts[some], offsets[low[some]])
-        lasts[some] = offsets[high[some] - 1]
+        lowest = offsets[low[some]]
+        firsts[some] = np.where(counts[some] > 0, np.minimum(firsts[some], lowest), lowest)
+        lasts[some] = np.maximum(lasts[some], offsets[high[some] - 1])
         counts[some] += (high - low)[some]
     return Between(counts, firsts, lasts)
 
@@ -98,7 +99,7 @@ class Whole:
         return between(self._visible(int(after.min()), int(before.max())) if len(after) else (), after, before)
 
     def _visible(self, low: int, high: int) -> Iterator[Array]:
-        """Those from ``low`` to ``high``, ascending from array to array."""
+        """Those from ``low`` to ``high``, in arrays that ascend each; from one to the next as the files do."""
         found = np.empty(0, np.int64)
         for piece in self._files.read(replace(self._task, low=low, high=high + 1), "log", ["offset"]):
             offsets = _ascending(piece["offset"])
