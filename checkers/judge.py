@@ -36,10 +36,10 @@ DAMAGE = {
     "hole": "{} deliveries of {} are missing",
     "twice": "{} deliveries of {} have the number of an earlier one",
     "early": "{} deliveries of {} are older than the assignment that they name",
-    "unread": "it committed past {} records of {} in assignments of which no delivery at all is recorded: either its "
-    "client skipped them, or its program reads where nobody records it",
-    "effect": "{} records of {} had an effect, and nobody tells of having been given them: its program reads where "
-    "nobody records it",
+    "unread": "it committed past {} records of {}, and not one delivery of these assignments is recorded: either the client "
+    "skipped the records, or the program reads them through calls that are not recorded",
+    "effect": "{} records of {} had an effect, but no delivery of them is recorded: the program reads them through calls "
+    "that are not recorded",
 }
 
 
