@@ -36,10 +36,10 @@ DAMAGE = {
     "hole": "{} deliveries of {} are missing",
     "twice": "{} deliveries of {} have the number of an earlier one",
     "early": "{} deliveries of {} are older than the assignment that they name",
-    "unread": "it committed past {} records of {}, and not one delivery of these assignments is recorded: either the client "
-    "skipped the records, or the program reads them through calls that are not recorded",
-    "effect": "{} records of {} had an effect, but no delivery of them is recorded: the program reads them through calls "
-    "that are not recorded",
+    "unread": "it committed past {} records of {}, and not one delivery of these assignments is recorded: either the "
+    "client skipped the records, or the program reads them through calls that are not recorded",
+    "effect": "{} records of {} had an effect, but no delivery of them is recorded: the program reads them through "
+    "calls that are not recorded",
 }
 
 

@@ -126,7 +126,7 @@ def test_what_is_read_where_nobody_records_it_is_unknown(tmp_path: Path, monkeyp
     assert verdict.validity is Validity.UNKNOWN
     assert not broken(verdict)
     (history,) = (check for check in verdict.checks if check.check == "history")
-    assert "its program reads where nobody records it" in history.reason
+    assert "the program reads them through calls that are not recorded" in history.reason
 
 
 def test_what_has_no_effect_is_lost_wherever_it_was_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
