@@ -20,7 +20,7 @@ PROGRAM = {"type": "own_program", "processed": "next-poll"}
 BY_EFFECT = {"type": "own_program", "processed": "effect"}
 OWN_LOOP = {"type": "poll_loop"}
 PROMISES = [{"type": name} for name in ("delivery", "order", "commits", "progress")]
-UNREAD = "in assignments of which no delivery at all is recorded"
+UNREAD = ", and not one delivery of these assignments is recorded"
 
 
 def builder(folder: Path, workload: dict[str, str] = PROGRAM, *, partitions: int = 1, **options: Any) -> HistoryBuilder:
@@ -70,7 +70,7 @@ def test_what_is_committed_in_an_assignment_of_which_nothing_is_recorded_is_no_l
         **dict.fromkeys(("history", "delivery", "order", "commits", "progress"), Validity.UNKNOWN),
     }
     (history,) = (c for c in verdict.checks if c.check == "history")
-    assert f"it committed past 10 records of orders-0 {UNREAD}" in history.reason
+    assert f"it committed past 10 records of orders-0{UNREAD}" in history.reason
     assert (
         "either the client skipped the records, or the program reads them through calls that are not recorded"
         in history.reason
@@ -173,7 +173,7 @@ def test_where_the_program_went_before_it_read_unseen_is_where_it_began(tmp_path
     verdict = judged(h)
     assert broken(verdict) == {}
     assert verdict.validity is Validity.UNKNOWN
-    assert any(f"past 6 records of orders-0 {UNREAD}" in check.reason for check in verdict.checks)
+    assert any(f"past 6 records of orders-0{UNREAD}" in check.reason for check in verdict.checks)
 
 
 def test_a_loss_elsewhere_stays_one(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_an_effect_shows_that_an_instrument_sees_some_reads_and_not_others(tmp_p
     assert broken(verdict) == {"unseen": 1, "commit-ahead": 1}
     (history,) = (check for check in verdict.checks if check.check == "history")
     assert history.validity is Validity.UNKNOWN
-    assert "1 records of orders-0 had an effect, and nobody tells of having been given them" in history.reason
+    assert "1 records of orders-0 had an effect, but no delivery of them is recorded" in history.reason
 
 
 def test_a_member_that_commits_what_it_was_given_before_is_whole(tmp_path: Path) -> None:
