@@ -27,7 +27,6 @@ def load(run: Path) -> Tables:
     from fencepost.checkers.tables import shapes
 
     reader = Reader(run)
-    reader.look_around()
     scenario = reader.json("scenario", "scenario.json", shapes.Scenario)
     plan = reader.json("plan", "plan.json", shapes.Plan)
     pairs = reader.json("clock", "history/clock.json", shapes.Clock).get("pairs") or []

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from fencepost.checkers.tables.rows import Damage
 from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION, LACKING
-from fencepost.store import listed, opened, part_of, strangers
+from fencepost.store import listed, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -173,11 +173,6 @@ class Reader:
                 raise ValueError(lack)
 
         self._try(part, str(path.relative_to(self.run)), read)
-
-    def look_around(self) -> None:
-        """Note what cannot be read, wherever it is in the folder, whether anybody wants to read it or not."""
-        for name, why in strangers(self.run):
-            self.note(part_of(name), name, f"it cannot be read: {why}")
 
     def note(self, part: str, file: str, what: str) -> None:
         """Remember one damage."""

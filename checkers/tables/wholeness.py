@@ -12,7 +12,7 @@ from typing import Any
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Damage, Life
 from fencepost.history import DELIVERED_COLUMNS, HARNESS, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
-from fencepost.store import digest, fingerprint, judged_files, listed, part_of
+from fencepost.store import digest, fingerprint, judged_files, listed, part_of, strangers
 
 SEAL = "history/seal.json"
 
@@ -24,12 +24,14 @@ def check(
     broken_off: str,
     pairs: Sequence[Sequence[int]],
 ) -> None:
-    """Note what is not whole in ``reader.damage``; that the run was interrupted comes first, as it explains the rest.
+    """Note what is not whole in ``reader.damage``; that the run was interrupted comes first, as it explains the rest,
+    then what cannot be read, whether anybody wants to read it or not.
 
     Args:
         known: all incarnations. broken_off: the phase in which the run was interrupted; empty: it went through.
         pairs: the clock's, of (monotonic_ns, wall_ns).
     """
+    reader.damage[:0] = _unreadable(reader)
     if broken_off:
         said = f"the run ended in phase {broken_off}, and what should have followed is not in its history"
         why = [Damage("phase", "", reason) for reason in _reasons(events, broken_off)]
@@ -39,6 +41,13 @@ def check(
     _check_records(reader)
     _check_actors(reader, events, known)
     _check_seal(reader)
+
+
+def _unreadable(reader: Reader) -> list[Damage]:
+    """What in the folder cannot be read; without what is known of already."""
+    known = {damage.file for damage in reader.damage}
+    found = ((name, why) for name, why in strangers(reader.run) if name not in known)
+    return [Damage(part_of(name), name, f"it cannot be read: {why}") for name, why in found]
 
 
 def _reasons(events: Iterable[Mapping[str, Any]], phase: str) -> list[str]:

@@ -33,15 +33,20 @@ ARCHIVE = "from fencepost.checkers.spark import executors; print(executors._arch
 QUICK = ("--set", "min_records=800")
 
 CHAOS_TEST = """
+import warnings
+
 import pytest
-from kafka.net.selector import NetworkSelector
 
 from fencepost import Group, Scenario, Topic, at
 from fencepost.faults import Kill
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 
-NetworkSelector.DEFAULT_CONFIG["slow_task_threshold_secs"] = 1e-9  # the library warns of each step that takes longer
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    from kafka.net.selector import NetworkSelector
+NetworkSelector.DEFAULT_CONFIG["slow_task_threshold_secs"] = 1e-9  # it warns of each step that takes longer
+
 SCENARIO = Scenario(
     name="a member dies",
     topics=[Topic("orders", partitions=4, replication_factor=1)],

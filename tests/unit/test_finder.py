@@ -17,6 +17,7 @@ from fencepost.checkers import faults, judge
 from fencepost.checkers.facts import Bounds
 from fencepost.checkers.kernel import RULES
 from fencepost.checkers.kernel.judged import Judged
+from fencepost.checkers.kernel.ranges import Task
 from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.spark import finder
 from fencepost.checkers.tables import load
@@ -59,7 +60,7 @@ def test_a_history_that_workers_do_not_see_is_told_so(tmp_path: Path) -> None:
     h = HistoryBuilder(tmp_path / "run")
     h.write(3)
     run = h.seal()
-    judged, tasks = Judged(load(run), STRICT, {}), []
+    judged, tasks = Judged(load(run), STRICT, {}), [Task(0, 0, 0)]
     with pytest.raises(ProvisionError, match=f"they do not see {tmp_path}/gone: put the run folder on storage"):
         finder._on_spark(Here(), tmp_path / "gone", judged, tasks)
 
