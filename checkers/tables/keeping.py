@@ -20,6 +20,7 @@ MINUTE_NS = 60_000 * MS
 NO_KEY = key_hash(None)
 OF_A_RUN = re.compile("fencepost-[0-9a-f]{8}-")  # begins the names of topics on an attached cluster
 OFFSETS_KEPT = 7 * 24 * 60  # minutes, Kafka's default
+OFFSETS_KEPT_NS = OFFSETS_KEPT * MINUTE_NS
 
 
 def same_key(key: int, writer: int) -> int:

@@ -9,11 +9,11 @@ from typing import Any
 
 from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.tables.effects import Effect
+from fencepost.checkers.tables.keeping import OFFSETS_KEPT_NS
 from fencepost.checkers.tables.paused import Paused
 from fencepost.checkers.tables.requests import Heartbeat, Join, Request
 from fencepost.checkers.tables.resets import AT_THE_END
 from fencepost.checkers.tables.rows import (
-    FOREVER,
     Accepted,
     Act,
     Commit,
@@ -91,7 +91,7 @@ class Recorded:
     uncommitted: Mapping[str, str] = field(default_factory=dict)
     resets: frozenset[str] = frozenset()
     compacted: Mapping[int, int] = field(default_factory=dict)
-    offsets_kept_ns: int = FOREVER
+    offsets_kept_ns: int = OFFSETS_KEPT_NS
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
