@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -97,7 +98,7 @@ def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, 
     """How brokers keep what is written, by the names of the tables."""
     from fencepost.checkers.tables import shapes
 
-    told = reader.json("partitions", SETTINGS, shapes.Settings) if (reader.run / SETTINGS).exists() else {}
+    told = reader.json("partitions", SETTINGS, shapes.Settings) if os.path.lexists(reader.run / SETTINGS) else {}
     return {
         "compacted": keeping.compacted(told, scenario, partitions.values()),
         "offsets_kept_ns": keeping.offsets_kept_ns(told, scenario),
