@@ -49,7 +49,8 @@ def work(consumer):
     os._exit(0)
 """
 BEFORE_THE_FORK = """
-child = mp.Process(target=polled_in_the_child, args=(connect(),))
+consumer = connect()
+child = mp.Process(target=polled_in_the_child, args=(consumer,))
 child.start()
 stop.wait()
 child.terminate()
