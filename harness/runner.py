@@ -23,7 +23,7 @@ from fencepost.clusters.trials import try_settings
 from fencepost.commands import check_command
 from fencepost.draining import drain
 from fencepost.errors import FencepostError, WaitTimeout
-from fencepost.evidence import audit, configured, effects, host, outputs, recorded
+from fencepost.evidence import audit, broker_settings, effects, host, outputs, recorded
 from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, LACKING, SETTINGS
@@ -240,7 +240,7 @@ class _Run:
         effects.of_store(history, self._events)
         outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
-        told = configured.told(cluster.admin, self._topics.by_name, cluster.admin.coordinator(self._name))
+        told = broker_settings.read(cluster.admin, self._topics.by_name, cluster.admin.coordinator(self._name))
         self._folder.write_json(SETTINGS, told)
         with ThreadPoolExecutor(max_workers=1) as beside:
             committed = cluster.admin.committed(self._name)

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fencepost import codec, keeping, settings
+from fencepost import codec, compaction, settings
 from fencepost.consumers import Group
 from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
@@ -135,7 +135,7 @@ class Scenario:
     def checked(self, plan: Plan) -> Plan:
         """``plan``, if it can be performed with this group, on these topics and in this time; else raises PlanError."""
         check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
-        keeping.check(self, plan)
+        compaction.check(self, plan)
         return plan
 
     def cluster_spec(self) -> ClusterSpec:
@@ -151,7 +151,7 @@ class Scenario:
             "group.consumer.max.heartbeat.interval.ms": max(15_000, heartbeat),
         }
         slots = max(2, self.group.size + self.group.spare)
-        config = {**times, **keeping.with_cleaner(self.topics, self.broker_config)}
+        config = {**times, **compaction.with_cleaner(self.topics, self.broker_config)}
         return ClusterSpec(self.brokers, slots, broker_config=config, kafka=self.kafka, members=self.group.environments)
 
     def to_json(self) -> dict[str, Any]:

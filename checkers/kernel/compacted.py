@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.whole import PRODUCED
-from fencepost.checkers.tables.keeping import NO_KEY, same_key
+from fencepost.checkers.tables.retention import NO_KEY, same_key
 from fencepost.history import Sent
 
 Array = NDArray[Any]

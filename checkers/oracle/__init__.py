@@ -27,9 +27,9 @@ from fencepost.checkers import coordination
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.sightings import Sighting, gather, performed
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.keeping import NO_KEY, same_key
 from fencepost.checkers.tables.passed import Passed, passed
 from fencepost.checkers.tables.records import Delivered, Logged, Produced, Records, load_records
+from fencepost.checkers.tables.retention import NO_KEY, same_key
 from fencepost.checkers.tables.rows import Interval
 from fencepost.history import Sent, State
 from fencepost.model import Anomaly

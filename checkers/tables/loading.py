@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers.tables import coordinator, keeping, lives, renewed, requests, wholeness
+from fencepost.checkers.tables import coordinator, lives, renewed, requests, retention, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.isolation import uncommitted
@@ -100,8 +100,8 @@ def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, 
 
     told = reader.json("partitions", SETTINGS, shapes.Settings) if os.path.lexists(reader.run / SETTINGS) else {}
     return {
-        "compacted": keeping.compacted(told, scenario, partitions.values()),
-        "offsets_kept_ns": keeping.offsets_kept_ns(told, scenario),
+        "compacted": retention.compacted(told, scenario, partitions.values()),
+        "offsets_kept_ns": retention.offsets_kept_ns(told, scenario),
     }
 
 

@@ -9,10 +9,10 @@ from typing import Any
 
 from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.tables.effects import Effect
-from fencepost.checkers.tables.keeping import OFFSETS_KEPT_NS
 from fencepost.checkers.tables.paused import Paused
 from fencepost.checkers.tables.requests import Heartbeat, Join, Request
 from fencepost.checkers.tables.resets import AT_THE_END
+from fencepost.checkers.tables.retention import OFFSETS_KEPT_NS
 from fencepost.checkers.tables.rows import (
     Accepted,
     Act,

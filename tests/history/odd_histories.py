@@ -10,7 +10,7 @@ import random
 from pathlib import Path
 
 from fencepost.checkers.tables.effects import LETTER_NS
-from fencepost.checkers.tables.keeping import same_key
+from fencepost.checkers.tables.retention import same_key
 from fencepost.history import State
 from history.builder import HistoryBuilder, MemberTeller, Row, ns
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fencepost.checkers.tables.rows import Partition
-from fencepost.keeping import policies
+from fencepost.compaction import policies
 from fencepost.settings import CLEANED, DAY_MS, OFFSETS_RETENTION, TOMBSTONES
 from fencepost_member.payload import key_hash
 

@@ -16,7 +16,7 @@ OF_TOPICS = (CLEANUP, TOMBSTONES)
 OF_BROKERS = (CLEANED, OFFSETS_RETENTION)
 
 
-def told(admin: LogAdmin, topics: Collection[str], broker: int) -> dict[str, Any]:
+def read(admin: LogAdmin, topics: Collection[str], broker: int) -> dict[str, Any]:
     """The content of ``settings.json``. What brokers may not tell us is left out. ``broker``: coordinates the group.
 
     Raises:
