@@ -21,7 +21,8 @@
       log/audit.parquet                      LOG_COLUMNS, what each partition really holds, likewise
       coordinator/requests.jsonl             what the brokers logged of the group's requests
       coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group
-      coordinator/metadata.jsonl             leader and ISR changes of the metadata log
+      coordinator/metadata.jsonl             leader and ISR changes of the metadata log; of new leaders of the offsets
+                                             topic also where their log ended, and its high watermark
       store.sqlite               what members of ``ExclusiveWrites`` wrote to: leases, and effects
       store.json                 instead of that: where it is in PostgreSQL (see ``fencepost_member.databases``)
       lacking.json               which of these a cluster did not show, and why; only where that is so

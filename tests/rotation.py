@@ -24,6 +24,7 @@ TURNS = (
         "test_polled_by_forks.py",
         "test_schedules.py",
         "test_slow_records.py",
+        "test_stale_answers.py",
         "test_state_triggers.py",
         "test_supervisor.py",
     },
