@@ -14,7 +14,6 @@ FUNCTION_MAX = 70
 NOUNS = ["errors", "model", "history", "interfaces", "outcomes", "codec", "plan", "schedule", "targets", "settings"]
 NOUNS += ["signs", "states", "single", "combined", "survival", "swarm", "entries", "scenario", "network_interfaces"]
 NOUNS += ["admin_interfaces", "process_interfaces", "clients", "consumers", "described", "abilities", "isolation"]
-NOUNS += ["compaction"]
 PURE = [*NOUNS, "overrides", "smaller"]
 BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock
 EFFECTS = [
@@ -40,7 +39,7 @@ EFFECTS = [
 ]
 EFFECTS += ["aim", "topics", "draining"]
 EFFECTS += ["clusters", "network", "evidence"]
-ENTRIES = ["library_logs", "cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
+ENTRIES = ["aside", "cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
 ENTRIES += ["arguments", "conforming", "choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
 LAYERS: dict[str, tuple[list[str], list[str]]] = {
@@ -51,17 +50,14 @@ LAYERS: dict[str, tuple[list[str], list[str]]] = {
         ["workloads"],
         [*BASE, "checkers", "workloads", "fencepost_member.config", "fencepost_member.planted"],
     ),
-    "checkers": (
-        ["checkers"],
-        [*BASE, "store", "clusters.cache", "clusters.provision", "checkers", "fencepost_member.payload"],
-    ),
+    "checkers": (["checkers"], [*BASE, "store", "clusters.cache", "clusters.provision", "checkers"]),
     "reports": (["reports"], [*BASE, "store", "reports"]),
     "effects": (EFFECTS, [*BASE, *EFFECTS, "fencepost_member"]),
     "runner": (["runner"], [*BASE, *EFFECTS, "fencepost_member"]),
     "member": (["fencepost_member"], ["fencepost_member"]),
     "entries": (ENTRIES, [*BASE, *EFFECTS, *ENTRIES, "runner", "checkers", "reports", "fencepost_member"]),
 }
-OF_PYTEST = ("library_logs", "plugin", "seeds")
+OF_PYTEST = ("aside", "plugin", "seeds")
 STDLIB_ONLY = [*BASE, "__init__", *OF_PYTEST, "workloads"]
 # Library -> the only places that import it.
 PLACES: dict[str, str | tuple[str, ...]] = {

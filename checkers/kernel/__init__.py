@@ -13,7 +13,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 
 from fencepost.checkers.kernel import commits, delivery, effects, keys, members, repeats, streams, stuck, times, writes
@@ -34,14 +33,13 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost", "aborted-read"),
     delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
-    delivery.unrecorded_delivery: ("unrecorded-delivery",),
     effects.missing_effect: ("missing-effect",),
     effects.dead_letter_missing: ("dead-letter-missing",),
     effects.per_entity_order: ("per-entity-order",),
     effects.requeue_missing: ("requeue-missing",),
     effects.requeued_and_done: ("requeued-and-done",),
     delivery.unconsumed: ("unconsumed",),
-    repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit", "stale-offset-answer"),
+    repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
     repeats.stale_effect: ("stale-effect",),
     repeats.redelivery_loop: ("redelivery-loop",),
     keys.key_order: ("key-order",),
@@ -56,7 +54,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),
-    commits.wrong_start: ("wrong-start", "stale-offset-answer"),
+    commits.wrong_start: ("wrong-start",),
     streams.delivery_outside: ("delivery-outside-assignment",),
     streams.history_incomplete: ("history-incomplete",),
 }
@@ -95,8 +93,7 @@ def _parts(part: Part) -> Iterator[Part]:
     for span in others:
         try:
             returns = part.tables.returns_of.get((stretch.rows.names[0], part.tp), ())
-            moves = partial(part.moves, stretch.rows.names[0])
-            before = Before.of(stretch.rows, stretch.before, returns, moves)
+            before = Before.of(stretch.rows, stretch.before, returns)
         except DamagedFile:
             return  # as the rules have told
         yield (stretch := replace(part, task=part.task.stretch(*span), before=before))

@@ -20,7 +20,6 @@ KNOWN = {
     "collections",
     "concurrent",
     "contextlib",
-    "contextvars",
     "dataclasses",
     "errno",
     "faulthandler",

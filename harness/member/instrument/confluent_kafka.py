@@ -108,9 +108,7 @@ class Consumer(cimpl.Consumer):
         """As the library has it."""
         tape = self._fencepost
         if tape.off():
-            message = _poll(self, *args, **kwargs)
-            tape.left_over((message,))
-            return message
+            return _poll(self, *args, **kwargs)
         tape.asked(args[0] if args else kwargs.get("timeout", -1))
         try:
             message = _poll(self, *args, **kwargs)
@@ -124,9 +122,7 @@ class Consumer(cimpl.Consumer):
         """As the library has it."""
         tape = self._fencepost
         if tape.off():
-            messages = _consume(self, *args, **kwargs)
-            tape.left_over(messages)
-            return messages
+            return _consume(self, *args, **kwargs)
         tape.asked(args[1] if len(args) > 1 else kwargs.get("timeout", -1))
         try:
             messages = _consume(self, *args, **kwargs)
