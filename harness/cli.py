@@ -18,7 +18,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from fencepost import aside, catalogue, choice, listing, series
+from fencepost import catalogue, choice, library_logs, listing, series
 from fencepost.arguments import Access, Backend, Judged, Run, Runs, SparkMaster, SparkRemote, Yes
 from fencepost.choice import AUTO, backend
 from fencepost.errors import FencepostError, RunFolderError, ScenarioError
@@ -224,7 +224,7 @@ def main(argv: Sequence[str] | None = None) -> None:
     """The entry point: runs a command and leaves with its exit code; errors are sentences, not stack traces."""
     args = list(sys.argv[1:] if argv is None else argv)
     try:
-        with aside.libraries():
+        with library_logs.quiet():
             app([arg for arg in args if arg != "--debug"], prog_name="fencepost")
     except Exception as error:
         if "--debug" in args:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fencepost import aside, seeds
+from fencepost import library_logs, seeds
 
 if TYPE_CHECKING:
     from fencepost.checkers.spark.session import Spark
@@ -46,7 +46,7 @@ class ChaosRun:
     def verdict(self) -> Verdict:
         """The judgement of this run; made when first asked for."""
         if self.judged is None:
-            with aside.libraries():
+            with library_logs.quiet():
                 from fencepost.judging import judge
 
                 self.judged = judge(self.folder, self._spark)
@@ -85,7 +85,7 @@ class Chaos:
         config = self._item.config
         chosen = seeds.seed_of(self._item) if seed is None else seed
         runs = config.invocation_params.dir / config.getoption("--chaos-runs")  # wherever a test goes meanwhile
-        with aside.libraries():
+        with library_logs.quiet():
             from fencepost import runner
 
             backend = _backend(config)
@@ -123,10 +123,10 @@ def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
     own = choice.own(_backend(request.config))
     with turn(request.node.nodeid), Owner.open() as owner:
-        with aside.libraries():
+        with library_logs.quiet():
             cluster = own.provide(ClusterSpec(), owner, lambda note: None)
         yield cluster
-        with aside.libraries():
+        with library_logs.quiet():
             cluster.stop()
 
 

@@ -39,7 +39,7 @@ EFFECTS = [
 ]
 EFFECTS += ["aim", "topics", "draining"]
 EFFECTS += ["clusters", "network", "evidence"]
-ENTRIES = ["aside", "cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
+ENTRIES = ["library_logs", "cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
 ENTRIES += ["arguments", "conforming", "choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
 # Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
 LAYERS: dict[str, tuple[list[str], list[str]]] = {
@@ -57,7 +57,7 @@ LAYERS: dict[str, tuple[list[str], list[str]]] = {
     "member": (["fencepost_member"], ["fencepost_member"]),
     "entries": (ENTRIES, [*BASE, *EFFECTS, *ENTRIES, "runner", "checkers", "reports", "fencepost_member"]),
 }
-OF_PYTEST = ("aside", "plugin", "seeds")
+OF_PYTEST = ("library_logs", "plugin", "seeds")
 STDLIB_ONLY = [*BASE, "__init__", *OF_PYTEST, "workloads"]
 # Library -> the only places that import it.
 PLACES: dict[str, str | tuple[str, ...]] = {

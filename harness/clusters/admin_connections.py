@@ -56,7 +56,7 @@ class _TlsSocket(ssl.SSLSocket):
 
 
 class _Net(NetworkSelector):  # type: ignore[misc]
-    """The library's event loop. Its thread is ours by this method, which is what ``fencepost.aside`` goes by."""
+    """The library's event loop. Its thread is ours by this method, which is what ``fencepost.library_logs`` goes by."""
 
     def run_forever(self) -> None:
         """Until it is closed."""

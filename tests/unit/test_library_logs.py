@@ -13,16 +13,16 @@ import pytest
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from fencepost import aside
+from fencepost import library_logs
 from fencepost.clusters.admin_connections import Connections
 from fencepost.clusters.nodes import Endpoint
 
 SLOW = "blocking the event loop"
 IN_A_PROCESS_OF_ITS_OWN = """
 import logging
-from fencepost import aside
+from fencepost import library_logs
 code = compile("def warn(): logging.getLogger('urllib3.connectionpool').warning('from inside')", "x", "exec")
-with aside.libraries():
+with library_logs.quiet():
     exec(code, {"__name__": "fencepost.x", "logging": logging} | (inside := {}), inside)
     inside["warn"]()
     logging.getLogger("urllib3.connectionpool").warning("from outside")  # urllib3 asks for handlers
@@ -45,7 +45,7 @@ def nobody() -> Iterator[Endpoint]:
 
 
 def test_nothing_of_an_administrators_client_is_shown(nobody: Endpoint, caplog: pytest.LogCaptureFixture) -> None:
-    with aside.libraries():
+    with library_logs.quiet():
         connections = Connections({1: nobody})
     assert connections.ask_once(1, MetadataRequest()) is None
     connections.close()
@@ -53,7 +53,7 @@ def test_nothing_of_an_administrators_client_is_shown(nobody: Endpoint, caplog: 
 
 
 def test_what_a_client_of_the_user_says_is_shown(caplog: pytest.LogCaptureFixture) -> None:
-    with aside.libraries():
+    with library_logs.quiet():
         pass
     net = NetworkSelector()
     net.start()
@@ -67,8 +67,8 @@ def test_what_a_client_of_the_user_says_is_shown(caplog: pytest.LogCaptureFixtur
 
 
 def test_it_is_there_as_detail(nobody: Endpoint, caplog: pytest.LogCaptureFixture) -> None:
-    caplog.set_level(logging.DEBUG, "fencepost.aside")
-    with aside.libraries():
+    caplog.set_level(logging.DEBUG, "fencepost.library_logs")
+    with library_logs.quiet():
         connections = Connections({1: nobody})
     connections.close()
     assert {record.levelno for record in caplog.records if SLOW in record.getMessage()} == {logging.DEBUG}
@@ -86,7 +86,7 @@ def test_a_terminal_shows_nothing_that_a_library_logs_for_us(configured: bool) -
 def test_warnings_of_libraries_are_no_errors_of_a_test() -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        with aside.libraries():
+        with library_logs.quiet():
             warnings.warn("of a library", stacklevel=1)
         with pytest.raises(UserWarning, match="of the test"):
             warnings.warn("of the test", stacklevel=1)

@@ -18,7 +18,7 @@ _LOG = logging.getLogger(__name__)
 
 
 @contextmanager
-def libraries() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Nothing that libraries log for Fencepost is shown from now on. What they warn of is ignored within: a suite that
     turns warnings into errors means its own code."""
     for name in LIBRARIES:
