@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from fencepost.checkers.tables import PARTS
+from fencepost.checkers.tables.answers import NOT_SEEN
 from fencepost.checkers.tables.rows import Damage
 from fencepost.history import HARNESS
 from fencepost.model import Anomaly
@@ -39,6 +40,7 @@ def _ground(*anywhere: str, own: Iterable[str] = ()) -> Ground:
 
 
 _COMMITS: Mapping[str, Ground] = {
+    "stale-offset-answer": _ground("log", "offsets", "requests", "metadata", own=["events", "delivered"]),
     "commit-regression": _ground("plan", "offsets", "requests", "host", own=["events"]),
     "commit-ahead": _ground("log", "delivered", "offsets", own=["events"]),
     "commit-beyond-end": _ground("log", "delivered", "produced", "offsets", own=["events"]),
@@ -64,7 +66,7 @@ GROUNDS: Mapping[str, Ground] = {
     "redelivery": _ground("offsets", own=["events", "delivered"]),
     "avoidable-redelivery": _ground("offsets", own=["events", "delivered"]),
     "redelivery-below-commit": _ground("offsets", own=["events", "delivered"]),
-    "redelivery-loop": _ground("plan", "offsets", own=["events", "delivered"]),
+    "redelivery-loop": _ground("plan", "offsets", "events", own=["delivered"]),
     "rewind": _ground(own=["events", "delivered"]),
     "poll-skip": _ground("log", own=["events", "delivered"]),
     "key-order": _ground("delivered", own=["events"]),
@@ -107,17 +109,41 @@ GROUNDS: Mapping[str, Ground] = {
 OF_BLACK_BOXES: Mapping[str, Ground] = {  # where others rest on callbacks
     "long-pause": _ground("plan", "offsets", "requests", "host"),
 }
+BY_EFFECT: Mapping[str, Ground] = {  # where others rest on what members tell of their records
+    "unseen": _ground("log", "events", "offsets", "effects"),
+}
+OF_RECORDS = ("unseen", "commit-ahead")  # their offsets are those of the records that nobody finished
 _ALL = Ground(frozenset(PARTS))
 
 
-def doubt(anomaly: Anomaly, damage: Iterable[Damage], black_box: bool = False) -> Damage | None:
+def doubt(
+    anomaly: Anomaly, damage: Iterable[Damage], black_box: bool = False, by_effect: bool = False
+) -> Damage | None:
     """The damage that could hide a harmless explanation of the anomaly; None: it is certain."""
-    grounds = {**GROUNDS, **OF_BLACK_BOXES} if black_box else GROUNDS
+    grounds = {**GROUNDS, **(OF_BLACK_BOXES if black_box else {}), **(BY_EFFECT if by_effect else {})}
     ground, concerned = grounds.get(anomaly.kind, _ALL), {"", HARNESS, *anomaly.members}
-    return next(
-        (d for d in damage if d.part in ground.anywhere or (d.part in ground.own and whose(d.file) in concerned)),
-        None,
-    )
+    those = (d for d in damage if d.part in ground.anywhere or (d.part in ground.own and whose(d.file) in concerned))
+    return next((d for d in those if _hurts(d, anomaly)), None)
+
+
+def _hurts(damage: Damage, anomaly: Anomaly) -> bool:
+    """Whether damage that hurts a place alone hurts what an anomaly tells of. A member of which some deliveries are not
+    recorded may have been given others, too, that it did not commit past."""
+    if damage.place is None or not anomaly.topic:
+        return True
+    there, offsets = damage.place
+    here = there == (anomaly.topic, anomaly.partition)
+    if anomaly.kind in OF_RECORDS:
+        return here and anomaly.first_offset < offsets.stop and anomaly.last_offset >= offsets.start
+    return here or whose(damage.file) in anomaly.members
+
+
+def unseen_answer(anomaly: Anomaly) -> str:
+    """Why nobody can tell whether the brokers brought the anomaly about; empty where they certainly did not, or where
+    that is what the anomaly says."""
+    if anomaly.cause != NOT_SEEN:
+        return ""
+    return "its coordinator had just loaded the group, and may have told an older offset: no broker shows its answer"
 
 
 def whose(file: str) -> str:

@@ -32,7 +32,8 @@ class Facts:
 
     Attributes:
         acknowledged: sends that were acknowledged. visible: records of the log.
-        judged: visible records between the group's start and its final committed offset.
+        judged: visible records between the group's start and its final committed offset; of logs that are compacted,
+            also those which somebody had finished with before they were replaced.
         delivered, begun, finished: rows of all incarnations that got so far.
         first_ns, last_ns: the first delivery and the last finish; 0 when there is none.
         failed: kinds that could not be judged, with the reason. damage: records that could not be read.

@@ -20,21 +20,26 @@ from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.needs import Needs, needs_of
 from fencepost.checkers.sentences import EXAMPLES_MAX, example
 from fencepost.checkers.tables import Tables, load
+from fencepost.checkers.tables.answers import judged_as
 from fencepost.checkers.tables.rows import NS, Damage
 from fencepost.checkers.unjudged import told, unjudged
 from fencepost.errors import FencepostError, ScenarioError
 from fencepost.interfaces import Promise
-from fencepost.model import Anomaly, Check, Finding, Severity, Validity, Verdict
+from fencepost.model import Anomaly, Check, Finding, Severity, TopicPartition, Validity, Verdict
 
 Finder = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]
 
 _LOG = logging.getLogger(__name__)
 ALWAYS = ("faults", "history")
-KIND_OF_DAMAGE, KIND_OF_FILES = "history-incomplete", "damaged-file"
+KIND_OF_DAMAGE, KIND_OF_RECORDS, KIND_OF_FILES = "history-incomplete", "unrecorded-delivery", "damaged-file"
 DAMAGE = {
     "hole": "{} deliveries of {} are missing",
     "twice": "{} deliveries of {} have the number of an earlier one",
     "early": "{} deliveries of {} are older than the assignment that they name",
+    "unread": "it committed past {} records of {}, and not one delivery of these assignments is recorded: either the "
+    "client skipped the records, or the program reads them through calls that are not recorded",
+    "effect": "{} records of {} had an effect, but no delivery of them is recorded: the program reads them through "
+    "calls that are not recorded",
 }
 
 
@@ -118,11 +123,12 @@ def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
     return [
         Damage(
             "delivered",
-            f"history/delivered/{a.members[0]}.parquet",
-            DAMAGE[a.cause].format(f"{a.count:,}", f"{a.topic}-{a.partition}"),
+            f"history/delivered/{a.members[0] if a.members else 'nobody known'}.parquet",
+            DAMAGE[a.cause].format(f"{a.count:,}", place := TopicPartition(a.topic, a.partition)),
+            (place, range(a.first_offset, a.last_offset + 1)) if a.kind == KIND_OF_RECORDS else None,
         )
         for a in anomalies
-        if a.kind == KIND_OF_DAMAGE
+        if a.kind in (KIND_OF_DAMAGE, KIND_OF_RECORDS)
     ]
 
 
@@ -130,7 +136,7 @@ def _history(
     tables: Tables, anomalies: Sequence[Anomaly], facts: Facts, damage: Sequence[Damage], failure: str
 ) -> Check:
     """Unknown when any part of the history is missing or damaged, or nothing was recorded."""
-    mine = [(a, Severity.NOTE, "") for a in anomalies if a.kind == KIND_OF_DAMAGE]
+    mine = [(a, Severity.NOTE, "") for a in anomalies if a.kind in (KIND_OF_DAMAGE, KIND_OF_RECORDS)]
     findings = list(_findings(tables, mine, ""))
     files = [str(d) for d in damage if d.file]
     if files:
@@ -168,7 +174,7 @@ class _Judging:
 
     def check(self, anomalies: Iterable[Anomaly]) -> Check:
         """What this promise makes of the anomalies of its kinds. A certain violation counts, whatever is in doubt."""
-        mine = [a for a in anomalies if a.kind in self.promise.kinds]
+        mine = [a for a in anomalies if judged_as(a.kind, a.cause) in self.promise.kinds]
         doubted = {a: doubt for a in mine if self._severity(a) == Severity.VIOLATION and (doubt := self._doubt(a))}
         judged = [(a, Severity.NOTE if a in doubted else self._severity(a), doubted.get(a, "")) for a in mine]
         findings = tuple(_findings(self.tables, judged, str(self.promise)))
@@ -187,13 +193,20 @@ class _Judging:
         return Check(self.name, str(self.promise), validity, facts, reason, findings)
 
     def _severity(self, anomaly: Anomaly) -> Severity:
-        return Severity(self.promise.severity(anomaly.kind, anomaly.cause, anomaly.excuse))
+        kind = judged_as(anomaly.kind, anomaly.cause)
+        cause = anomaly.cause if kind == anomaly.kind else ""
+        return Severity(self.promise.severity(kind, cause, anomaly.excuse))
 
     def _doubt(self, anomaly: Anomaly) -> str:
         """Why a violation is not certain; empty when it is."""
-        if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box):
+        by_effect = self.tables.by_effect and getattr(self.promise, "level", "") != "at-most-once"
+        if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box, by_effect):
             return f"{anomaly.kind} was seen, but what is missing may explain it: {damage}"
-        if self.promise.kinds[anomaly.kind] == "liveness" and measures.stalled(self.tables, anomaly):
+        if unseen := certainty.unseen_answer(anomaly):
+            return f"{anomaly.kind} was seen, but {unseen}"
+        if self.promise.kinds[judged_as(anomaly.kind, anomaly.cause)] == "liveness" and measures.stalled(
+            self.tables, anomaly
+        ):
             return f"{anomaly.kind} was seen while the host itself stood still: look at its load and run again"
         return ""
 
@@ -222,8 +235,8 @@ def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity, str]], p
 
 def _unpromised(tables: Tables, anomalies: Iterable[Anomaly], promises: Iterable[Promise]) -> list[Check]:
     """What was seen and nobody promised anything about, as notes."""
-    kinds = {KIND_OF_DAMAGE, *(kind for promise in promises for kind in promise.kinds)}
-    notes = [(a, Severity.NOTE, "") for a in anomalies if a.kind not in kinds]
+    kinds = {KIND_OF_DAMAGE, KIND_OF_RECORDS, *(kind for promise in promises for kind in promise.kinds)}
+    notes = [(a, Severity.NOTE, "") for a in anomalies if judged_as(a.kind, a.cause) not in kinds]
     if not notes:
         return []
     findings = tuple(_findings(tables, notes, ""))

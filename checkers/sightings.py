@@ -14,6 +14,8 @@ from fencepost.model import Anomaly
 S = TypeVar("S")
 _LOG = logging.getLogger(__name__)
 DELETED = "deleted"  # the excuse for what nobody could do, as the log had begun to begin above it
+EXPIRED = "committed offset expired"  # the excuse for what is done again, as the coordinator forgot that it was done
+COMPACTED = "compacted"  # likewise, as a later record of its key had replaced it
 
 
 @dataclass(frozen=True)

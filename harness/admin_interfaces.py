@@ -51,7 +51,7 @@ class TopicAdmin(Protocol):
 
 
 class LogAdmin(Protocol):
-    """What partitions hold."""
+    """What partitions hold, and by which settings."""
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """Where the log of every partition of ``topic`` begins."""
@@ -61,6 +61,12 @@ class LogAdmin(Protocol):
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
         """Delete the records of partitions before an offset each; returns when that is accepted, to be proven."""
+
+    def topic_settings(self, topic: str, names: Collection[str]) -> dict[str, str]:
+        """Some settings that are in force for ``topic``; those that brokers do not tell are left out."""
+
+    def settings(self, broker: int, names: Collection[str]) -> dict[str, str]:
+        """Some settings of a broker; those that it does not tell are left out."""
 
 
 class GroupAdmin(Protocol):

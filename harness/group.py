@@ -130,6 +130,20 @@ class Group:
         owned = [len(live.owned) for life in alive for live in life.live.present.values() if live.owned]
         return self.outside.shares if self.outside else owned
 
+    @property
+    def polls_in_vain(self) -> bool:
+        """Whether records wait, and every consumer polls and was never given one, as of the last refresh; see
+        ``Incarnation``. Who has not polled yet may still be about to begin."""
+        counts, alive = self.progress(), [member.life for member in self.members if member.life and member.pid]
+        waiting = counts.acknowledged > 0 and counts.delivered == 0
+        return waiting and bool(alive) and all(life.polls_in_vain for life in alive)
+
+    @property
+    def polled_by_forks(self) -> bool:
+        """Whether consumers are polled in processes that were forked from theirs; see ``Inside``."""
+        alive = [member.life.live for member in self.members if member.life and member.pid]
+        return any(live.polled_by_fork(name) for live in alive for name in live.present)
+
     def progress(self) -> RecordCounts:
         """Records so far; of members that tell nothing all that they had committed when last asked, and no more."""
         counts, done = count_records(self._home.history / "segments"), self.outside.committed if self.outside else 0

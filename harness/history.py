@@ -8,6 +8,8 @@
       partitions.json            one object per topic-partition: its number ``tp``, where the log begins and ends;
                                  of each that was deleted, and made again, during the run, too: ``renewed`` says what
                                  members did with it and its successor (see ``evidence.renewed``)
+      settings.json              by which settings of theirs the brokers delete what was written, as they told at the
+                                 audit: of each topic, and of a broker (runs of before have none)
       events.parquet             EVENT_COLUMNS: the rare facts, one row per event and partition
       events/<actor>.jsonl       the same as the actors wrote them, before the seal (kept: they are the raw evidence)
       segments/<actor>.<n>.seg   the recorders' memory maps, before the seal (removed once sealed)
@@ -19,7 +21,8 @@
       log/audit.parquet                      LOG_COLUMNS, what each partition really holds, likewise
       coordinator/requests.jsonl             what the brokers logged of the group's requests
       coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group
-      coordinator/metadata.jsonl             leader and ISR changes of the metadata log
+      coordinator/metadata.jsonl             leader and ISR changes of the metadata log; of new leaders of the offsets
+                                             topic also where their log ended, and its high watermark
       store.sqlite               what members of ``ExclusiveWrites`` wrote to: leases, and effects
       store.json                 instead of that: where it is in PostgreSQL (see ``fencepost_member.databases``)
       lacking.json               which of these a cluster did not show, and why; only where that is so
@@ -37,6 +40,7 @@ from itertools import takewhile
 
 FORMAT_VERSION = 1
 LACKING = "history/lacking.json"
+SETTINGS = "history/settings.json"
 HARNESS = "harness"  # the actor
 NAME_TAKEN = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")  # told to one of two under one group.instance.id
 
@@ -46,6 +50,7 @@ JUDGED: dict[str, str] = {
     "plan.json": "plan",
     "history/clock.json": "clock",
     "history/partitions.json": "partitions",
+    SETTINGS: "partitions",
     "history/events.parquet": "events",
     "history/delivered/*.parquet": "delivered",
     "history/produced/*.parquet": "produced",
@@ -88,9 +93,10 @@ class EventKind(StrEnum):
     POLL_GAP = "poll-gap"  # from one call of poll (the end of one that waits) to the next one, if it took more than 1 s
     STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
     SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: what it had left before
-    SEEK = "seek"  # the program moved its position (a planted bug or a workload): offset
+    SEEK = "seek"  # the program (a user's, a workload's, a planted bug) moved its position: offset, 0: to the beginning
     PAUSED = "paused"  # it had the client fetch nothing of the partition, from begin to end; the client is in the group
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
+    FORKED = "forked"  # a process that was forked from its own polls it, where nothing can come; detail: pid
     CLOSED = "closed"  # clean end, after the client's close returned
     UNRECORDED = "unrecorded"  # of a user's program, or of effects: what is not in the history; detail: text, parts
     PRODUCING = "producing"  # of a user's program: it made the first producer of a sort; detail: client, idempotent

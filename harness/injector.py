@@ -101,6 +101,12 @@ class Injector:
             self._perform()
             self._watch.look(LOOK_FOR_S)
 
+    def skip_all(self, reason: str) -> None:
+        """None of the steps is for this group."""
+        self._agenda.clear()
+        for state in list(self.states):
+            self._skip(state.step, reason)
+
     def undo_all(self) -> None:
         """Undo what is still in effect, the last first; steps that have not fired never will."""
         self._agenda.clear()

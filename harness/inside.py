@@ -141,6 +141,10 @@ class Inside:
         """All member ids that the coordinator gave them."""
         return frozenset[str]().union(*(live.ids for live in self._files.values()))
 
+    def polled_by_fork(self, name: str) -> bool:
+        """Whether a process that was forked from that of the consumer of this name polls it."""
+        return any(self._folder.glob(f"{name}-forked-*.jsonl"))
+
     @property
     def errors(self) -> Counter[str]:
         """How many errors their clients reported, by Kafka's name."""

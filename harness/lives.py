@@ -137,6 +137,15 @@ class Incarnation:
         """When it last called poll; 0: never, or nobody can tell."""
         return last_poll_ns(self._segments, self.actor)
 
+    @property
+    def polls_in_vain(self) -> bool:
+        """Whether every consumer that is there was polled, in its own process or in one forked from that, has paused
+        nothing and was told no error, as of the last refresh. What it was given is another question."""
+        present = self.live.present
+        polled = (last_poll_ns(self._segments, name) or self.live.polled_by_fork(name) for name in present)
+        idle = EventKind.PAUSED not in self.live.open and not self.live.errors
+        return bool(present) and idle and all(polled)
+
     def wait_started(self) -> None:
         """Wait until its loop runs; of who tells nothing, its process. Raises MemberError when it ended instead."""
 

@@ -6,6 +6,7 @@ Times are nanoseconds of ``CLOCK_MONOTONIC`` of the host that ran the group, unl
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field
 from enum import StrEnum
@@ -23,6 +24,19 @@ class TopicPartition(NamedTuple):
 
     def __str__(self) -> str:
         return f"{self.topic}-{self.partition}"
+
+
+OFFSETS_TOPIC = "__consumer_offsets"
+
+
+def group_partition(group: str, partitions: int) -> int:
+    """The partition of the offsets topic that keeps ``group``: Java's string hash, made positive as Kafka does."""
+    utf16 = group.encode("utf-16-be", "surrogatepass")
+    code = 0
+    for (unit,) in struct.iter_unpack(">H", utf16):
+        code = (31 * code + unit) & 0xFFFFFFFF
+    signed = code - (1 << 32) if code & 0x80000000 else code
+    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
 
 
 class Outcome(StrEnum):

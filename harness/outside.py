@@ -11,19 +11,21 @@ class Outside:
     """A group from outside, as it was when the coordinator was last asked.
 
     Attributes:
-        shares: how many partitions each member has that has some.
+        members: how many there are.
+        shares: how many partitions each of them has that has some.
         committed: how many records the group has committed, counted from the begin of each partition.
     """
 
     def __init__(self, admin: GroupAdmin, group: str) -> None:
         """Nobody was asked yet."""
         self.shares: list[int] = []
-        self.committed = 0
+        self.members = self.committed = 0
         self._admin, self._group = admin, group
 
     def ask(self) -> None:
         """Ask now. Raises ClusterError, WaitTimeout: no coordinator answers."""
         members = self._admin.describe(self._group).members.values()
+        self.members = len(members)
         self.shares = sorted(len(member.owned) for member in members if member.owned)
         self.committed = sum(self._admin.committed(self._group).values())
 

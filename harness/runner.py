@@ -8,9 +8,9 @@ the cluster serves ends the phase in which it happens, not the run: the history 
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import asdict
 from pathlib import Path
 
@@ -22,12 +22,14 @@ from fencepost.clusters.backends import Backend, local
 from fencepost.clusters.trials import try_settings
 from fencepost.commands import check_command
 from fencepost.draining import drain
-from fencepost.evidence import audit, effects, host, outputs, recorded
+from fencepost.errors import FencepostError, WaitTimeout
+from fencepost.evidence import audit, broker_settings, effects, host, outputs, recorded
 from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
-from fencepost.history import HARNESS, LACKING
+from fencepost.history import HARNESS, LACKING, SETTINGS
 from fencepost.injector import Injector
 from fencepost.interfaces import Cluster
+from fencepost.outside import Outside
 from fencepost.phases import Observer, Phases, Progress
 from fencepost.plan import Plan, plan_to_json
 from fencepost.processes import Owner
@@ -43,6 +45,7 @@ __all__ = ["Observer", "Progress", "run"]
 
 WARM_UP_S = 60.0
 WARM_UP_HINT = "Look at the members' logs, and whether the settings of the group and its topics let members join"
+NEVER_WORKED = "the group had all partitions, and was never given a record"
 WARM_UP_HINT_OUTSIDE = f"{WARM_UP_HINT}. Members that tell nothing are seen by what they commit: do they commit?"
 
 
@@ -153,10 +156,10 @@ class _Run:
         self._phases.states = injector.states
         with self._phases.phase("warm-up"):
             group.start()
-            self._until_warm(group)
+            works = self._until_warm(group, cluster)
         with injector.undone_on_exit():
             with self._phases.phase("chaos"):
-                self._chaos(group, injector)
+                self._chaos(group, injector) if works else injector.skip_all(NEVER_WORKED)
             with self._phases.phase("heal"):
                 injector.undo_all()
         with self._phases.phase("drain"):
@@ -176,23 +179,43 @@ class _Run:
             prefix=self._backend.prefix,
         )
 
-    def _until_warm(self, group: groups.Group) -> None:
+    def _until_warm(self, group: groups.Group, cluster: Cluster) -> bool:
         """Every partition has exactly one owner, every consumer that can have one has, and records are processed.
+
+        Whether that became so. Where nothing was delivered, the coordinator has the last word: a group that has all
+        partitions for it, and commits, is given records where nobody records it; one whose members poll and that
+        commits nothing never gets on, and is judged for that, without faults. Who is polled by forks alone need not
+        have any partition: the next rebalance waits for those that have them, which never hear of it.
 
         Raises:
             MemberError: a process ended, though nothing was done to it yet; or another one consumes.
-            WaitTimeout: the group never became that.
+            WaitTimeout: the group never became that: it did not form, is slow, or has not begun.
         """
         most = max(map(len, self._topics.by_name.values()))
 
+        def whole(owned: Sequence[int]) -> bool:
+            return sum(owned) == len(self._topics.numbers) and len(owned) >= min(group.consumers, most)
+
         def warm() -> bool:
             group.must_live()
-            owned, busy = group.shares(), min(group.consumers, most)
-            return sum(owned) == len(self._topics.numbers) and len(owned) >= busy and group.progress().processed > 0
+            return whole(group.shares()) and group.progress().processed > 0
 
         hint = WARM_UP_HINT_OUTSIDE if group.outside else WARM_UP_HINT
-        self._phases.wait(warm, WARM_UP_S, "the group to be stable and to consume", group.describe, hint)
+        try:
+            self._phases.wait(warm, WARM_UP_S, "the group to be stable and to consume", group.describe, hint)
+        except WaitTimeout:
+            seen = Outside(cluster.admin, self._name)
+            if group.outside or group.progress().delivered:
+                raise
+            with suppress(FencepostError):  # who is not answered knows of no shares
+                seen.ask()
+            here = whole(seen.shares) or (group.polled_by_forks and seen.members >= group.consumers)
+            if not here or not (seen.committed or group.polls_in_vain):
+                raise
+            self._phases.say(f"nothing was delivered within {WARM_UP_S:g} s: {seen}")
+            return seen.committed > 0
         group.must_consume()
+        return True
 
     def _chaos(self, group: groups.Group, injector: Injector) -> None:
         """Until all steps are healed and enough was processed; the ceiling ends it without complaint."""
@@ -217,6 +240,8 @@ class _Run:
         effects.of_store(history, self._events)
         outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
+        told = broker_settings.read(cluster.admin, self._topics.by_name, cluster.admin.coordinator(self._name))
+        self._folder.write_json(SETTINGS, told)
         with ThreadPoolExecutor(max_workers=1) as beside:
             committed = cluster.admin.committed(self._name)
             reading = beside.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)

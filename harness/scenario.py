@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fencepost import codec, settings
+from fencepost import codec, compaction, settings
 from fencepost.consumers import Group
 from fencepost.entries import entry_from_json, entry_to_json
 from fencepost.errors import ScenarioError
@@ -20,7 +20,7 @@ from fencepost.model import Inventory
 from fencepost.plan import Plan, check_plan
 from fencepost.process_interfaces import Retried
 from fencepost.schedule import Entry, Quiet, make_plan
-from fencepost.settings import MIN_INSYNC, NETWORKS, Setting
+from fencepost.settings import CLEANUP, MIN_INSYNC, NETWORKS, Setting
 
 __all__ = ["Group", "Scenario", "Topic"]
 
@@ -97,12 +97,13 @@ class Scenario:
 
     def outputs(self) -> tuple[Topic, ...]:
         """The topics that the workload's members write besides: that for what they write of records, if they do, and
-        the one that tells what is retried; with the most partitions and replicas of those that they read."""
+        the one that tells what is retried; with the most partitions and replicas of those that they read. Whatever the
+        cluster's default is, they are not compacted: what is missing there is looked for."""
         partitions = max(topic.partitions for topic in self.topics)
         replicas = max(topic.replication_factor for topic in self.topics)
         into = self.workload.into if isinstance(self.workload, Writes) else ""
         retried = self.workload.retried if isinstance(self.workload, Retried) else ""
-        return tuple(Topic(name, partitions, replicas) for name in (into, retried) if name)
+        return tuple(Topic(name, partitions, replicas, {CLEANUP: "delete"}) for name in (into, retried) if name)
 
     def inventory(self) -> Inventory:
         """What steps of the schedule and the workload may name."""
@@ -134,6 +135,7 @@ class Scenario:
     def checked(self, plan: Plan) -> Plan:
         """``plan``, if it can be performed with this group, on these topics and in this time; else raises PlanError."""
         check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
+        compaction.check(self, plan)
         return plan
 
     def cluster_spec(self) -> ClusterSpec:
@@ -149,7 +151,7 @@ class Scenario:
             "group.consumer.max.heartbeat.interval.ms": max(15_000, heartbeat),
         }
         slots = max(2, self.group.size + self.group.spare)
-        config = {**times, **self.broker_config}
+        config = {**times, **compaction.with_cleaner(self.topics, self.broker_config)}
         return ClusterSpec(self.brokers, slots, broker_config=config, kafka=self.kafka, members=self.group.environments)
 
     def to_json(self) -> dict[str, Any]:

@@ -36,7 +36,11 @@ ASSIGNORS = {"eager": ("range", "roundrobin"), "cooperative": ("cooperative-stic
 PROTOCOLS = tuple(ASSIGNORS)
 SESSION, HEARTBEAT, POLL_INTERVAL = "session.timeout.ms", "heartbeat.interval.ms", "max.poll.interval.ms"
 DEFAULT_MS = {SESSION: 45_000, HEARTBEAT: 3_000, POLL_INTERVAL: 300_000}  # Kafka's
+RESET = "auto.offset.reset"
 MIN_INSYNC = "min.insync.replicas"
+CLEANUP, TOMBSTONES = "cleanup.policy", "delete.retention.ms"  # of topics; of brokers the same begin with "log."
+CLEANED, OFFSETS_RETENTION = "log.cleaner.enable", "offsets.retention.minutes"  # of brokers
+DAY_MS = 24 * 60 * 60 * 1000  # for so long a tombstone stays by default
 NETWORKS = ("", "packets", "best")  # see ``Scenario.network``
 KAFKAS = ("4.3.1", "3.9.1")  # the versions that clusters of our own may have; the first when none is named
 

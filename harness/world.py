@@ -8,10 +8,9 @@ from fencepost.clock import clock_pair
 from fencepost.errors import NotShown
 from fencepost.evidence.coordinator_log import CoordinatorLog
 from fencepost.evidence.times import Timeline
-from fencepost.evidence.wire import group_partition
 from fencepost.group import Group, MemberProcess
 from fencepost.interfaces import Cluster
-from fencepost.model import MemberView, TopicPartition, View
+from fencepost.model import MemberView, TopicPartition, View, group_partition
 from fencepost.signs import MemberSigns, Signs
 
 

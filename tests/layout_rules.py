@@ -14,6 +14,7 @@ FUNCTION_MAX = 70
 NOUNS = ["errors", "model", "history", "interfaces", "outcomes", "codec", "plan", "schedule", "targets", "settings"]
 NOUNS += ["signs", "states", "single", "combined", "survival", "swarm", "entries", "scenario", "network_interfaces"]
 NOUNS += ["admin_interfaces", "process_interfaces", "clients", "consumers", "described", "abilities", "isolation"]
+NOUNS += ["compaction"]
 PURE = [*NOUNS, "overrides", "smaller"]
 BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock
 EFFECTS = [
@@ -50,7 +51,10 @@ LAYERS: dict[str, tuple[list[str], list[str]]] = {
         ["workloads"],
         [*BASE, "checkers", "workloads", "fencepost_member.config", "fencepost_member.planted"],
     ),
-    "checkers": (["checkers"], [*BASE, "store", "clusters.cache", "clusters.provision", "checkers"]),
+    "checkers": (
+        ["checkers"],
+        [*BASE, "store", "clusters.cache", "clusters.provision", "checkers", "fencepost_member.payload"],
+    ),
     "reports": (["reports"], [*BASE, "store", "reports"]),
     "effects": (EFFECTS, [*BASE, *EFFECTS, "fencepost_member"]),
     "runner": (["runner"], [*BASE, *EFFECTS, "fencepost_member"]),

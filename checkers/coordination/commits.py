@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.answers import KIND, TOLD, misled
 from fencepost.checkers.tables.commits import hindrance
 from fencepost.checkers.tables.requests import Request
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Window
@@ -25,23 +26,46 @@ if TYPE_CHECKING:
     from fencepost.checkers.coordination import Rule
 
 
+def stale_answer(tables: Tables) -> Iterator[Sighting]:
+    """``stale-offset-answer``: brokers told a committed offset that was older than one acknowledged before.
+
+    One sighting for each stale answer and partition (``answers.stale``), whatever followed; what did is told by other
+    rules, under this kind, too, with the kind that it would have been as its cause. cause ``told a member``: an
+    incarnation of the group had asked, and else nobody of the group. members: who had asked, if it is one of the group;
+    offset: what was told; times: when the commit was acknowledged, and the answer; excuse: a declared act before that.
+    """
+    for one in tables.stale.values():
+        asker, tp, at_ns = one.answer.incarnation, one.answer.tp, one.answer.served.end_ns
+        members, cause = ((asker,), TOLD) if asker in tables.lives else ((), "")
+        excuse, times = tables.declared(tp, at_ns), (one.acknowledged_ns, at_ns)
+        yield Sighting(KIND, tp, members, cause, excuse, one.answer.offset, *times)
+
+
 def commit_regression(tables: Tables) -> Iterator[Sighting]:
-    """``commit-regression``: an accepted commit is below the one just before it in the coordinator's log.
+    """``commit-regression``, ``stale-offset-answer``: an accepted commit is below the one just before it in the
+    coordinator's log.
 
     A deletion resets the baseline. cause ``own retry``: one incarnation wrote both and all up to one that is not below
-    the former, and no incarnation may have been told one of these lower offsets meanwhile. members: its writer, then
-    the writer of the one before (nobody, where its writer is not known); offset: the new one; times: when it was
-    written; excuse: a declared act before it, or what had held its request back (``_held_back``).
+    the former, and no incarnation may have been told one of these lower offsets meanwhile; else ``seek``: its writer's
+    program had moved its position to it or below it, and has not asked for a higher one since (``_sought``). members:
+    its writer, then the writer of the one before (nobody, where its writer is not known); offset: the new one; times:
+    when it was written; excuse: a declared act before it, or what had held its request back (``_held_back``); else, of
+    cause ``seek``, that it is the user's own program. Where a stale answer had sent its writer back (``misled``), the
+    kind is ``stale-offset-answer``, cause ``commit-regression``.
     """
     asked = _Asked(tables.asked_commits)
     for tp, rows in tables.accepted_of.items():
         for n, (before, now) in enumerate(pairwise(rows), 1):
             if 0 <= now.offset < before.offset:
                 by, former = tables.writer(now), tables.writer(before)
-                cause = "own retry" if _healed(tables, rows, n) else ""
                 held_back = _held_back(tables, asked, before, now) if by and by == former else ""
-                members, excuse = people(by, former) if by else (), tables.declared(tp, now.at_ns) or held_back
-                yield Sighting("commit-regression", tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
+                members, act = people(by, former) if by else (), tables.declared(tp, now.at_ns) or held_back
+                kind, (cause, excuse) = "commit-regression", tables.by_seek(_sought(tables, now, by), act)
+                if misled(tables, by, tp, now.offset, now.written.end_ns):
+                    kind, cause, excuse = KIND, kind, act
+                elif _healed(tables, rows, n):
+                    cause, excuse = "own retry", act
+                yield Sighting(kind, tp, members, cause, excuse, now.offset, now.at_ns, now.at_ns)
 
 
 def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
@@ -57,6 +81,20 @@ def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
             return not any(told.offset in less and told.incarnation in tables.lives for told in fetched)
         less.add(commit.offset)
     return False
+
+
+def _sought(tables: Tables, now: Accepted, by: str) -> bool:
+    """Whether the program that wrote a commit (any, where nobody knows which one) had moved its position there, or to
+    below it, and had not begun a commit above it since: the last such move by then counts."""
+    until = Window(0, now.written.end_ns)
+    moves = [
+        m for m in tables.moves_by_tp.meeting(now.tp, until) if m.offset <= now.offset and by in ("", m.incarnation)
+    ]
+    if not moves:
+        return False
+    since = Window(moves[-1].begin_ns, now.written.begin_ns)
+    own = tables.commits_of.meeting((moves[-1].incarnation, now.tp), since)
+    return not any(commit.offset > now.offset and commit.begin_ns > since.begin_ns for commit in own)
 
 
 class _Asked:
@@ -152,8 +190,8 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
 
     For each commit answered ok of which no accepted commit of that partition and offset may have been written between
     its begin and its end, nor one that was overtaken when its transaction ended (an administrator may reset offsets
-    while a transaction is open: what it had written then is not in force, and its writer is not told). (One of mode
-    ``auto`` tells no begin: the start of its incarnation stands for it.) Its *request* is the last one of that
+    while a transaction is open: what it had written then is not in force, and its writer is not told). (Of one that is
+    ``untimed`` the start of its incarnation stands for the begin.) Its *request* is the last one of that
     incarnation for that partition and offset that the brokers may have received in that time.
 
     * ``silent-commit-failure``: the request was certainly refused; cause: the error;
@@ -187,14 +225,15 @@ def commit_told_wrongly(tables: Tables) -> Iterator[Sighting]:
 
 
 def _begin_ns(tables: Tables, commit: Commit) -> int:
-    if commit.mode != "auto":
+    if not commit.untimed:
         return commit.begin_ns
     life = tables.lives.get(commit.incarnation)
     return life.started_ns if life else 0
 
 
 RULES: dict[Rule, tuple[str, ...]] = {
-    commit_regression: ("commit-regression",),
+    stale_answer: ("stale-offset-answer",),
+    commit_regression: ("commit-regression", "stale-offset-answer"),
     foreign_commit: ("foreign-commit", "zombie-commit"),
     commit_told_wrongly: ("silent-commit-failure", "acknowledged-commit-missing"),
 }

@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING
 
-from fencepost.checkers.sightings import Sighting
+from fencepost.checkers.sightings import EXPIRED, Sighting
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN, may_be_misled, misled
 from fencepost.checkers.tables.effects import Effect
 
 if TYPE_CHECKING:
@@ -17,28 +18,32 @@ if TYPE_CHECKING:
 
 
 def duplicate_effect(tables: Tables) -> Iterator[Sighting]:
-    """``duplicate-effect``: a record has more than one effect in the store.
+    """``duplicate-effect``, ``stale-offset-answer``: a record has more than one effect in the store.
 
     One sighting for each effect after the first one. members: who wrote it, and who wrote the first one, as far as
-    that is known; excuse: a declared act before it; times: the first one's, and its.
+    that is known; excuse: a declared act before it; times: the first one's, and its. Where a stale answer had sent its
+    writer back (``misled``), the kind is ``stale-offset-answer``, and this one its cause; cause ``answer not seen``: no
+    answer is seen, and a stale one may have.
     """
     for before, effect in _again(tables.effects):
         members = tuple(filter(None, (effect.incarnation, before.incarnation)))
+        kind, cause = _by_whom(tables, "duplicate-effect", effect, "")
         excuse, times = _excuse(tables, before, effect), (before.at_ns, effect.at_ns)
-        yield Sighting("duplicate-effect", effect.tp, members, "", excuse, effect.offset, *times)
+        yield Sighting(kind, effect.tp, members, cause, excuse, effect.offset, *times)
 
 
 def dead_letter_twice(tables: Tables) -> Iterator[Sighting]:
-    """``dead-letter-twice``: a record has more than one dead letter.
+    """``dead-letter-twice``, ``stale-offset-answer``: a record has more than one dead letter.
 
-    One sighting for each after the first one. members, excuse, times: as of ``duplicate-effect``. cause ``one owner``:
-    both are of one incarnation, which was assigned the partition once, so neither a death nor a rebalance came between.
+    One sighting for each after the first one. members, excuse, times: as of ``duplicate-effect``, and so is whose fault
+    it is. cause ``one owner``: both are of one incarnation, which was assigned the partition once, so neither a death
+    nor a rebalance came between.
     """
     return _twice(tables, "dead-letter-twice", tables.dead_letters)
 
 
 def requeue_twice(tables: Tables) -> Iterator[Sighting]:
-    """``requeue-twice``: of a record that was re-queued there is more than one copy in the log.
+    """``requeue-twice``, ``stale-offset-answer``: a record that was re-queued has more than one copy in the log.
 
     One sighting for each after the first one (by ``seq``), at the record's own offset. members, excuse, times, cause:
     as of ``dead-letter-twice``.
@@ -49,13 +54,24 @@ def requeue_twice(tables: Tables) -> Iterator[Sighting]:
 def _twice(tables: Tables, kind: str, effects: Iterable[Effect]) -> Iterator[Sighting]:
     for before, effect in _again(effects):
         members, times = (effect.incarnation, before.incarnation), (before.at_ns, effect.at_ns)
-        cause, excuse = tables.one_owner(effect.tp, *members), _excuse(tables, before, effect)
-        yield Sighting(kind, effect.tp, members, cause, excuse, effect.offset, *times)
+        blamed, cause = _by_whom(tables, kind, effect, tables.one_owner(effect.tp, *members))
+        yield Sighting(blamed, effect.tp, members, cause, _excuse(tables, before, effect), effect.offset, *times)
+
+
+def _by_whom(tables: Tables, kind: str, effect: Effect, cause: str) -> tuple[str, str]:
+    """Kind and cause of a second effect: brokers may have sent its writer back to the record."""
+    where = (effect.incarnation, effect.tp, effect.offset, effect.at_ns)
+    if misled(tables, *where):
+        return KIND, kind
+    return kind, cause or NOT_SEEN * may_be_misled(tables, *where)
 
 
 def _excuse(tables: Tables, before: Effect, effect: Effect) -> str:
-    """A declared act; the first one may be of the record that had this offset before its partition was made again."""
-    return tables.declared(effect.tp, effect.at_ns) or tables.remade(effect.tp, before.at_ns)
+    """A declared act; the first one may be of the record that had this offset before its partition was made again. Or
+    that the offset that was committed above the record expired in between; nobody knows when those of nobody were."""
+    act = tables.declared(effect.tp, effect.at_ns) or tables.remade(effect.tp, before.at_ns)
+    since_ns = before.at_ns if before.incarnation else 0
+    return act or (EXPIRED if tables.expired(effect.tp, effect.offset, since_ns, effect.at_ns) else "")
 
 
 def _again(effects: Iterable[Effect]) -> Iterator[tuple[Effect, Effect]]:
@@ -83,8 +99,8 @@ def stale_write(tables: Tables) -> Iterator[Sighting]:
 
 
 RULES: dict[Rule, tuple[str, ...]] = {
-    duplicate_effect: ("duplicate-effect",),
-    dead_letter_twice: ("dead-letter-twice",),
-    requeue_twice: ("requeue-twice",),
+    duplicate_effect: ("duplicate-effect", "stale-offset-answer"),
+    dead_letter_twice: ("dead-letter-twice", "stale-offset-answer"),
+    requeue_twice: ("requeue-twice", "stale-offset-answer"),
     stale_write: ("stale-write",),
 }

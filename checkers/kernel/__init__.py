@@ -13,6 +13,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from fencepost.checkers.kernel import commits, delivery, effects, keys, members, repeats, streams, stuck, times, writes
@@ -33,13 +34,14 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     delivery.beside_the_log: ("lost-write", "phantom", "delivered-then-lost", "aborted-read"),
     delivery.inconsistent_offsets: ("inconsistent-offsets",),
     delivery.unseen: ("unseen",),
+    delivery.unrecorded_delivery: ("unrecorded-delivery",),
     effects.missing_effect: ("missing-effect",),
     effects.dead_letter_missing: ("dead-letter-missing",),
     effects.per_entity_order: ("per-entity-order",),
     effects.requeue_missing: ("requeue-missing",),
     effects.requeued_and_done: ("requeued-and-done",),
     delivery.unconsumed: ("unconsumed",),
-    repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
+    repeats.repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit", "stale-offset-answer"),
     repeats.stale_effect: ("stale-effect",),
     repeats.redelivery_loop: ("redelivery-loop",),
     keys.key_order: ("key-order",),
@@ -54,7 +56,7 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
 }
 STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.streams: ("rewind", "poll-skip"),
-    commits.wrong_start: ("wrong-start",),
+    commits.wrong_start: ("wrong-start", "stale-offset-answer"),
     streams.delivery_outside: ("delivery-outside-assignment",),
     streams.history_incomplete: ("history-incomplete",),
 }
@@ -93,7 +95,8 @@ def _parts(part: Part) -> Iterator[Part]:
     for span in others:
         try:
             returns = part.tables.returns_of.get((stretch.rows.names[0], part.tp), ())
-            before = Before.of(stretch.rows, stretch.before, returns)
+            moves = partial(part.moves, stretch.rows.names[0])
+            before = Before.of(stretch.rows, stretch.before, returns, moves)
         except DamagedFile:
             return  # as the rules have told
         yield (stretch := replace(part, task=part.task.stretch(*span), before=before))

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import accumulate
 from typing import Any
 
@@ -10,11 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.part import NEVER, Part
-from fencepost.checkers.kernel.streams import sought_ns
 from fencepost.checkers.kernel.tallies import Label, Numbers, Tallies
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.commits import back_ns, hindrance, is_fence, told_offsets, tried_past
+from fencepost.checkers.tables.commits import answered_offsets, back_ns, hindrance, is_fence, told_offsets, tried_past
 from fencepost.checkers.tables.rows import Accepted, Interval
 
 Array = NDArray[Any]
@@ -23,14 +23,17 @@ Array = NDArray[Any]
 def commit_ahead(part: Part) -> None:
     """``commit-ahead``: committed by an interval past a visible record that nobody had finished then."""
     done_ns = part.finished_ns
+    if part.tables.by_effect:
+        done_ns = np.where(part.affected & (part.finishes == 0), 0, done_ns)
     for interval in part.intervals:
         reached = min(part.tables.committed_between(part.tp, interval.assigned_begin_ns, interval.assigned_begin_ns))
         for commit in part.tables.commits_in(interval):
             if commit.outcome == "fail":
                 continue
             low, high = part.places.below(reached), part.places.below(commit.offset)
-            if low < high and done_ns[low:high].max() > commit.begin_ns:
-                late = low + np.flatnonzero(part.visible[low:high] & (done_ns[low:high] > commit.begin_ns))
+            sent_ns = part.tables.sent_ns(commit)
+            if low < high and done_ns[low:high].max() > sent_ns:
+                late = low + np.flatnonzero(part.visible[low:high] & (done_ns[low:high] > sent_ns))
                 late = late[part.places.offsets(late) >= _start(part, interval)]
             else:  # the rule
                 late = np.empty(0, np.int64)
@@ -148,7 +151,7 @@ def fenced_and_carried_on(part: Part) -> None:
 
 
 def wrong_start(part: Part) -> None:
-    """``wrong-start``: the first record of a stream is not where the group had got to."""
+    """``wrong-start``, ``stale-offset-answer``: the first record of a stream is not where the group had got to."""
     rows = part.rows.by_interval
     reached = {0: part.before.reached} if part.before else {}
     for stream in rows.streams:
@@ -158,19 +161,30 @@ def wrong_start(part: Part) -> None:
         if interval is None or stream.begin < part.fresh:
             continue
         offset, at_ns = int(rows.offset[stream.begin]), int(rows.delivered_ns[stream.begin])
-        if _may_start(part, interval, offset, at_ns, before):
-            continue
-        label = Label(
-            (interval.incarnation,),
-            "seek" if at_ns >= sought_ns(part, stream) else "",
-            part.tables.declared(part.tp, at_ns),
-        )
-        numbers = Numbers(1, offset, offset, interval.assigned_begin_ns, at_ns)
-        part.tallies.put("wrong-start", part.tp, label, numbers)
+        begins = partial(_begins, part, offset, before)
+        wrong = None
+        if not begins(*told_offsets(part.tables, interval, at_ns)):
+            wrong = answered_offsets(part.tables, interval, at_ns, begins)
+        if wrong:
+            (kind, cause), excuse = wrong, part.tables.declared(part.tp, at_ns)
+            if kind == "wrong-start" and _went(part, interval, offset, at_ns):
+                cause, excuse = "seek", excuse or part.tables.sought
+            label, numbers = (
+                Label((interval.incarnation,), cause, excuse),
+                Numbers(1, offset, offset, interval.assigned_begin_ns, at_ns),
+            )
+            part.tallies.put(kind, part.tp, label, numbers)
 
 
-def _may_start(part: Part, interval: Interval, offset: int, at_ns: int, kept: int | None) -> bool:
-    told, reset = told_offsets(part.tables, interval, at_ns)
+def _went(part: Part, interval: Interval, offset: int, at_ns: int) -> bool:
+    """Whether the program had gone to a visible record, or to before it where nothing else is."""
+    moves = part.tables.moves_in(interval.incarnation, part.tp, interval, at_ns)
+    goals = np.array([move.offset for move in moves if move.offset <= offset], np.int64)
+    between = part.whole.between(goals - 1, np.full(len(goals), offset)).counts
+    return bool(len(goals)) and not between.all()
+
+
+def _begins(part: Part, offset: int, kept: int | None, told: Sequence[int], reset: bool) -> bool:
     if reset and part.tables.resets_to_end:
         return True
     starts = [max(start, part.start) for start in told] + ([] if kept is None else [kept])

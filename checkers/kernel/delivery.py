@@ -10,26 +10,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.columns import Columns
+from fencepost.checkers.kernel.compacted import ABORTED, NEVER_SENT, SENT, fates, replaced
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.places import Where
 from fencepost.checkers.kernel.rows import of_streams
 from fencepost.checkers.kernel.tallies import Label, Numbers
 from fencepost.checkers.sightings import people
 from fencepost.checkers.tables.rows import FOREVER
-from fencepost.history import Sent, State
+from fencepost.history import State
 
 Array = NDArray[Any]
-CAUSES = ("skipped", "in-doubt", "committed-unprocessed")
+CAUSES = ("skipped", "in-doubt", "committed-unprocessed", "unrecorded", "seek", "expired")
 
 
 def facts(part: Part) -> None:
     """The numbers of ``facts.Facts``, as tallies whose kinds begin with ``#``."""
     rows = part.rows
     domain = slice(part.places.below(part.start), part.places.below(part.stop))
+    looked_at = part.visible[domain]
+    if part.tp in part.tables.compacted:
+        looked_at = looked_at | (part.finishes[domain] > 0)
     counts = {
         "#acknowledged": sum(len(sent["offset"]) for sent in part.sent),
         "#visible": len(part.log["offset"]),
-        "#judged": int(np.count_nonzero(part.visible[domain])),
+        "#judged": int(np.count_nonzero(looked_at)),
         "#begun": int(np.count_nonzero(rows.begun)),
         "#finished": int(np.count_nonzero(rows.finished)),
     }
@@ -44,7 +48,11 @@ def beside_the_log(part: Part) -> None:
     logged = {name: part.logged(name) for name in ("key", "writer", "seq")}
     _vanished(part, _strange(part, logged, part.where, vars(part.rows)))
     del logged["key"]  # of a send, writer and number say everything
-    _lost_write(part, [_strange(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)])
+    lost = [_strange(part, logged, *sent) for sent in zip(part.sent_where, part.sent, strict=True)]
+    if part.tp in part.tables.compacted:
+        taken = _taken(part, part.sent_where, part.sent, lost)
+        lost = [those[~of] for those, of in zip(lost, taken, strict=True)]
+    _lost_write(part, lost)
 
 
 def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Array]) -> Array:
@@ -54,6 +62,20 @@ def _strange(part: Part, logged: Columns, where: Where, columns: Mapping[str, Ar
         there &= where.same(column, columns[name])
     strange = np.flatnonzero(~there)
     return strange[columns["offset"][strange] >= part.tables.log_start(part.tp)]
+
+
+def _taken(
+    part: Part, wheres: Sequence[Where], pieces: Sequence[Mapping[str, Array]], strange: Sequence[Array]
+) -> list[Array]:
+    """Which of the strange rows of each piece compaction may have taken, as a later record of their key was there."""
+    gone = [~part.visible[where.places(those)] for where, those in zip(wheres, strange, strict=True)]
+    names, some = ("key", "writer", "offset"), [*zip(pieces, strange, gone, strict=True)]
+    if any(map(np.any, gone)):
+        rows = {name: np.concatenate([piece[name][those[of]] for piece, those, of in some]) for name in names}
+        ends = np.cumsum([np.count_nonzero(of) for of in gone])
+        for of, taken in zip(gone, np.split(replaced(part, **rows), ends[:-1]), strict=True):
+            of[of] = taken
+    return gone
 
 
 def _lost_write(part: Part, lost: Sequence[Array]) -> None:
@@ -79,9 +101,12 @@ def _vanished(part: Part, strange: Array) -> None:
     rows = part.rows
     if not len(strange):
         return
-    sent, act = _among_sends(part, strange), part.tables.declared(part.tp, FOREVER)
+    sent, act = fates(part, strange), part.tables.declared(part.tp, FOREVER)
+    if part.tp in part.tables.compacted:
+        left = ~_compacted(part, strange, sent)
+        strange, sent = strange[left], sent[left]
     excuses: Mapping[str, Mapping[str, str]] = {"aborted-read": part.tables.uncommitted}
-    for code, kind in enumerate(("phantom", "delivered-then-lost", "aborted-read")):
+    for code, kind in ((NEVER_SENT, "phantom"), (SENT, "delivered-then-lost"), (ABORTED, "aborted-read")):
         which = strange[sent == code]
         part.tallies.put_many(
             kind,
@@ -92,6 +117,17 @@ def _vanished(part: Part, strange: Array) -> None:
             from_ns=rows.delivered_ns[which],
             to_ns=rows.delivered_ns[which],
         )
+
+
+def _compacted(part: Part, strange: Array, sent: Array) -> Array:
+    """Which of these rows compaction may have taken: sent and not aborted, or of writers that nobody knows."""
+    found, rows = np.zeros(len(strange), bool), part.rows
+    foreign = (sent == NEVER_SENT) & (rows.writer[strange] < 0)
+    known = np.flatnonzero((sent == SENT) | foreign)
+    (found[known],) = _taken(part, [part.where], [vars(rows)], [strange[known]])
+    for index in np.flatnonzero(foreign & ~part.visible[part.where.places(strange)]).tolist():
+        found[index] |= part.tables.tombstone_gone(part.tp, int(rows.delivered_ns[strange[index]]))
+    return found
 
 
 def _of_one(names: Sequence[str], act: str, excuses: Mapping[str, str], who: int) -> Label:
@@ -119,23 +155,10 @@ def inconsistent_offsets(part: Part) -> None:
     )
 
 
-def _among_sends(part: Part, which: Array) -> Array:
-    """Of the record of each of these rows, by (key, writer, seq): 0: never sent, 1: sent, 2: aborted, too."""
-    rows = part.rows.take(which)
-    wanted = list(zip(rows.key.tolist(), rows.writer.tolist(), rows.seq.tolist(), strict=True))
-    sent: dict[tuple[int, int, int], int] = {}
-    for sends, near in part.whole.sends(rows.seq):
-        aborted = (sends["outcome"][near] == Sent.ABORTED).tolist()
-        records = zip(*(sends[name][near].tolist() for name in ("key", "writer", "seq")), strict=True)
-        for record, code in zip(records, aborted, strict=True):
-            sent[record] = max(sent.get(record, 1), 1 + code)
-    return np.array([sent.get(record, 0) for record in wanted], np.int8)
-
-
 def unseen(part: Part) -> None:
     """``unseen``: a visible record of the domain that nobody finished."""
     low, high = part.places.below(part.start), part.places.below(part.stop)
-    missed = low + np.flatnonzero(part.visible[low:high] & (part.finishes[low:high] == 0))
+    missed = low + np.flatnonzero(part.visible[low:high] & part.unheld[low:high])
     if not len(missed):
         return
     rows, offsets = part.rows, part.places.offsets(missed)
@@ -144,12 +167,14 @@ def unseen(part: Part) -> None:
     held = holder >= 0
     who = np.where(held, rows.who[holder], -1) if len(rows) else holder
     interval = np.where(held, rows.interval[holder], -1) if len(rows) else holder
-    cause = np.where(held, np.where(doubtful, 1, 2), 0)
+    cause = np.where(held, np.where(doubtful, 1, 2), np.where(part.unread[missed] >= 0, 3, 0))
     last = np.zeros(len(missed), bool)
     theirs = np.flatnonzero(interval >= 0)
     if len(theirs):
         last_poll = of_streams(who[theirs], interval[theirs], lambda w, i: part.whole.polls(rows.names[w], i)[1])
         last[theirs] = part.polls_of(holder[theirs]) == last_poll
+    cause = np.where((cause == 0) & _sought(part, offsets, names, passer, at_ns), CAUSES.index("seek"), cause)
+    cause = np.where((cause == 0) & _forgotten(part, offsets), CAUSES.index("expired"), cause)
     act, (passed, remade) = part.tables.declared(part.tp, FOREVER), part.tables.passed_over(part.tp)
 
     def label(passer: int, who: int, interval: int, cause: int, last: int, over: int) -> Label:
@@ -158,6 +183,60 @@ def unseen(part: Part) -> None:
 
     codes = [passer, who, interval, cause, last, offsets < passed]
     part.tallies.put_many("unseen", part.tp, codes, label, first=offsets, from_ns=at_ns, to_ns=at_ns)
+
+
+def unrecorded_delivery(part: Part) -> None:
+    """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that."""
+    if not (part.passed or part.tables.by_effect):
+        return
+    unread = np.flatnonzero(part.unread >= 0)
+    codes = part.unread[unread]
+    begun = np.array([(one.interval.assigned_begin_ns, one.commit.begin_ns) for one in part.passed], np.int64)
+    part.tallies.put_many(
+        "unrecorded-delivery",
+        part.tp,
+        [codes],
+        lambda number: Label((part.passed[number].interval.incarnation,), "unread"),
+        first=part.places.offsets(unread),
+        from_ns=begun.reshape(-1, 2)[codes, 0],
+        to_ns=begun.reshape(-1, 2)[codes, 1],
+    )
+    low, high = part.places.below(part.start), part.places.below(part.stop)
+    untold = part.visible & part.affected & (part.deliveries == 0) & (part.unread < 0)
+    effects = low + np.flatnonzero(untold[low:high])
+    if len(effects):
+        offsets = part.places.offsets(effects)
+        names, passer, at_ns = passers(part, offsets)
+        part.tallies.put_many(
+            "unrecorded-delivery",
+            part.tp,
+            [passer],
+            lambda passer: Label(people(names[passer]), "effect"),
+            first=offsets,
+            from_ns=at_ns,
+            to_ns=at_ns,
+        )
+
+
+def _sought(part: Part, offsets: Array, names: Sequence[str], passer: Array, at_ns: Array) -> Array:
+    """Past which of these offsets the program of who committed past them had moved its position by then."""
+    found, nobody = np.zeros(len(offsets), bool), passer == names.index("")
+    for seek, interval in part.tables.passing(part.tp):
+        own = passer == (names.index(seek.incarnation) if seek.incarnation in names else -1)
+        reached = part.whole.reached(seek.incarnation, interval.number, seek.begin_ns)
+        found |= (nobody | (own & (at_ns >= seek.begin_ns))) & (reached <= offsets) & (offsets < seek.offset)
+    return found
+
+
+def _forgotten(part: Part, offsets: Array) -> Array:
+    """Which the group went past when it began at the end, as its committed offset had expired."""
+    found = np.zeros(len(offsets), bool)
+    for expiry in part.tables.expiries.get(part.tp, ()) if part.tables.resets_to_end else ():
+        since = (i for i in part.intervals if i.assigned_begin_ns >= expiry.written.begin_ns)
+        firsts = [part.first_delivered(i.incarnation, i.number) for i in since]
+        high = min(((first.delivered_ns, first.offset) for first in firsts if first), default=(0, 0))[1]
+        found |= (expiry.offset <= offsets) & (offsets < high)
+    return found
 
 
 def passers(part: Part, offsets: Array) -> tuple[list[str], Array, Array]:
@@ -212,11 +291,11 @@ def unconsumed(part: Part) -> None:
     if not quiet.end_ns:
         return
     high = part.places.below(part.stop)
-    left = high + np.flatnonzero(part.visible[high:] & (part.finishes[high:] == 0))
+    left = high + np.flatnonzero(part.visible[high:] & part.unheld[high:])
     if not len(left):
         return
     last = max(part.intervals, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
-    owner = last.incarnation if last else part.tables.last_keeper(part.tp) if part.tables.black_box else ""
+    owner = last.incarnation if last else part.tables.last_silent_keeper(part.tp)
     first, end = (int(part.places.offsets(left[at])) for at in (0, -1))
     numbers = Numbers(len(left), first, end, quiet.begin_ns, quiet.end_ns)
     part.tallies.put("unconsumed", part.tp, Label(people(owner)), numbers)

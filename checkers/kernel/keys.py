@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.arrays import among, stepwise
 from fencepost.checkers.kernel.part import NEVER, Part
 from fencepost.checkers.kernel.tallies import Label, Numbers
-from fencepost.checkers.sightings import DELETED, people
+from fencepost.checkers.sightings import COMPACTED, DELETED, people
 
 Array = NDArray[Any]
+EXCUSES = ("", DELETED, COMPACTED)
 
 
 def key_order(part: Part) -> None:
@@ -91,15 +92,17 @@ def _exact(part: Part, early: Array) -> None:
     wrong = (blocker >= 0) & (begun_ns > 0) & (begun_ns < finish_ns[blocker])
     began, ended = near[begun[wrong]], near[finished[blocker[wrong]]]
     act, says = part.declared(rows.begin_ns[began])
-    deleted = part.places.offsets(places[blocker[wrong]]) < part.tables.log_start(part.tp)
-    deleted &= rows.who[began] != rows.who[ended]
+    earlier = places[blocker[wrong]]
+    deleted = np.where(~part.visible[earlier], 2, 0) if part.tp in part.tables.compacted else np.zeros_like(earlier)
+    deleted[part.places.offsets(earlier) < part.tables.log_start(part.tp)] = 1
+    deleted[rows.who[began] == rows.who[ended]] = 0
     kind, of = ("#key-order", _range(part)) if part.task.rules == "offsets" else ("key-order", "")
     part.tallies.put_many(
         kind,
         part.tp,
         [rows.who[began], rows.who[ended], act, deleted],
         lambda beginner, finisher, act, deleted: Label(
-            people(rows.names[beginner], rows.names[finisher]), of, says(act) or (DELETED if deleted else "")
+            people(rows.names[beginner], rows.names[finisher]), of, says(act) or EXCUSES[deleted]
         ),
         first=part.places.offsets(places[wrong]),
         from_ns=rows.begin_ns[began],

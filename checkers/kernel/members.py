@@ -24,7 +24,17 @@ def work_without_polls(part: Part) -> None:
     were in hand. Moments less than the bound apart are told as one window: nothing can be still between them."""
     for number, (incarnation, window) in enumerate(part.judged.unpolled):
         if incarnation in part.rows.names:
-            _tell(part, str(number), incarnation, window)
+            tell = _tell_of_effects if part.tables.by_effect else _tell
+            tell(part, str(number), incarnation, window)
+
+
+def _tell_of_effects(part: Part, number: str, incarnation: str, window: Window) -> None:
+    """They do not tell when, so who was given anything may have been at work all the time."""
+    rows = part.rows
+    mine = rows.who == rows.names.index(incarnation)
+    if (rows.delivered_ns[mine] < window.end_ns).any():
+        numbers = Numbers(from_ns=window.begin_ns, to_ns=window.end_ns)
+        part.tallies.put("#work", part.tp, Label((incarnation,), number, str(window.begin_ns)), numbers)
 
 
 def _tell(part: Part, number: str, incarnation: str, window: Window) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.arrays import each
+from fencepost.checkers.kernel.arrays import among, each
 from fencepost.checkers.kernel.before import Before
 from fencepost.checkers.kernel.columns import DELIVERED, LOG, NEEDED, SENT, Columns, Files, Near, Piece, joined
 from fencepost.checkers.kernel.judged import Judged
@@ -21,7 +21,9 @@ from fencepost.checkers.kernel.rows import Rows, Stream, concatenate, inside
 from fencepost.checkers.kernel.tallies import Tallies
 from fencepost.checkers.kernel.whole import PRODUCED, First, Whole
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.passed import Passed, passed
 from fencepost.checkers.tables.rows import Commit, Interval, Window
+from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import Sent
 
 Array = NDArray[Any]
@@ -170,6 +172,38 @@ class Part:
         return np.bincount(self.where.places(np.flatnonzero(finished)), minlength=len(self.places))
 
     @cached_property
+    def unheld(self) -> Array:
+        """Which places nobody finished, and had no effect where these tell what is processed."""
+        unfinished: Array = self.finishes == 0
+        return unfinished & ~self.affected if self.tables.by_effect else unfinished
+
+    @cached_property
+    def affected(self) -> Array:
+        """Which places had an effect, where these tell what is processed."""
+        found = np.zeros(len(self.places), bool)
+        effects = self.tables.affected.get(self.tp) if self.tables.by_effect else None
+        if effects and len(found):
+            found[among(self.places.offsets(np.arange(len(found))), np.array(sorted(effects), np.int64))] = True
+        return found
+
+    @cached_property
+    def unread(self) -> Array:
+        """For each place the number (in ``passed``) of the first assignment that committed past it and of which no
+        delivery at all is recorded, where nobody tells of having been given it; -1: none."""
+        found = np.full(len(self.places), -1)
+        wanted = self.visible & (self.deliveries == 0) if self.passed else self.visible
+        for number, (interval, _, offsets) in enumerate(self.passed):
+            if self.first_delivered(interval.incarnation, interval.number) is None:
+                low, high = (self.places.below(max(edge, self.start)) for edge in (offsets.start, offsets.stop))
+                found[low:high][wanted[low:high] & (found[low:high] < 0)] = number
+        return found
+
+    @cached_property
+    def passed(self) -> Sequence[Passed]:
+        """What each assignment of the partition committed past."""
+        return list(passed(self.tables, self.tp))
+
+    @cached_property
     def refinished(self) -> Array:
         """The finished rows whose places were finished several times."""
         rows = self.again[self.rows.finished[self.again]]
@@ -234,6 +268,10 @@ class Part:
     def interval_of(self, who: int, number: int) -> Interval | None:
         """The assignment interval that rows name."""
         return self.tables.interval.get((self.rows.names[who], self.tp, number))
+
+    def moves(self, name: str, number: int) -> Sequence[Seek]:
+        """When the program of an incarnation moved its position in an interval, as of ``Tables.moves_in``."""
+        return self.tables.moves_in(name, self.tp, self.tables.interval.get((name, self.tp, number)))
 
     def declared(self, by_ns: Array) -> tuple[Array, Callable[[int], str]]:
         """For each moment the number of the declared act that excuses it, as of ``Tables.declared``; what each says."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,15 +12,17 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, of_streams
 from fencepost.checkers.kernel.tallies import Label
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.sightings import EXPIRED, Sighting, people
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN, Begun, begun
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
+from fencepost.checkers.tables.seeks import Seek
 
 Array = NDArray[Any]
 UNKNOWN = np.iinfo(np.int64).min
 
 
 def repeats(part: Part) -> None:
-    """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again."""
+    """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: once more."""
     rows = part.rows.in_turn(part.refinished)
     if not len(rows):
         return
@@ -29,27 +32,76 @@ def repeats(part: Part) -> None:
     other = (np.diff(rows.who) != 0) | (np.diff(rows.interval) != 0)
     pairs = np.flatnonzero((np.diff(rows.offset) == 0) & other)
     former, later = rows.take(pairs), rows.take(pairs + 1)
-    below = _least_start(part, later) > later.offset
+    in_force, told, stale, unseen = (least <= later.offset for least in _began(part, later))
+    below = ~in_force & (stale | ~told)
     act, says = part.declared(later.delivered_ns)
     act = np.where(act > 0, act, part.declared(since_ns[pairs + 1])[0])
+    expired = _expired(part, former, later)
 
-    def below_commit(later_who: int, former_who: int, act: int) -> Label:
-        return Label(people(rows.names[later_who], rows.names[former_who]), "", says(act))
+    went = _went(part, later)
+    left = went | _left_behind(part, former)
 
-    _put(part, "redelivery-below-commit", [later.who, former.who, act], below_commit, later, below)
+    def by_stale_answer(later_who: int, former_who: int, act: int) -> Label:
+        return Label(people(rows.names[later_who], rows.names[former_who]), "redelivery-below-commit", says(act))
+
+    def below_commit(later_who: int, former_who: int, act: int, went: int, unseen: int) -> Label:
+        cause, excuse = part.tables.by_seek(went > 0, says(act))
+        return Label(people(rows.names[later_who], rows.names[former_who]), cause or NOT_SEEN * unseen, excuse)
+
+    _put(part, KIND, [later.who, former.who, act], by_stale_answer, later, below & stale)
+    codes = [later.who, former.who, act, went, unseen]
+    _put(part, "redelivery-below-commit", codes, below_commit, later, below & ~stale)
     reasons = {
         stream: _reason(part, *stream)
         for stream in set(zip(former.who.tolist(), former.interval.tolist(), strict=True))
     }
 
-    def again(former_who: int, interval: int, later_who: int, act: int) -> Label:
+    def again(former_who: int, interval: int, later_who: int, act: int, expired: int, left: int) -> Label:
         members = people(rows.names[former_who], rows.names[later_who])
-        return Label(members, "", says(act) or reasons[former_who, interval][1])
+        reason = EXPIRED if expired else reasons[former_who, interval][1]
+        return Label(members, *part.tables.by_seek(left > 0, says(act) or reason))
 
     kinds = [reasons[stream][0] for stream in zip(former.who.tolist(), former.interval.tolist(), strict=True)]
-    for kind in ("redelivery", "avoidable-redelivery"):
-        which = ~below & np.array([k == kind for k in kinds], bool)
-        _put(part, kind, [former.who, former.interval, later.who, act], again, later, which)
+    avoidable = np.array([kind == "avoidable-redelivery" for kind in kinds], bool) & ~expired
+    for kind, mine in (("redelivery", ~avoidable), ("avoidable-redelivery", avoidable)):
+        _put(part, kind, [former.who, former.interval, later.who, act, expired, left], again, later, ~below & mine)
+
+
+def _expired(part: Part, former: Rows, later: Rows) -> Array:
+    """Which are done again as a committed offset above them had expired in between."""
+    found = np.zeros(len(later), bool)
+    for expiry in part.tables.expiries.get(part.tp, ()):
+        begin_ns, end_ns = expiry.written
+        between = (former.done_ns <= end_ns) & (begin_ns <= later.delivered_ns)
+        found |= between & (later.offset < expiry.offset)
+    return found
+
+
+def _went(part: Part, rows: Rows) -> Array:
+    """Which rows were delivered after their program had moved its position to them, or below, in their interval."""
+    return _by_moves(part, rows, part.moves, lambda move: rows.delivered_ns >= move.begin_ns)
+
+
+def _left_behind(part: Part, rows: Rows) -> Array:
+    """Which rows were done before their program moved its position to them, or below, in their interval."""
+
+    def moves(name: str, number: int) -> Sequence[Seek]:
+        interval = part.tables.interval.get((name, part.tp, number))
+        return part.tables.left_behind(interval) if interval else ()
+
+    return _by_moves(part, rows, moves, lambda move: rows.done_ns <= move.begin_ns)
+
+
+def _by_moves(
+    part: Part, rows: Rows, moves: Callable[[str, int], Sequence[Seek]], when: Callable[[Seek], Array]
+) -> Array:
+    found = np.zeros(len(rows), bool)
+    if part.tp in part.tables.moves_by_tp:
+        for who, number in set(zip(rows.who.tolist(), rows.interval.tolist(), strict=True)):
+            mine = (rows.who == who) & (rows.interval == number)
+            for move in moves(rows.names[who], number):
+                found |= mine & (rows.offset >= move.offset) & when(move)
+    return found
 
 
 def _since_ns(part: Part, rows: Rows) -> Array:
@@ -69,22 +121,34 @@ def _put(part: Part, kind: str, codes: list[Array], label: Any, later: Rows, whi
     part.tallies.put_many(kind, part.tp, some, label, first=later.offset[which], from_ns=times, to_ns=times)
 
 
-def _least_start(part: Part, later: Rows) -> Array:
-    """The least offset that the owner of each row may have been told to start from (-1: none)."""
-    between = part.tables.committed_between
+def _began(part: Part, later: Rows) -> tuple[Array, Array, Array, Array]:
+    """The least offsets by which the interval of each row may have begun, see ``Begun``; but all that it may have been
+    told counts from its first delivery on, if that is not below it."""
 
-    def told(who: int, number: int) -> int:
+    def least(who: int, number: int) -> tuple[Begun, int]:
         interval = part.interval_of(who, number)
         if interval is None:
-            return UNKNOWN
+            return Begun(UNKNOWN), FOREVER
         first = part.first_delivered(interval.incarnation, number)
-        return min(between(part.tp, interval.assigned_begin_ns, first.delivered_ns if first else 0))
+        first_ns = first.delivered_ns if first else 0
+        in_force = min(part.tables.committed_between(part.tp, interval.assigned_begin_ns, first_ns))
+        return begun(part.tables, interval, first_ns, in_force), first.offset if first else FOREVER
 
-    least = of_streams(later.who, later.interval, told)
-    for index in np.flatnonzero(least == UNKNOWN):
+    streams = {stream: least(*stream) for stream in set(zip(later.who.tolist(), later.interval.tolist(), strict=True))}
+    in_force = of_streams(later.who, later.interval, lambda *stream: streams[stream][0].in_force)
+    for index in np.flatnonzero(in_force == UNKNOWN):
         at_ns = int(later.delivered_ns[index])
-        least[index] = min(between(part.tp, at_ns, at_ns))
-    return least
+        in_force[index] = min(part.tables.committed_between(part.tp, at_ns, at_ns))
+    told, stale, unseen = (
+        of_streams(later.who, later.interval, partial(_at_first, streams, name)) for name in ("told", "stale", "unseen")
+    )
+    return in_force, told, stale, unseen
+
+
+def _at_first(streams: Mapping[tuple[int, int], tuple[Begun, int]], name: str, who: int, number: int) -> int:
+    """Where an interval began, if that is not below one of these offsets."""
+    began, first = streams[who, number]
+    return first if getattr(began, name) <= first else FOREVER
 
 
 def _reason(part: Part, who: int, number: int) -> tuple[str, str]:
@@ -168,12 +232,18 @@ def redelivery_loop(part: Part) -> None:
     for index in np.flatnonzero(standing):
         times = int(first[index]), int(last[index])
         standing[index] = not _moved(part, int(rows.offset[begin[index]]), *times) and not _faulty(part, *times)
-    chosen = looping | standing
+    chosen, by_program = looping | standing, np.zeros(len(count), bool)
+    for place in np.flatnonzero(chosen).tolist():
+        window = Window(int(first[place]), int(last[place]))
+        by_client = int(count[place]) - part.tables.moves_over(part.tp, int(rows.offset[begin[place]]), window)
+        by_program[place] = by_client <= (bounds.deliveries_of(part.tables.steps, *window) if looping[place] else 2)
     part.tallies.put_many(
         "redelivery-loop",
         part.tp,
-        [rows.who[end][chosen], looping[chosen]],
-        lambda who, looping: Label((rows.names[who],), "count" if looping else "standing"),
+        [rows.who[end][chosen], looping[chosen], by_program[chosen]],
+        lambda who, looping, by_program: Label(
+            (rows.names[who],), "count" if looping else "standing", part.tables.sought if by_program else ""
+        ),
         first=rows.offset[begin][chosen],
         from_ns=first[chosen],
         to_ns=last[chosen],

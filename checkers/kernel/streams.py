@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.arrays import among, breaks
-from fencepost.checkers.kernel.before import heights
+from fencepost.checkers.kernel.arrays import breaks
+from fencepost.checkers.kernel.before import heights, inside, places
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, Stream
 from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.kernel.whole import Between
-from fencepost.checkers.tables.rows import FOREVER, Window
 from fencepost.checkers.tables.seeks import Seek
 
 Array = NDArray[Any]
 CAUSES = ("", "seek", "inside one poll")
+INSIDE = CAUSES.index("inside one poll")
 
 
 def streams(part: Part) -> None:
@@ -35,32 +35,26 @@ def streams(part: Part) -> None:
 def _stream(part: Part, rows: Rows, stream: Stream, returns: Sequence[Seek]) -> None:
     offset = rows.offset[stream.begin : stream.end]
     delivered_ns = rows.delivered_ns[stream.begin : stream.end]
-    highest = heights(rows, stream, returns, part.before)[1:-1]  # before each row but the first
-    back, ahead = 1 + np.flatnonzero(offset[1:] <= highest), 1 + np.flatnonzero(offset[1:] > highest + 1)
-    back, ahead = (odd[odd >= part.fresh - stream.begin] for odd in (back, ahead))
-    skipped = part.whole.between(highest[ahead - 1], offset[ahead])
-    jumped = skipped.counts > 0
-    ahead, skipped = ahead[jumped], Between(*(column[jumped] for column in skipped))
+    tops = heights(rows, stream, returns, part.before)
+    highest = at = gone_to = tops[:-1]  # before each row
+    sought, moves = np.zeros(len(offset), bool), part.moves(rows.names[stream.who], stream.interval)
+    if moves:
+        at, gone_to, sought, _ = places(rows, stream, tops, part.polls(stream), moves, part.before)
+    fresh = np.arange(len(offset)) >= max(1, part.fresh - stream.begin)
+    back, ahead = np.flatnonzero(fresh & (offset <= highest)), np.flatnonzero(fresh & (offset > at + 1))
     if not len(ahead) and not len(back):
         return
-    later, lower = _inside(part.polls(stream), offset, np.append(ahead, back))
-    times = delivered_ns[ahead - 1], delivered_ns[ahead]
-    _put(part, rows, stream, "poll-skip", later[ahead], times, skipped.firsts, skipped.lasts, skipped.counts)
+    later, lower = inside(part.polls(stream), offset, np.append(ahead, back))
+    gone_to = np.where(later, at, gone_to)
+    for cause, low, high in (("", gone_to, offset), ("seek", at, gone_to + 1)):
+        skipped = part.whole.between(low[ahead], high[ahead])
+        which = skipped.counts > 0
+        some, skipped = ahead[which], Between(*(column[which] for column in skipped))
+        times = delivered_ns[some - 1], delivered_ns[some]
+        causes = np.where(later[some], INSIDE, CAUSES.index(cause))
+        _put(part, rows, stream, "poll-skip", causes, times, skipped.firsts, skipped.lasts, skipped.counts)
     times = delivered_ns[back], delivered_ns[back]
-    _put(part, rows, stream, "rewind", lower[back], times, offset[back])
-
-
-def _inside(poll: Array, offset: Array, odd: Array) -> tuple[Array, Array]:
-    """Which of the odd records come after another of their poll, and which are not above one of these."""
-    near = among(poll, poll[odd])
-    _, number = np.unique(poll[near], return_inverse=True)
-    _, rank = np.unique(offset[near], return_inverse=True)
-    order = np.argsort(number, kind="stable")
-    height = number[order] * len(order) + rank[order]  # above every one of an earlier poll
-    later, lower = np.zeros(len(poll), bool), np.zeros(len(poll), bool)
-    later[near[order[1:]]] = np.diff(number[order]) == 0
-    lower[near[order[1:]]] = height[1:] <= np.maximum.accumulate(height)[:-1]
-    return later, lower
+    _put(part, rows, stream, "rewind", np.where(lower[back], INSIDE, sought[back]), times, offset[back])
 
 
 def _put(
@@ -68,7 +62,7 @@ def _put(
     rows: Rows,
     stream: Stream,
     kind: str,
-    inside: Array,
+    causes: Array,
     times: tuple[Array, Array],
     first: Array,
     last: Array | None = None,
@@ -76,26 +70,18 @@ def _put(
 ) -> None:
     act, says = part.declared(times[1])
     name = rows.names[stream.who]
+    by_program = {"seek": part.tables.sought}
     part.tallies.put_many(
         kind,
         part.tp,
-        [np.where(inside, 2, times[1] >= sought_ns(part, stream)), act],
-        lambda cause, act: Label((name,), CAUSES[cause], says(act)),
+        [causes, act],
+        lambda cause, act: Label((name,), CAUSES[cause], says(act) or by_program.get(CAUSES[cause], "")),
         first=first,
         last=last,
         from_ns=times[0],
         to_ns=times[1],
         count=count,
     )
-
-
-def sought_ns(part: Part, stream: Stream) -> int:
-    """When the program first began to seek in this interval; far away when it never did."""
-    interval = part.interval_of(stream.who, stream.interval)
-    since = interval.assigned_begin_ns if interval else 0
-    name = part.rows.names[stream.who]
-    seeks = part.tables.seeks_of.meeting((name, part.tp), Window(since, FOREVER))
-    return next((seek.begin_ns for seek in seeks if not seek.aborted), FOREVER)
 
 
 def delivery_outside(part: Part) -> None:

@@ -153,7 +153,8 @@ def _tell(part: Part, gap: _Gap, stop: _Stop) -> None:
         over_ns = stop.since_ns + watch.bound_ns
         owner = part.tables.keeper(part.tp, over_ns) if part.tables.black_box else _owner(part, over_ns)
     paused = part.tables.paused_by(owner, part.tp, time, watch.bound_ns)
-    cause = watch.step.name if watch.step else ("paused" if paused else "" if owner else "unowned")
+    why = "forked" if part.tables.forked(owner) else "" if owner else "unowned"
+    cause = watch.step.name if watch.step else ("paused" if paused and owner else why)
     excuse = "no leader" if part.tables.leaderless(part.tp, *time) else ""
     if watch.owner is not None and watch.step and not excuse:
         excuse = PAUSED if paused else another_cause(part.tables, watch.step, time)
@@ -175,4 +176,4 @@ def _owner(part: Part, at_ns: int) -> str:
         for interval in part.intervals
         if interval.certain.begin_ns <= at_ns <= interval.certain.end_ns
     ]
-    return min(owners, default=(0, ""))[1]
+    return min(owners, default=(0, ""))[1] or part.tables.deaf_keeper(part.tp, at_ns)

@@ -43,13 +43,14 @@ class Between(NamedTuple):
 
 
 def between(visible: Iterable[Array], after: Array, before: Array) -> Between:
-    """What is above ``after`` and below ``before`` of arrays that ascend from one to the next."""
+    """What is above ``after`` and below ``before`` of arrays that ascend each; which one comes first is no matter."""
     counts, firsts, lasts = (np.zeros(len(after), np.int64) for _ in range(3))
     for offsets in visible:
         low, high = np.searchsorted(offsets, after, side="right"), np.searchsorted(offsets, before, side="left")
         some = np.flatnonzero(low < high)
-        firsts[some] = np.where(counts[some] > 0, firsts[some], offsets[low[some]])
-        lasts[some] = offsets[high[some] - 1]
+        lowest = offsets[low[some]]
+        firsts[some] = np.where(counts[some] > 0, np.minimum(firsts[some], lowest), lowest)
+        lasts[some] = np.maximum(lasts[some], offsets[high[some] - 1])
         counts[some] += (high - low)[some]
     return Between(counts, firsts, lasts)
 
@@ -78,6 +79,13 @@ class Whole:
             found += [int(polls.min()), int(polls.max())] if len(polls) else []
         return min(found), max(found)
 
+    def reached(self, name: str, number: int, by_ns: int) -> int:
+        """The highest offset of what a stream had delivered by a moment; -1: nothing."""
+        found = [-1]
+        for piece, mine in self._stream(name, number, ["interval", "offset", "delivered_ns"]):
+            found.append(int(piece["offset"][mine[piece["delivered_ns"][mine] <= by_ns]].max(initial=-1)))
+        return max(found)
+
     def _stream(self, name: str, number: int, names: list[str]) -> Iterator[tuple[Piece, Array]]:
         """The deliveries of an incarnation in one of its intervals: pieces, and which rows of each (not none)."""
         near = Near("interval", "interval", [(number, number)])
@@ -91,7 +99,7 @@ class Whole:
         return between(self._visible(int(after.min()), int(before.max())) if len(after) else (), after, before)
 
     def _visible(self, low: int, high: int) -> Iterator[Array]:
-        """Those from ``low`` to ``high``, ascending from array to array."""
+        """Those from ``low`` to ``high``, in arrays that ascend each; from one to the next as the files do."""
         found = np.empty(0, np.int64)
         for piece in self._files.read(replace(self._task, low=low, high=high + 1), "log", ["offset"]):
             offsets = _ascending(piece["offset"])
@@ -101,6 +109,10 @@ class Whole:
                 yield found
             found = offsets
         yield found
+
+    def records(self, folder: str, names: list[str]) -> Iterator[Piece]:
+        """All records of a folder, piece by piece."""
+        return self._files.read(self._task, folder, names)
 
     def done(self, offsets: Iterable[int]) -> dict[int, int]:
         """When somebody was first done with the record at each of some offsets; those with which nobody was are left

@@ -27,7 +27,9 @@ from fencepost.checkers import coordination
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.sightings import Sighting, gather, performed
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.passed import Passed, passed
 from fencepost.checkers.tables.records import Delivered, Logged, Produced, Records, load_records
+from fencepost.checkers.tables.retention import NO_KEY, same_key
 from fencepost.checkers.tables.rows import Interval
 from fencepost.history import Sent, State
 from fencepost.model import Anomaly
@@ -90,6 +92,40 @@ class History:
         """Acknowledged sends by (tp, offset)."""
         return {(p.tp, p.offset): p for p in self.records.produced if p.outcome == Sent.OK}
 
+    @cached_property
+    def aborted(self) -> Mapping[tuple[int, int, int, int], bool]:
+        """Of each record that was sent, by (tp, key, writer, seq), whether one of its sends was aborted with its
+        transaction."""
+        sent: dict[tuple[int, int, int, int], bool] = {}
+        for p in self.records.produced:
+            record = (p.tp, p.key, p.writer, p.seq)
+            sent[record] = sent.get(record, False) or p.outcome == Sent.ABORTED
+        return sent
+
+    @cached_property
+    def latest(self) -> Mapping[tuple[int, int], int]:
+        """In partitions that are compacted, by (tp, ``same_key``) the highest offset at which a record of a key was
+        committed, as far as is known: one that is in the log, was acknowledged, or was delivered and not aborted."""
+        acknowledged = (p for p in self.records.produced if p.outcome == Sent.OK)
+        delivered = (r for r in self.records.delivered if not self.aborted.get((r.tp, r.key, r.writer, r.seq)))
+        found: dict[tuple[int, int], int] = {}
+        rows: Iterable[Logged | Produced | Delivered] = (*self.records.log, *acknowledged, *delivered)
+        for row in rows:
+            if row.tp in self.tables.compacted:
+                key = (row.tp, same_key(row.key, row.writer))
+                found[key] = max(row.offset, found.get(key, -1))
+        return found
+
+    def replaced(self, row: Delivered | Produced) -> bool:
+        """Whether compaction may have taken a record: nothing is at its offset, and a later one of its key was there.
+
+        A later one whose send was never answered, and which nobody saw, does not count: it would be there itself.
+        """
+        if row.tp not in self.tables.compacted or self.record(row.tp, row.offset) is not None:
+            return False
+        key = same_key(row.key, row.writer)
+        return key != NO_KEY and self.latest.get((row.tp, key), -1) > row.offset
+
     def is_finished(self, row: Delivered) -> bool:
         """Whether a row was processed to the end."""
         return row.state in FINISHED
@@ -97,6 +133,26 @@ class History:
     def finished(self, tp: int, offset: int) -> list[Delivered]:
         """The finished rows of one offset, in the order of their deliveries."""
         return [row for row in self.of_offset.get((tp, offset), ()) if self.is_finished(row)]
+
+    def had_effect(self, tp: int, offset: int) -> bool:
+        """Whether a record's effect was there, where that tells what is processed: with or without a delivery."""
+        return self.tables.by_effect and offset in self.tables.affected.get(tp, ())
+
+    def unread(self, tp: int) -> Mapping[int, Passed]:
+        """By offset, the visible records from the group's start on that nobody tells of having been given, and that an
+        assignment committed past of which no delivery at all is recorded; the first such assignment."""
+        return self._unread.get(tp, {})
+
+    @cached_property
+    def _unread(self) -> Mapping[int, Mapping[int, Passed]]:
+        found: dict[int, dict[int, Passed]] = defaultdict(dict)
+        for tp, log in self.log.items():
+            for one in passed(self.tables, tp):
+                told = (one.interval.incarnation, tp, one.interval.number) in self.streams
+                for offset in () if told else (o for o in log if o in one.offsets and o >= self.start(tp)):
+                    if (tp, offset) not in self.of_offset:
+                        found[tp].setdefault(offset, one)
+        return found
 
     def interval(self, row: Delivered) -> Interval | None:
         """The assignment interval that a row was delivered in."""
@@ -150,7 +206,7 @@ def facts(history: History, failed: Mapping[str, str]) -> Facts:
     return Facts(
         acknowledged=sum(p.outcome == Sent.OK for p in history.records.produced),
         visible=len(history.records.log),
-        judged=sum(sum(map(history.domain(tp).__contains__, log)) for tp, log in history.log.items()),
+        judged=sum(sum(map(history.domain(tp).__contains__, _looked_at(history, tp))) for tp in history.log),
         delivered=len(rows),
         begun=sum(row.begin_ns > 0 for row in rows),
         finished=sum(row.state in FINISHED for row in rows),
@@ -159,3 +215,10 @@ def facts(history: History, failed: Mapping[str, str]) -> Facts:
         failed=failed,
         damage=history.records.damage,
     )
+
+
+def _looked_at(history: History, tp: int) -> Iterable[int]:
+    """The offsets of a partition of which something can be said: the visible ones; of one that is compacted, also those
+    that somebody had finished with before."""
+    log, rows = history.log[tp], history.rows.get(tp, ()) if tp in history.tables.compacted else ()
+    return {*log, *(row.offset for row in rows if history.is_finished(row))}

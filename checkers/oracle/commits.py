@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING
 
 from fencepost.checkers.coordination import commits
-from fencepost.checkers.oracle.repeats import sought
 from fencepost.checkers.sightings import Sighting, people
-from fencepost.checkers.tables.commits import back_ns, hindrance, is_fence, told_offsets, tried_past
+from fencepost.checkers.tables.commits import answered_offsets, back_ns, hindrance, is_fence, told_offsets, tried_past
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import Accepted, Interval
 from fencepost.history import Sent
@@ -25,8 +25,10 @@ def commit_ahead(history: History) -> Iterator[Sighting]:
     For each interval that delivered something, its commits that were not certainly refused, by begin, and the visible
     records from where it started (its first delivered offset, or the greatest one in force from the assigned callback's
     begin to the first delivery, whichever is greater) to before the committed offset: those of which no finished row
-    was done by the commit's begin. One sighting for each, at the first commit of the interval that passes it. members:
-    the incarnation; times: begin and end of the commit; excuse: an act that made the partition, before the commit.
+    was done by the moment at which the commit was made at the latest (``Tables.sent_ns``); where effects tell what is
+    processed, not those that have one and no finished row. One sighting for each, at the first commit of the interval
+    that passes it. members: the incarnation; times: begin and end of the commit; excuse: an act that made the
+    partition, before the commit.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval = history.tables.interval.get((incarnation, tp, number))
@@ -37,8 +39,10 @@ def commit_ahead(history: History) -> Iterator[Sighting]:
         for commit in history.tables.commits_in(interval):
             if commit.outcome == "fail":
                 continue
+            sent_ns = history.tables.sent_ns(commit)
             for offset in (o for o in history.visible(tp) if reached <= o < commit.offset):
-                if not any(row.done_ns <= commit.begin_ns for row in history.finished(tp, offset)):
+                done = [row.done_ns for row in history.finished(tp, offset)]
+                if not (min(done) <= sent_ns if done else history.had_effect(tp, offset)):
                     times = (commit.begin_ns, commit.end_ns)
                     excuse = history.tables.remade(tp, commit.begin_ns)
                     yield Sighting("commit-ahead", tp, (incarnation,), "", excuse, offset, *times)
@@ -132,26 +136,45 @@ def fenced_and_carried_on(history: History) -> Iterator[Sighting]:
 
 
 def wrong_start(history: History) -> Iterator[Sighting]:
-    """``wrong-start``: the first record of an assignment interval is not where the group had got to.
+    """``wrong-start``, ``stale-offset-answer``: an assignment interval does not begin where the group had got to.
 
     Judged if the audit saw that record. Right is the first visible record at or above any offset in force
     (``told_offsets``); where there was none, or one above the end of the log, the group's start, and with a
     reset policy of ``latest`` anything. Also right: what follows all that this incarnation had got of the partition
-    before (it kept its position). cause ``seek``: the program moved its position (that excuses nothing); excuse: a
-    declared act before the delivery; members: the incarnation; offset: the delivered one; times: the assigned
-    callback's begin, and the delivery.
+    before (it kept its position). And what an answer told it that brokers gave it for this interval (``answers``): if
+    one of those is stale, the kind is ``stale-offset-answer``, cause ``wrong-start``, and else it is nothing.
+
+    cause ``seek``: it is the first visible record at or above an offset to which the program had moved its position in
+    the interval by then, as it may where its offsets are elsewhere; else ``answer not seen``: nothing shows an answer,
+    and a stale one may be why (``unseen``). excuse: a declared act before the delivery; else, of cause ``seek``, as for
+    ``rewind``. members: the incarnation; offset: the delivered one; times: the assigned callback's begin, and the
+    delivery.
     """
     for (incarnation, tp, number), rows in sorted(history.streams.items()):
         interval, first = history.tables.interval.get((incarnation, tp, number)), rows[0]
-        if interval is None or _may_start(history, interval, first):
+        if interval is None:
             continue
-        excuse, times = history.declared(tp, first.delivered_ns), (interval.assigned_begin_ns, first.delivered_ns)
-        yield Sighting("wrong-start", tp, (incarnation,), sought(history, first), excuse, first.offset, *times)
+        begins = partial(_begins, history, interval, first)
+        if begins(*told_offsets(history.tables, interval, first.delivered_ns)):
+            continue
+        if wrong := answered_offsets(history.tables, interval, first.delivered_ns, begins):
+            (kind, cause), excuse = wrong, history.declared(tp, first.delivered_ns)
+            if kind == "wrong-start" and _went(history, interval, first):
+                cause, excuse = "seek", excuse or history.tables.sought
+            times = (interval.assigned_begin_ns, first.delivered_ns)
+            yield Sighting(kind, tp, (incarnation,), cause, excuse, first.offset, *times)
 
 
-def _may_start(history: History, interval: Interval, first: Delivered) -> bool:
+def _went(history: History, interval: Interval, first: Delivered) -> bool:
+    """Whether the program had moved its position to a record, or below it where no other one is visible."""
+    visible = history.visible(interval.tp)
+    moves = history.tables.moves_in(interval.incarnation, interval.tp, interval, first.delivered_ns)
+    return any(first.offset in visible[bisect_left(visible, move.offset) :][:1] for move in moves)
+
+
+def _begins(history: History, interval: Interval, first: Delivered, told: Sequence[int], reset: bool) -> bool:
+    """Whether who is told one of some offsets, and may reset its position or not, begins with a row."""
     tp, visible = interval.tp, history.visible(interval.tp)
-    told, reset = told_offsets(history.tables, interval, first.delivered_ns)
     if history.record(tp, first.offset) is None or (reset and history.tables.resets_to_end):
         return True
     own = (row for row in history.rows[tp] if row.incarnation == interval.incarnation)
@@ -167,5 +190,5 @@ RULES: dict[Rule, tuple[str, ...]] = {
     commit_before_send: ("commit-beyond-end",),
     off_by_one: ("off-by-one",),
     fenced_and_carried_on: ("fenced-and-carried-on",),
-    wrong_start: ("wrong-start",),
+    wrong_start: ("wrong-start", "stale-offset-answer"),
 }

@@ -19,14 +19,15 @@ DIED = ("killed", "crashed")
 def lost_write(history: History) -> Iterator[Sighting]:
     """``lost-write``: an acknowledged send whose record (offset, writer, seq) is not in the log at the audit.
 
-    Not below the log's start: retention or an act deleted that.
+    Not below the log's start: retention or an act deleted that. Nor where a later record of its key replaced it
+    (``History.replaced``): that one is to be there, or lost.
     members: ``producer-<writer>``; offset: the acknowledged one; times: acked_ns; excuse: a declared act on it.
     """
     for p in history.records.produced:
         if p.outcome != Sent.OK or p.offset < history.tables.log_start(p.tp):
             continue
         there = history.record(p.tp, p.offset)
-        if there is None or (there.writer, there.seq) != (p.writer, p.seq):
+        if (there is None or (there.writer, there.seq) != (p.writer, p.seq)) and not history.replaced(p):
             excuse = history.declared(p.tp, FOREVER)
             yield Sighting("lost-write", p.tp, (f"producer-{p.writer}",), "", excuse, p.offset, p.acked_ns, p.acked_ns)
 
@@ -35,7 +36,9 @@ def vanished(history: History) -> Iterator[Sighting]:
     """``phantom``, ``delivered-then-lost``, ``aborted-read``: a row whose record (key, writer, seq) is not in the log
     at its offset.
 
-    Not below the log's start: retention or an act deleted that.
+    Not below the log's start: retention or an act deleted that. Nor, if it was sent and not aborted, or is of a writer
+    that nobody knows, where a later record of its key replaced it (``History.replaced``); or where it is of such a
+    writer, and may have been a tombstone that is gone by now.
 
     * ``aborted-read`` (Adya's G1a) when it (tp, key, writer, seq) is among the sends and one of these was aborted with
       its transaction (outcome ``aborted``): who reads with ``read_committed`` is never given it (KIP-98);
@@ -46,20 +49,26 @@ def vanished(history: History) -> Iterator[Sighting]:
     members: the incarnation; times: delivered_ns; excuse: a declared act on it; of an aborted read else that its
     consumer reads what is not committed, or that nobody knows (``Recorded.uncommitted``).
     """
-    sent: dict[tuple[int, int, int, int], bool] = {}
-    for p in history.records.produced:
-        record = (p.tp, p.key, p.writer, p.seq)
-        sent[record] = sent.get(record, False) or p.outcome == Sent.ABORTED
     for row in history.records.delivered:
         there = history.record(row.tp, row.offset)
         in_log = there is not None and (there.key, there.writer, there.seq) == (row.key, row.writer, row.seq)
         if not in_log and row.offset >= history.tables.log_start(row.tp):
-            aborted = sent.get((row.tp, row.key, row.writer, row.seq))
+            aborted = history.aborted.get((row.tp, row.key, row.writer, row.seq))
+            if not aborted and _compacted(history, row, known=aborted is not None):
+                continue
             kind = "phantom" if aborted is None else "aborted-read" if aborted else "delivered-then-lost"
             excuse, at_ns = history.declared(row.tp, FOREVER), row.delivered_ns
             if aborted:
                 excuse = excuse or history.tables.uncommitted.get(row.incarnation, "")
             yield Sighting(kind, row.tp, (row.incarnation,), "", excuse, row.offset, at_ns, at_ns)
+
+
+def _compacted(history: History, row: Delivered, known: bool) -> bool:
+    """Whether compaction may have taken a record that was delivered; ``known``: its send is."""
+    if known or row.writer >= 0:
+        return known and history.replaced(row)
+    gone = history.tables.tombstone_gone(row.tp, row.delivered_ns)
+    return history.replaced(row) or (gone and history.record(row.tp, row.offset) is None)
 
 
 def inconsistent_offsets(history: History) -> Iterator[Sighting]:
@@ -77,13 +86,20 @@ def inconsistent_offsets(history: History) -> Iterator[Sighting]:
 
 
 def unseen(history: History) -> Iterator[Sighting]:
-    """``unseen``: a visible record of the domain that nobody finished.
+    """``unseen``: a visible record of the domain that nobody finished, and that had no effect where these tell that.
 
     Its *passer* is the first commit of its partition (by begin_ns, then incarnation) with an offset above it that was
     not definitely refused (outcome ``fail``). Its *holder* is the row that was delivered last (by delivered_ns, then
     incarnation), preferring rows in doubt: begun, state still begun, the incarnation killed or crashed.
 
-    * cause ``skipped``: no row; ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder.
+    * cause ``unrecorded``: no row, and an assignment committed past it of which no delivery at all is recorded
+      (``History.unread``); else ``seek``: no row, and the passer's program (anybody's, without a passer) had moved its
+      position past it, not because of an aborted transaction, before the passer's begin, and had got nothing above it
+      before that in the interval of the move; else ``expired``: no row, and the group, which begins at the end where
+      nothing is committed, did so after its committed offset had expired: of the first deliveries in intervals that
+      were assigned since, the earliest is above this record, which is not below that offset; else ``skipped``: no row;
+      ``in-doubt``: the holder is in doubt; ``committed-unprocessed``: any other holder. (A program may go where it
+      likes, and choose its reset policy. What nobody processes is lost all the same.)
     * members: the passer's incarnation, then the holder's; times: the passer's begin_ns (0: no member tells of it).
     * excuse: a declared act on the partition; one that made it, of a record that it may have led members past, so that
       nobody got it (``Tables.passed_over``); else, when the holder's poll is the last one that brought records of its
@@ -95,7 +111,7 @@ def unseen(history: History) -> Iterator[Sighting]:
         domain = history.domain(tp)
         passing = passes(history, tp)
         for offset in log:
-            if offset not in domain or history.finished(tp, offset):
+            if offset not in domain or history.finished(tp, offset) or history.had_effect(tp, offset):
                 continue
             passer = next((c for c in passing if c.offset > offset), None)
             yield _unseen(history, tp, offset, passer, last_poll)
@@ -107,7 +123,9 @@ def _unseen(
     rows = history.of_offset.get((tp, offset), [])
     doubtful = [row for row in rows if _in_doubt(history, row)]
     holder = max(doubtful or rows, key=lambda r: (r.delivered_ns, r.incarnation), default=None)
-    cause = "skipped" if holder is None else "in-doubt" if doubtful else "committed-unprocessed"
+    cause = "in-doubt" if doubtful else "committed-unprocessed"
+    if holder is None:
+        cause = _why_skipped(history, tp, offset, passer)
     passed, act = history.tables.passed_over(tp)
     excuse = history.declared(tp, FOREVER) or (act if offset < passed else "")
     if holder and not excuse and holder.poll == last_poll.get((holder.incarnation, tp, holder.interval)):
@@ -115,6 +133,37 @@ def _unseen(
     members = people(passer.incarnation if passer else "", holder.incarnation if holder else "")
     at = passer.begin_ns if passer else 0
     return Sighting("unseen", tp, members, cause, excuse, offset, at, at)
+
+
+def _why_skipped(history: History, tp: int, offset: int, passer: Commit | None) -> str:
+    """Why nobody was given a record, as far as is known."""
+    if offset in history.unread(tp):
+        return "unrecorded"
+    if _sought(history, tp, offset, passer):
+        return "seek"
+    return "expired" if any(low <= offset < high for low, high in forgotten(history, tp)) else "skipped"
+
+
+def _sought(history: History, tp: int, offset: int, passer: Commit | None) -> bool:
+    """Whether a program moved its position past a record that nobody was given."""
+    for seek, interval in history.tables.passing(tp):
+        before = passer is None or (passer.incarnation == seek.incarnation and seek.begin_ns <= passer.begin_ns)
+        rows = history.streams.get((seek.incarnation, tp, interval.number), ())
+        above = any(row.offset > offset and row.delivered_ns <= seek.begin_ns for row in rows)
+        if before and offset < seek.offset and not above:
+            return True
+    return False
+
+
+def forgotten(history: History, tp: int) -> Iterator[tuple[int, int]]:
+    """What the group went past when it began at the end, as its committed offset had expired: from there, to where."""
+    if history.tables.resets_to_end:
+        intervals = history.tables.intervals_by_tp.get(tp, ())
+        for expiry in history.tables.expiries.get(tp, ()):
+            since = (i for i in intervals if i.assigned_begin_ns >= expiry.written.begin_ns)
+            streams = [history.streams.get((i.incarnation, tp, i.number)) for i in since]
+            firsts = [(rows[0].delivered_ns, rows[0].offset) for rows in streams if rows]
+            yield expiry.offset, min(firsts, default=(0, 0))[1]
 
 
 def _in_doubt(history: History, row: Delivered) -> bool:
@@ -150,10 +199,10 @@ def unconsumed(history: History) -> Iterator[Sighting]:
     for tp, log in history.log.items():
         owners = [i for i in history.tables.intervals if i.tp == tp]
         last = max(owners, key=lambda i: (i.assigned_begin_ns, i.incarnation), default=None)
-        owner = last.incarnation if last else history.tables.last_keeper(tp) if history.tables.black_box else ""
+        owner = last.incarnation if last else history.tables.last_silent_keeper(tp)
         end = history.domain(tp).stop
         for offset in log:
-            if offset >= end and not history.finished(tp, offset):
+            if offset >= end and not history.finished(tp, offset) and not history.had_effect(tp, offset):
                 yield Sighting("unconsumed", tp, people(owner), "", "", offset, *quiet)
 
 
@@ -182,6 +231,29 @@ def history_incomplete(history: History) -> Iterator[Sighting]:
                 yield Sighting("history-incomplete", tp, members, "early", "", row.offset, *times)
 
 
+def unrecorded_delivery(history: History) -> Iterator[Sighting]:
+    """``unrecorded-delivery``: a record that must have been given to a member, and nobody tells of that. One sighting
+    for each.
+
+    * cause ``unread``: an assignment of a user's program committed past it of which no delivery at all is recorded
+      (``History.unread``): either its client skipped all of that, or its program reads where nobody records it.
+      members: the incarnation; times: when that was assigned, and the begin of the commit.
+    * cause ``effect``: else, of a visible record of the domain, its effect was there. members: the passer (see
+      ``unseen``); times: its begin_ns.
+    """
+    for tp, log in history.log.items():
+        unread, passing = history.unread(tp), passes(history, tp)
+        for offset, one in unread.items():
+            owner, times = one.interval.incarnation, (one.interval.assigned_begin_ns, one.commit.begin_ns)
+            yield Sighting("unrecorded-delivery", tp, (owner,), "unread", "", offset, *times)
+        for offset in log:
+            given = offset in unread or (tp, offset) in history.of_offset
+            if offset in history.domain(tp) and not given and history.had_effect(tp, offset):
+                passer = next((c for c in passing if c.offset > offset), None)
+                members, at_ns = people(passer.incarnation if passer else ""), passer.begin_ns if passer else 0
+                yield Sighting("unrecorded-delivery", tp, members, "effect", "", offset, at_ns, at_ns)
+
+
 RULES: dict[Rule, tuple[str, ...]] = {
     lost_write: ("lost-write",),
     vanished: ("phantom", "delivered-then-lost", "aborted-read"),
@@ -189,4 +261,5 @@ RULES: dict[Rule, tuple[str, ...]] = {
     unseen: ("unseen",),
     unconsumed: ("unconsumed",),
     history_incomplete: ("history-incomplete",),
+    unrecorded_delivery: ("unrecorded-delivery",),
 }

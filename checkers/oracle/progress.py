@@ -24,9 +24,11 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     each *stop*, a gap in which a record waits longer than the bound: offset: the smallest such; times: from the
     earliest begin of such a wait to the end of the gap.
 
-    members: who certainly owned it when the bound was over (the earliest assigned, then incarnation); cause ``unowned``
-    when nobody did, ``paused`` when the owner had itself paused it for so long that the rest of that time is not longer
-    than the bound (that excuses nothing); excuse ``no leader``: the partition had none at some time between.
+    members: who certainly owned it when the bound was over (the earliest assigned, then incarnation), or whom the
+    coordinator had given it where callbacks do not tell that (``Tables.deaf_keeper``); cause ``unowned`` when nobody
+    did, ``paused`` when the owner had itself paused it for so long that the rest of that time is not longer than the
+    bound (that excuses nothing), ``forked`` when its consumer was polled in a process that was forked from its own,
+    where nothing can come; excuse ``no leader``: the partition had none at some time between.
 
     Of black boxes the commits that took the partition on stand for deliveries of all below them, and the owner is the
     coordinator's. A gap goes from when the last one was certainly written to when the next one may have been.
@@ -35,8 +37,9 @@ def stuck_partition(history: History) -> Iterator[Sighting]:
     for tp in history.log:
         for stop in _stops(history, tp, quiet, bound_ns):
             owner = _owner(history, tp, stop.since_ns + bound_ns)
-            paused = "paused" if _paused(history, tp, owner, stop, bound_ns) else ""
-            yield _told(history, "stuck-partition", tp, owner, paused if owner else "unowned", stop)
+            cause = "forked" if history.tables.forked(owner) else "" if owner else "unowned"
+            paused = "paused" if owner and _paused(history, tp, owner, stop, bound_ns) else ""
+            yield _told(history, "stuck-partition", tp, owner, paused or cause, stop)
 
 
 class _Stop(NamedTuple):
@@ -81,7 +84,8 @@ def _owner(history: History, tp: int, at_ns: int) -> str:
     if history.tables.black_box:
         return history.tables.keeper(tp, at_ns)
     owners = [i for i in history.tables.intervals if i.tp == tp and i.certain.begin_ns <= at_ns <= i.certain.end_ns]
-    return min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
+    certain = min(((i.assigned_begin_ns, i.incarnation) for i in owners), default=(0, ""))[1]
+    return certain or history.tables.deaf_keeper(tp, at_ns)
 
 
 def _paused(history: History, tp: int, owner: str, stop: _Stop, bound_ns: int) -> bool:
@@ -152,7 +156,8 @@ def stuck_member(history: History) -> Iterator[Sighting]:
     The moments when it began or finished a record cut these times. One sighting for each piece that is still longer
     than the bound; times: the piece. cause ``slow handler``, partition and offset: of a record that it had begun by
     then, and not finished before the end of the piece (the smallest partition and offset); else no partition. members:
-    the incarnation.
+    the incarnation. Where effects tell what is processed, nobody knows when, so who was given any record before the end
+    of such a time may have been at work in it.
 
     (Histories from before polls were recorded have none; polls less than 1 s apart are not told of.)
     """
@@ -162,6 +167,9 @@ def stuck_member(history: History) -> Iterator[Sighting]:
     def work(number: int) -> Work:
         incarnation, window = times[number]
         rows = [row for row in history.records.delivered if row.incarnation == incarnation]
+        if history.tables.by_effect:
+            given = any(row.delivered_ns < window.end_ns for row in rows)
+            return Work([window] if given else [], [])
         moments = (ns for row in rows for ns in (row.begin_ns, row.done_ns))
         signs = [Window(ns, ns) for ns in moments if window.begin_ns < ns < window.end_ns]
         begun = (row for row in rows if row.begin_ns)

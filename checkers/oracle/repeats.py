@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.checkers.oracle.ownership import owns_again, returned_before
-from fencepost.checkers.sightings import Sighting, people
+from fencepost.checkers.sightings import EXPIRED, Sighting, people
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN, Begun, begun
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
+from fencepost.checkers.tables.seeks import Seek
 
 if TYPE_CHECKING:
     from fencepost.checkers.oracle import History, Rule
 
 
 def repeats(history: History) -> Iterator[Sighting]:
-    """``redelivery-below-commit``, ``redelivery``, ``avoidable-redelivery``: a record finished again.
+    """``redelivery-below-commit``, ``stale-offset-answer``, ``redelivery``, ``avoidable-redelivery``: finished again.
 
     The finished rows of one offset are taken in the order of their owners: by assigned_begin_ns of their intervals
     (without an interval: delivered_ns), then by delivered_ns, incarnation, ord. (Not by delivery: the poll of a zombie
@@ -29,14 +32,24 @@ def repeats(history: History) -> Iterator[Sighting]:
       begin of later's assigned callback to the first delivery in later's interval is above this record (without an
       interval: at later's delivery). members: later, former; excuse: a declared act before later's delivery, or
       before it was assigned (where it was told to start may be of a partition that is gone).
-    * else ``redelivery``, members: former, later, with the reason, the first that holds: ``former owner died``,
+      If its interval began at this record or below, it also matters what brokers had told it (``answers``): where a
+      stale answer was not above where it began, the kind is ``stale-offset-answer``, cause ``redelivery-below-commit``;
+      and where another answer was not, it is one of the next. Of what is left, cause ``seek``: without such an act,
+      later's program had moved its position to this record or below it, in later's interval and before its delivery: it
+      went there itself, whatever is committed (for the excuse see ``rewind``); else ``answer not seen``: no answer is
+      seen, and a stale one may be why (``unseen``).
+    * else ``redelivery``, members: former, later, with the reason, the first that holds: ``committed offset expired``
+      (one above this record did, between former's finish and later's delivery: ``Tables.expiries``; without that, the
+      group would not have been told of this record once more, whatever became of former), ``former owner died``,
       ``former owner lost it`` (its interval ended by lost), ``former owner was removed`` (by the coordinator's records,
       by the end of giving up), ``final commit was refused`` or ``final commit was not answered`` (it revoked or closed,
       and its last commit of the partition in the interval had outcome fail, or info);
     * or without a reason when nobody saw former's interval end (or it has none);
     * else ``avoidable-redelivery``, members: former, later: it gave up cleanly.
 
-    excuse of both: such an act, else the reason.
+    excuse of both: such an act, else the reason. Without these, cause ``seek``: as above, or former's program had moved
+    its position to this record or below it, in former's interval, when it had finished the record: so the next owner
+    begins there, where it would have gone on itself.
 
     times: done_ns of later.
     """
@@ -55,21 +68,35 @@ def _since_ns(history: History, row: Delivered) -> int:
 def _repeat(history: History, former: Delivered, later: Delivered) -> Sighting:
     tp, offset, times = later.tp, later.offset, (later.done_ns, later.done_ns)
     act = history.declared(tp, later.delivered_ns) or history.declared(tp, _since_ns(history, later))
-    if min(_starts(history, later)) > offset:
+    moves = history.tables.moves_in(later.incarnation, tp, history.interval(later), later.delivered_ns)
+    went = any(move.offset <= offset for move in moves)
+    began, first = _began(history, later)
+    told, stale, unseen = (least <= first <= offset for least in (began.told, began.stale, began.unseen))
+    if began.in_force > offset and (stale or not told):
         members = people(later.incarnation, former.incarnation)
-        return Sighting("redelivery-below-commit", tp, members, "", act, offset, *times)
+        if stale:
+            return Sighting(KIND, tp, members, "redelivery-below-commit", act, offset, *times)
+        cause, excuse = history.tables.by_seek(went, act)
+        return Sighting("redelivery-below-commit", tp, members, cause or NOT_SEEN * unseen, excuse, offset, *times)
     interval = history.interval(former)
-    reason = _reason(history, interval) if interval else ""
+    expired = history.tables.expired(tp, offset, former.done_ns, later.delivered_ns)
+    reason = EXPIRED if expired else _reason(history, interval) if interval else ""
     kind = "avoidable-redelivery" if interval and interval.how and not reason else "redelivery"
-    return Sighting(kind, tp, people(former.incarnation, later.incarnation), "", act or reason, offset, *times)
+    left = history.tables.left_behind(interval) if interval else []
+    went = went or any(move.offset <= offset and move.begin_ns >= former.done_ns for move in left)
+    cause, excuse = history.tables.by_seek(went, act or reason)
+    return Sighting(kind, tp, people(former.incarnation, later.incarnation), cause, excuse, offset, *times)
 
 
-def _starts(history: History, row: Delivered) -> tuple[int, ...]:
-    """Every offset that the owner may have been told to start from."""
+def _began(history: History, row: Delivered) -> tuple[Begun, int]:
+    """By what the owner's interval may have begun, and the first offset that was delivered in it."""
     interval = history.interval(row)
     first = history.streams[row.incarnation, row.tp, row.interval][0] if interval else row
     begin_ns = interval.assigned_begin_ns if interval else row.delivered_ns
-    return history.tables.committed_between(row.tp, begin_ns, first.delivered_ns)
+    in_force = min(history.tables.committed_between(row.tp, begin_ns, first.delivered_ns))
+    if interval is None:
+        return Begun(in_force), first.offset
+    return begun(history.tables, interval, first.delivered_ns, in_force), first.offset
 
 
 def _reason(history: History, interval: Interval) -> str:
@@ -136,7 +163,10 @@ def redelivery_loop(history: History) -> Iterator[Sighting]:
       which no offset above it was (possibly) accepted and which no fault touched: none was in effect between
       ``loop_ns`` before the first delivery and the last one (a fault that was not healed stays in effect).
 
-    members: the incarnation of the last delivery; times: first and last delivery; one sighting for each offset.
+    members: the incarnation of the last delivery; times: first and last delivery; one sighting for each offset. excuse:
+    where the program is the user's own, without as many rows as programs moved their positions to the record or below
+    it, from the first delivery to the last, there are no more than ``deliveries_of`` and fewer than three, as the cause
+    has it: it is the program that tries again. (Whether it ever gets on ``unconsumed`` says.)
     """
     for (tp, offset), rows in sorted(history.of_offset.items()):
         first, last = rows[0].delivered_ns, rows[-1].delivered_ns
@@ -147,7 +177,10 @@ def redelivery_loop(history: History) -> Iterator[Sighting]:
             cause = "standing"
         else:
             continue
-        yield Sighting("redelivery-loop", tp, (rows[-1].incarnation,), cause, "", offset, first, last)
+        by_client = len(rows) - history.tables.moves_over(tp, offset, Window(first, last))
+        often = history.bounds.deliveries_of(history.tables.steps, first, last) if cause == "count" else 2
+        excuse = history.tables.sought if by_client <= often else ""
+        yield Sighting("redelivery-loop", tp, (rows[-1].incarnation,), cause, excuse, offset, first, last)
 
 
 def _moved(history: History, tp: int, offset: int, first_ns: int, last_ns: int) -> bool:
@@ -169,18 +202,81 @@ def rewind(history: History) -> Iterator[Sighting]:
     what is below where it went.
 
     cause ``inside one poll``: nor is it above all before it of the same poll number (nothing that a program does comes
-    between these); else ``seek``: the program moved its position in that interval before this delivery (that excuses
-    nothing); excuse: a declared act before the delivery; members: the incarnation; times: delivered_ns.
+    between these); else ``seek``: the program had moved its position back to it, or to what it follows (``Place`` says
+    exactly when). excuse: a declared act before the delivery; else, of cause ``seek``, that this was the user's
+    own program: nobody else may move a position, and our own loops do so by a planted bug only (``Tables.sought``).
+    members: the incarnation; times: delivered_ns.
     """
     for (incarnation, tp, _), rows in sorted(history.streams.items()):
-        of_poll = defaultdict[int, int](lambda: -1)
-        for row, highest in heights(history, rows):
-            if row.offset <= highest:
-                cause = "inside one poll" if row.offset <= of_poll[row.poll] else sought(history, row)
-                excuse = history.declared(tp, row.delivered_ns)
-                times = (row.delivered_ns, row.delivered_ns)
+        for row, place in places(history, rows):
+            if row.offset <= place.highest:
+                act, times = history.declared(tp, row.delivered_ns), (row.delivered_ns, row.delivered_ns)
+                cause = "inside one poll" if row.offset <= place.of_poll else "seek" if place.sought else ""
+                excuse = act or (history.tables.sought if cause == "seek" else "")
                 yield Sighting("rewind", tp, (incarnation,), cause, excuse, row.offset, *times)
-            of_poll[row.poll] = max(of_poll[row.poll], row.offset)
+
+
+class Place(NamedTuple):
+    """Where a stream was just before one of its rows, and whether the program had moved it there.
+
+    It gets from row to row, up to the highest offset, but where the program moved its position in that interval (and
+    not because its transaction was aborted):
+
+    * A row that is not above where the stream had got to follows the last move, by begin, that began by its delivery
+      and went to its offset or below it; not so a row below another one of its poll. The stream goes on from there.
+      Every move explains one such return, and all moves before one that does are over.
+    * A row that is above it follows such moves that went to its offset or below it, and above where the stream had got
+      to: what is below their goal is skipped by the last of them. They are over when the rows of a later poll have
+      come: the poll that was under way when the program moved may not have known of it.
+
+    Attributes:
+        highest: of all rows before it, see ``heights``; of_poll: of those of the same poll number. -1: none.
+        at: where the stream was: all in between is skipped. gone_to: up to here the program skipped it; ``at``: it did
+            not.
+        sought: the row follows a move back.
+    """
+
+    highest: int
+    of_poll: int
+    at: int
+    gone_to: int
+    sought: bool
+
+
+@dataclass(eq=False)
+class _Move:
+    seek: Seek
+    reached: bool = False
+    first_poll: int = FOREVER  # that brought rows after it began
+
+
+def places(history: History, rows: Sequence[Delivered]) -> Iterator[tuple[Delivered, Place]]:
+    """Each row of a stream, with its place."""
+    interval, first = history.interval(rows[0]), rows[0]
+    moves = [_Move(seek) for seek in history.tables.moves_in(first.incarnation, first.tp, interval)]
+    at, of_poll = -1, defaultdict[int, int](lambda: -1)
+    for row, highest in heights(history, rows):
+        at, before = min(at, highest), of_poll[row.poll]
+        fitting = [m for m in moves if m.seek.begin_ns <= row.delivered_ns and m.seek.offset <= row.offset]
+        if row.offset > at:
+            ahead = [m for m in fitting if m.seek.offset > at]
+            for move in ahead:
+                move.reached = True
+            gone_to = ahead[-1].seek.offset - 1 if ahead else at
+            yield row, Place(highest, before, at, gone_to, row.offset <= highest)
+            at = row.offset
+        elif fitting and row.offset > before:
+            moves = moves[moves.index(fitting[-1]) + 1 :]
+            goal = fitting[-1].seek.offset - 1
+            yield row, Place(highest, before, goal, goal, True)
+            at = row.offset
+        else:
+            yield row, Place(highest, before, at, at, False)
+        for move in moves:
+            if move.seek.begin_ns < row.delivered_ns:
+                move.first_poll = min(move.first_poll, row.poll)
+        moves = [m for m in moves if not (m.reached and m.first_poll < row.poll)]
+        of_poll[row.poll] = max(before, row.offset)
 
 
 def heights(history: History, rows: Iterable[Delivered]) -> Iterator[tuple[Delivered, int]]:
@@ -197,17 +293,8 @@ def heights(history: History, rows: Iterable[Delivered]) -> Iterator[tuple[Deliv
         highest, since_ns = max(highest, row.offset), max(since_ns, row.delivered_ns)
 
 
-def sought(history: History, row: Delivered) -> str:
-    """``seek`` when the program began to seek between the begin of the row's interval and its delivery, not because its
-    transaction was aborted; else empty."""
-    interval = history.interval(row)
-    since = interval.assigned_begin_ns if interval else 0
-    seeks = (s for s in history.tables.seeks if (s.incarnation, s.tp, s.aborted) == (row.incarnation, row.tp, False))
-    return "seek" if any(since <= s.begin_ns <= row.delivered_ns for s in seeks) else ""
-
-
 RULES: dict[Rule, tuple[str, ...]] = {
-    repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit"),
+    repeats: ("redelivery", "avoidable-redelivery", "redelivery-below-commit", "stale-offset-answer"),
     stale_effect: ("stale-effect",),
     redelivery_loop: ("redelivery-loop",),
     rewind: ("rewind",),

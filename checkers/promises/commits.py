@@ -13,7 +13,10 @@ ORDERS = ("after-processing", "before-processing")
 
 @dataclass(frozen=True)
 class Commits:
-    """Commits go forward, are written by the owner, and the next owner begins where they say.
+    """Commits go forward, are written by the owner, and the next owner begins where they say, unless the user's program
+    itself moved its position.
+
+    A stale answer of a coordinator is a note; what follows from it breaks this promise, or another one.
 
     Attributes:
         order: ``after-processing`` forbids to commit past a record that is not finished; ``before-processing`` (at most
@@ -22,6 +25,7 @@ class Commits:
 
     order: str = "after-processing"
     kinds: ClassVar[Mapping[str, str]] = {
+        "stale-offset-answer": "safety",
         "commit-regression": "safety",
         "commit-ahead": "safety",
         "commit-beyond-end": "safety",
@@ -42,6 +46,8 @@ class Commits:
         """See ``Promise``."""
         if excuse:
             return "permitted"
+        if kind == "stale-offset-answer":
+            return "note"
         if kind == "commit-ahead" and self.order == "before-processing":
             return "permitted"
         if kind == "commit-regression" and cause == "own retry":

@@ -10,6 +10,7 @@ from fencepost.errors import ScenarioError
 
 LEVELS = ("at-least-once", "at-most-once")
 DUPLICATES = ("any", "only-after-failure")
+SOUGHT = "the program moved its position"  # the excuse for what comes of that, where the program is the user's own
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,8 @@ class Delivery:
     Attributes:
         level: at-most-once permits that what a member had in hand is lost when it dies or is evicted; no more.
         duplicates: for at-least-once, ``only-after-failure`` permits duplicates only where the former owner could not
-            commit; ``any`` also where it gave its partition up cleanly.
+            commit; ``any`` also where it gave its partition up cleanly, or where the user's program itself moved its
+            position back. What it moved its position past is lost all the same.
     """
 
     level: str = "at-least-once"
@@ -53,6 +55,8 @@ class Delivery:
             return "permitted"
         if self.level == "at-most-once":
             return "permitted" if kind == "unseen" and cause != "skipped" and excuse else "violation"
+        if excuse == SOUGHT:
+            return "permitted" if self.duplicates == "any" else "violation"
         if kind == "redelivery":
             return "permitted" if excuse else "violation"
         if kind == "avoidable-redelivery":

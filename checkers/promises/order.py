@@ -11,7 +11,8 @@ from fencepost.errors import ScenarioError
 
 @dataclass(frozen=True)
 class Order:
-    """No record begins to be processed before an earlier one of its key was first finished, and no poll skips one.
+    """No record begins to be processed before an earlier one of its key was first finished, and no poll skips one but
+    what the user's program itself moved its position past.
 
     No former owner finishes a record again that it began after it had been told that the partition was no longer its.
     And each producer's records land in the order in which they were sent, unless its client is not idempotent.

@@ -16,6 +16,8 @@ class Outside:
     once everything is healed, commits go on in every partition, until all is committed; beside a fault they go on in
     those that it does not touch (but in the eager protocol). For members that tell nothing.
 
+    And a coordinator tells members no older offset than was acknowledged: nobody can see whether they begin there.
+
     What was delivered, and whether it was processed, no broker knows: a loss that is committed is not seen.
 
     Attributes:
@@ -28,6 +30,7 @@ class Outside:
         "lost-write": "safety",
         "duplicate-write": "safety",
         "nonmonotonic-send": "safety",
+        "stale-offset-answer": "safety",
         "commit-regression": "safety",
         "commit-beyond-end": "safety",
         "foreign-commit": "safety",
@@ -50,5 +53,7 @@ class Outside:
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
         if kind == "commit-regression" and cause == "own retry":
+            return "note"
+        if kind == "stale-offset-answer" and not cause:
             return "note"
         return "permitted" if excuse else "violation"

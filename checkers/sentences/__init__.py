@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.sentences import commits, group, jepsen
 from fencepost.checkers.sentences.telling import Telling
+from fencepost.checkers.sightings import EXPIRED
 from fencepost.checkers.tables import Tables
 from fencepost.model import Anomaly
 
@@ -59,12 +61,22 @@ def _unseen(t: Telling) -> str:
         passed = f" past {commit}" if c.offset > t.a.last_offset else f" in turns, the first of them past {commit},"
     how = {
         "skipped": "without ever being delivered to anyone",
+        "unrecorded": "in an assignment of which no delivery at all is recorded",
+        "seek": f"without ever being delivered to anyone{_by_program(t)}",
+        "expired": "without ever being delivered to anyone: what the group had committed before had expired while "
+        "nobody had the partition, and without a committed offset members begin at the end",
         "in-doubt": f"while {holder} had begun but not finished {t.them}",
         "committed-unprocessed": f"before {holder}, who was given {t.them}, had finished {t.them}",
     }[t.a.cause]
-    death = t.death(holder) if t.a.cause != "skipped" else ""
+    death = t.death(holder) if t.a.cause in ("in-doubt", "committed-unprocessed") else ""
     died = f"{death}; " if death else ""
-    return f"{t.records} {t.were} committed{passed} {how}; {died}nobody processed {t.them}"
+    processed = f"{t.they} had no effect" if t.a.cause == "unrecorded" and t.tables.by_effect else ""
+    return f"{t.records} {t.were} committed{passed} {how}; {died}{processed or f'nobody processed {t.them}'}"
+
+
+def _by_program(t: Telling) -> str:
+    whose = f"the program of {t.who}" if t.a.members else "a program"
+    return f", as {whose} had itself moved its position past {t.them}"
 
 
 def _twice(t: Telling) -> str:
@@ -76,8 +88,11 @@ def _twice(t: Telling) -> str:
 def _redelivery(t: Telling) -> str:
     if t.a.excuse.startswith("declared act"):
         return _twice(t)
+    if t.a.cause == "seek":
+        return f"{_twice(t)}{_sought(t, 'moved its position back')}"
     why = {
         "": f"nothing shows that {t.who} had given the partition up",
+        EXPIRED: f"what the group had committed of {t.place} had expired while nobody had it",
         "former owner died": t.death(t.who) or f"{t.who} died",
         "former owner lost it": f"{t.who} had lost the partition before it could commit",
         "former owner was removed": f"{t.who} had been removed from the group before it could commit",
@@ -87,7 +102,8 @@ def _redelivery(t: Telling) -> str:
 
 def _loop(t: Telling) -> str:
     why = ", more often than any fault explains" if t.a.cause == "count" else " while the committed offset stood still"
-    return f"{t.records} {t.were} delivered again and again{why} ({t.span}), the last time to {t.who}"
+    itself = "; the program itself had moved its position back" if t.a.excuse == SOUGHT else ""
+    return f"{t.records} {t.were} delivered again and again{why} ({t.span}), the last time to {t.who}{itself}"
 
 
 def _rewind(t: Telling) -> str:
@@ -143,7 +159,10 @@ def _after_revocation(t: Telling) -> str:
 
 
 def _stuck(t: Telling) -> str:
-    itself = " and had itself paused it" if t.a.cause == "paused" else ""
+    itself = {
+        "paused": " and had itself paused it",
+        "forked": ", whose consumer was polled in a process that was forked from its own, where no record can come",
+    }.get(t.a.cause, "")
     owner = f"while {t.who} owned it{itself}" if t.a.members else "while nobody owned it"
     leader = "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
@@ -177,6 +196,13 @@ def _incomplete(t: Telling) -> str:
     return f"the history of {t.who} {what} ({t.span})"
 
 
+def _unrecorded(t: Telling) -> str:
+    none = f"the history of {t.who} has no delivery of {t.records}"
+    if t.a.cause == "effect":
+        return f"{none}, which had an effect"
+    return f"{none}, nor any other of the assignment in which it committed past {t.them} ({t.span})"
+
+
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "lost-write": lambda t: (
         f"{t.records} {t.were} acknowledged to {t.who} ({t.span}), but the log did not hold {t.them} at the audit"
@@ -202,10 +228,12 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     ),
     "unseen": _unseen,
     "redelivery": _redelivery,
-    "avoidable-redelivery": lambda t: f"{_twice(t)}, although {t.who} gave the partition up cleanly",
+    "avoidable-redelivery": lambda t: (
+        f"{_twice(t)}, although {t.who} gave the partition up cleanly{_sought(t, 'moved its position back')}"
+    ),
     "redelivery-below-commit": lambda t: (
         f"{t.who} processed {t.records} again ({t.span}), although the group had already committed past "
-        f"{t.them} when {t.who} was told where to start"
+        f"{t.them} when {t.who} was told where to start{_sought(t, 'moved its position back')}"
     ),
     "redelivery-loop": _loop,
     "rewind": _rewind,
@@ -223,6 +251,7 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "slow-recovery": _slow,
     "collateral-stop": _collateral,
     "history-incomplete": _incomplete,
+    "unrecorded-delivery": _unrecorded,
     **commits.SENTENCES,
     **group.SENTENCES,
 }

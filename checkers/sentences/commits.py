@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from fencepost.checkers.sentences.telling import Telling
+from fencepost.checkers.sentences.telling import Telling, broker
 
 
 def _by(t: Telling) -> str:
@@ -13,10 +13,13 @@ def _by(t: Telling) -> str:
 
 
 def _regression(t: Telling) -> str:
-    healed = "; the same member put that right before anybody was told" if t.a.cause else ""
+    why = {
+        "own retry": "; the same member put that right before anybody was told",
+        "seek": "; the program itself had moved its position back",
+    }.get(t.a.cause, "")
     to = f"to {t.a.first_offset}" if t.one else f"{t.a.count:,} times, to offsets {t.offsets}"
     former = f", below what {t.other} had committed" if len(t.a.members) > 1 else ""
-    return f"the committed offset of {t.place} went back {to} ({t.span}), {_by(t)}{former}{healed}"
+    return f"the committed offset of {t.place} went back {to} ({t.span}), {_by(t)}{former}{why}"
 
 
 def _beyond_end(t: Telling) -> str:
@@ -53,7 +56,29 @@ def _wrong_start(t: Telling) -> str:
     return f"{t.who} began an assignment of {t.place} {where} ({t.span}), where no committed offset sent it{sought}"
 
 
+def _stale(t: Telling) -> str:
+    """Of the answers themselves the last one is told; of what followed, the one that it followed from."""
+    stale = t.stale
+    if stale is None:
+        return f"a coordinator told older offsets of {t.place} than had been acknowledged ({t.span})"
+    answer, commit, at_ns = stale
+    asker = t.who if t.a.members else answer.incarnation or "somebody"
+    what = "no committed offset" if answer.offset < 0 else f"{answer.offset} for committed"
+    told = f"the coordinator ({broker(answer.broker)}) told {asker} {what} of {t.place} at {t.at(answer.end_ns)}"
+    before = f"although a commit of {commit.offset} had been acknowledged at {t.at(at_ns)}"
+    followed = {
+        "wrong-start": f"{t.who} began there",
+        "redelivery-below-commit": f"{t.who} processed {t.records} again",
+        "commit-regression": f"so what {t.who} committed next went back to {t.a.first_offset}",
+        "duplicate-effect": f"{t.records} had a second effect, by {t.who}",
+        "dead-letter-twice": f"{t.records} had a second dead letter, by {t.who}",
+        "requeue-twice": f"{t.records} had a second copy, by {t.who}",
+    }.get(t.a.cause, "" if t.one else f"the last of {t.a.count:,} such answers ({t.span})")
+    return f"{told}, {before}{f'; {followed}' if followed else ''}"
+
+
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {
+    "stale-offset-answer": _stale,
     "commit-regression": _regression,
     "commit-ahead": lambda t: f"{t.who} committed past {t.records} ({t.span}) before anybody had finished {t.them}",
     "commit-beyond-end": _beyond_end,

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
 from heapq import nlargest
 from typing import TypeVar
 
 from fencepost.checkers.promises import Commits
+from fencepost.checkers.sightings import EXPIRED
 from fencepost.checkers.tables import Tables
+from fencepost.checkers.tables.answers import KIND, Stale
 from fencepost.checkers.tables.rows import FOREVER, NS, Commit, Interval
 from fencepost.model import Anomaly, TopicPartition
 
@@ -66,6 +68,11 @@ class Telling:
         """The pronoun of ``records``."""
         return "it" if self.one else "them"
 
+    @property
+    def they(self) -> str:
+        """The same as a subject."""
+        return "it" if self.one else "they"
+
     @cached_property
     def passer(self) -> Commit | None:
         """Of a record that was passed unseen: the first commit past it that was not refused."""
@@ -73,6 +80,20 @@ class Telling:
             return None
         own = self.tables.commits_of.get((self.who, self.tp), ())
         return next((c for c in own if c.offset > self.a.first_offset and c.outcome != "fail"), None)
+
+    @cached_property
+    def stale(self) -> Stale | None:
+        """The last stale answer that the anomaly is about, or that it followed from."""
+        if self.a.kind != KIND:
+            return None
+        until_ns, mine = self.a.to_ns or FOREVER, self.a.members[:1]
+        of = [one for one in self.tables.stale.values() if one.answer.tp == self.tp]
+        of = [one for one in of if not mine or one.answer.incarnation == mine[0]]
+        if mine or self.a.cause:
+            of = [one for one in of if one.answer.offset <= self.a.first_offset or not self.a.cause]
+        else:
+            of = [one for one in of if one.answer.incarnation not in self.tables.lives]
+        return max((one for one in of if one.answer.served.begin_ns <= until_ns), key=_answered, default=None)
 
     @property
     def generation(self) -> int:
@@ -119,6 +140,7 @@ class Telling:
             found.append(
                 (c.begin_ns, f"{c.incarnation} committed {c.offset} ({c.outcome}{', ' if c.error else ''}{c.error})")
             )
+        found += self._answer()
         accepted = self.tables.accepted_of.get(self.tp, ()) if self.a.kind in Commits.kinds else ()
         for a in [a for a in accepted if a.at_ns <= until_ns][-2:]:
             by = f", written by {writer}" if (writer := self.tables.writer(a)) else ""
@@ -136,6 +158,9 @@ class Telling:
         sought = self.tables.seeks_of.get((self.who, self.tp), ()) if self.a.cause == "seek" else ()
         for s in _last((s for s in sought if s.begin_ns <= self.a.to_ns), lambda s: s.begin_ns):
             found.append((s.begin_ns, f"the program of {s.incarnation} moved its position to {s.offset}"))
+        forgotten = self.a.excuse == EXPIRED or self.a.cause == "expired"
+        for e in self.tables.expiries.get(self.tp, ()) if forgotten else ():
+            found.append((e.at_ns, f"the coordinator deleted the committed offset {e.offset} (record {e.order})"))
         for step in self.tables.steps:
             until = (step.healed_ns or FOREVER) if step.heals else step.begun_ns
             if step.begun_ns and step.begun_ns <= until_ns and until >= self.a.from_ns:
@@ -143,6 +168,33 @@ class Telling:
                     (step.begun_ns, f"{step.fault} of {step.target or 'the cluster'} was in effect (step {step.step})")
                 )
         return [f"{self.at(ns)}: {what}" for ns, what in sorted(found)[-WITNESSES_MAX:]]
+
+    def _answer(self) -> Iterator[tuple[int, str]]:
+        """Both requests behind a stale answer, and where the new coordinator's log stood."""
+        if self.stale is None:
+            return
+        answer, commit, at_ns = self.stale
+        asks = (q for q in self.tables.asked_commits if (q.tp, q.offset, q.error) == (self.tp, commit.offset, ""))
+        asked = next((q for q in asks if q.served.meets(commit.written)), None)
+        by = f", of {asked.incarnation or 'nobody known'}, answered by {broker(asked.broker)}" if asked else ""
+        yield at_ns, f"a commit of {commit.offset} had been acknowledged (record {commit.order}{by})"
+        who = (
+            f"{broker(answer.broker)} answered {answer.incarnation or 'somebody'}, asked at {self.at(answer.begin_ns)}"
+        )
+        yield answer.end_ns, f"{who}: {answer.offset} is committed"
+        seats = (s for s in self.tables.seats if s.leader == answer.broker and s.at_ns <= answer.end_ns)
+        if (seat := max(seats, key=lambda s: s.at_ns, default=None)) and seat.high_watermark >= 0:
+            mark = f"high watermark {seat.high_watermark} (its log ended at {seat.log_end})"
+            yield seat.at_ns, f"broker {seat.leader} began to lead the group's partition of the offsets topic: {mark}"
+
+
+def broker(number: int) -> str:
+    """One broker, if its number is known."""
+    return f"broker {number}" if number >= 0 else "a broker"
+
+
+def _answered(one: Stale) -> int:
+    return one.answer.end_ns
 
 
 def _last(rows: Iterable[R], at_ns: Callable[[R], int]) -> list[R]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
+
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN, answers, unseen
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Interval, Window
 from fencepost.checkers.tables.tables import Tables
 
@@ -32,8 +35,32 @@ def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tup
             break
     asked = Window(asked.begin_ns, min(until_ns or first_ns, first_ns))
     offsets = tables.committed_between(interval.tp, *asked)
-    end = tables.log_end(interval.tp)
-    return offsets, min(offsets) < 0 or max(offsets) > end >= 0
+    return offsets, may_reset(tables, interval.tp, offsets)
+
+
+def may_reset(tables: Tables, tp: int, offsets: Sequence[int]) -> bool:
+    """Whether a client that was told one of these offsets may have reset its position."""
+    return min(offsets) < 0 or max(offsets) > tables.log_end(tp) >= 0
+
+
+def answered_offsets(
+    tables: Tables, interval: Interval, first_ns: int, begins: Callable[[Sequence[int], bool], bool]
+) -> tuple[str, str] | None:
+    """What became of an interval that began, at its first delivery at ``first_ns``, where no offset in force sends it:
+    the kind and cause of the finding; None: it began where a broker had told it to, and nothing shows that this was
+    wrong.
+
+    Args:
+        begins: whether who is told one of some offsets, and may reset its position or not, begins there.
+    """
+    told = answers(tables, interval, first_ns)
+    right = [answer for answer in told if begins((answer.offset,), may_reset(tables, interval.tp, (answer.offset,)))]
+    if any(answer in tables.stale for answer in right):
+        return KIND, "wrong-start"
+    if right:
+        return None
+    may = () if told else unseen(tables, interval.tp, Window(interval.assigned_begin_ns, first_ns))
+    return "wrong-start", NOT_SEEN if may and begins(may, False) else ""
 
 
 def tried_past(tables: Tables, final: Accepted) -> bool:

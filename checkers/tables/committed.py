@@ -23,6 +23,11 @@ class Committed:
         self._appended = _earliest_from_here(a.written.begin_ns for a in rows)
         self._answered = _earliest_from_here(a.answered_ns or NEVER for a in rows)
 
+    def certain(self, at_ns: int) -> Accepted | None:
+        """The last one that was certainly in force at a moment, as it had been answered by then."""
+        place = bisect_right(self._answered, at_ns) - 1
+        return self._rows[place] if place >= 0 else None
+
     def between(self, from_ns: int, to_ns: int) -> tuple[int, ...]:
         """See ``Tables.committed_between``."""
         from_ns, to_ns = sorted((from_ns, to_ns))

@@ -7,13 +7,27 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import pairwise, zip_longest
 from operator import itemgetter
 from typing import Any
 
-from fencepost.checkers.tables.rows import Accepted, Commit, Doubled, Given, Gone, Led, Life, Round, Window
+from fencepost.checkers.tables.rows import (
+    FOREVER,
+    Accepted,
+    Commit,
+    Doubled,
+    Given,
+    Gone,
+    Led,
+    Life,
+    Round,
+    Seat,
+    Window,
+)
 from fencepost.checkers.tables.settled import settled
 from fencepost.checkers.tables.spans import Spans
+from fencepost.model import OFFSETS_TOPIC, group_partition
 
 Line = Mapping[str, Any]
 Numbers = Mapping[tuple[str, int], int]
@@ -27,17 +41,28 @@ def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mappin
         if event["member_id"] and event["actor"] in lives:
             found.setdefault(event["member_id"], set()).add(event["actor"])
     by_request: dict[str, set[str]] = {}
-    alive = Spans(lives.values(), lambda life: life.slot, lambda life: life.alive)
+    client_of = clients(lives)
     for request in requests:
         member_id = request.get("member_id")
-        client, slot = request.get("client_id") or "", request.get("slot")
-        if not member_id or member_id in found or (slot is None and client not in lives):
+        if not member_id or member_id in found or (request.get("slot") is None and not client_of(request)):
             continue
-        start = int(request.get("start_ns") or 0)
-        there = () if slot is None else alive.meeting(slot, Window(start, start))
-        fits = {client} if client in lives else {life.incarnation for life in there}
-        by_request.setdefault(member_id, set()).update(fits if len(fits) == 1 else {"", "?"})
+        fits = {client_of(request)} - {""}
+        by_request.setdefault(member_id, set()).update(fits or {"", "?"})
     return {m: next(iter(who)) for m, who in {**by_request, **found}.items() if len(who) == 1}
+
+
+def clients(lives: Mapping[str, Life]) -> Callable[[Line], str]:
+    """Of a request its incarnation: by the name that its client tells, else by the slot where exactly one life fits the
+    time; empty when that is not known."""
+    alive = Spans(lives.values(), lambda life: life.slot, lambda life: life.alive)
+
+    def of(request: Line) -> str:
+        client, slot, start_ns = request.get("client_id") or "", request.get("slot"), int(request.get("start_ns") or 0)
+        there = () if slot is None else alive.meeting(slot, Window(start_ns, start_ns))
+        fits = {client} if client in lives else {life.incarnation for life in there}
+        return fits.pop() if len(fits) == 1 else ""
+
+    return of
 
 
 def accepted(
@@ -62,12 +87,16 @@ def accepted(
         after = bisect_left(ends, at - blur)
         answered = max(ends[after], ended_ns + blur if ended_ns else 0) if after < len(ends) else 0
         late = max(0, ended_ns - at) // 2  # it came into force between its record and the end of its transaction
-        found[in_force].append(Accepted(tp, offset, int(line.get("order", 0)), at + late, blur + late, answered))
+        place, transactional = (tp, offset, int(line.get("order", 0))), int(line.get("producer", -1)) >= 0
+        found[in_force].append(Accepted(*place, at + late, blur + late, answered, transactional))
     if lines:
         return tuple(sorted(found[True], key=lambda a: a.order)), tuple(sorted(found[False], key=lambda a: a.order))
     ok = sorted((c for c in commits if c.outcome == "ok" and c.end_ns), key=lambda c: (c.end_ns, c.tp))
     told = (
-        Accepted(c.tp, c.offset, n, (c.begin_ns + c.end_ns) // 2, (c.end_ns - c.begin_ns + 1) // 2, c.end_ns)
+        Accepted(
+            *(c.tp, c.offset, n, (c.begin_ns + c.end_ns) // 2, (c.end_ns - c.begin_ns + 1) // 2, c.end_ns),
+            transactional=c.mode == "transaction",
+        )
         for n, c in enumerate(ok)
     )
     return tuple(told), ()
@@ -236,6 +265,39 @@ def terms(lines: Iterable[Line]) -> tuple[tuple[int, int, int], ...]:
                 int(line["term"]), (int(line["term"]), int(line["at_ns"]), int(line.get("uncertainty_ns") or 0))
             )
     return tuple(found.values())
+
+
+def seats(lines: Iterable[Line], group: str) -> tuple[Seat, ...]:
+    """Who was the group's coordinator, by the changes of leaders in the metadata log."""
+    told = [line for line in lines if line.get("topic") == OFFSETS_TOPIC and line.get("leader") is not None]
+    place = group_partition(group, len({line.get("partition") for line in told})) if told and group else -1
+    mine = [line for line in told if line.get("partition") == place]
+    changes = [now for before, now in pairwise([{}, *mine]) if now["leader"] != before.get("leader")]
+    found = []
+    for now, after in zip_longest(changes, changes[1:]):
+        at_ns, blur_ns = int(now.get("at_ns") or 0), int(now.get("uncertainty_ns") or 0)
+        until_ns = int(after.get("at_ns") or 0) + int(after.get("uncertainty_ns") or 0) if after else FOREVER
+        marks = (-1 if (mark := now.get(name)) is None else int(mark) for name in ("log_end", "high_watermark"))
+        found.append(Seat(at_ns, blur_ns, int(now["leader"]), until_ns, *marks))
+    return tuple(found)
+
+
+def loads(seats: Sequence[Seat], lines: Iterable[Line]) -> tuple[Window, ...]:
+    """When another broker may have become the group's coordinator, and loaded the group.
+
+    Where nobody tells who it was: between the records of two terms.
+    """
+    if seats:
+        return tuple(Window.around(seat.at_ns, seat.uncertainty_ns) for seat in seats[1:] if seat.leader >= 0)
+    told = sorted(
+        (line for line in lines if "term" in line and line.get("at_ns")), key=lambda line: int(line.get("order", 0))
+    )
+    when = [
+        (int(line["term"]), Window.around(int(line["at_ns"]), int(line.get("uncertainty_ns") or 0))) for line in told
+    ]
+    return tuple(
+        Window(before.begin_ns, now.end_ns) for (former, before), (term, now) in pairwise(when) if term != former
+    )
 
 
 def leaders(lines: Iterable[Line], numbers: Numbers) -> tuple[Led, ...]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
+from fencepost.checkers.tables.answers import Stale, by_asker, stale
 from fencepost.checkers.tables.committed import Committed
 from fencepost.checkers.tables.effects import Effect, by_key, by_tp, offsets_of
 from fencepost.checkers.tables.paused import Paused
@@ -104,6 +105,18 @@ class Indexed(Recorded):
         return Spans(aborted, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
 
     @cached_property
+    def moves_of(self) -> Spans[tuple[str, int], Seek]:
+        """When they went elsewhere for another reason, likewise."""
+        moves = (seek for seek in self.seeks if not seek.aborted)
+        return Spans(moves, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
+
+    @cached_property
+    def moves_by_tp(self) -> Spans[int, Seek]:
+        """The same by partition."""
+        moves = (seek for seek in self.seeks if not seek.aborted)
+        return Spans(moves, lambda s: s.tp, lambda s: Window(s.begin_ns, s.begin_ns))
+
+    @cached_property
     def rounds_of(self) -> Spans[str, tuple[str, Round]]:
         """The rounds by incarnation, in the order of the coordinator's log; each window ends with its *generation*."""
         joined = ((incarnation, one) for one in self.rounds for incarnation in one.members)
@@ -178,6 +191,16 @@ class Indexed(Recorded):
     def fetched_by_tp(self) -> Spans[int, Request]:
         """The same by partition."""
         return Spans(self.fetched, lambda f: f.tp, lambda f: f.served)
+
+    @cached_property
+    def stale(self) -> Mapping[Request, Stale]:
+        """The answers of coordinators that were older than they may be."""
+        return stale(self)
+
+    @cached_property
+    def stale_of(self) -> Mapping[tuple[str, int], list[Stale]]:
+        """The same by who asked, and partition, in the order of time."""
+        return by_asker(self.stale)
 
     @cached_property
     def affected(self) -> Mapping[int, frozenset[int]]:

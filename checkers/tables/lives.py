@@ -107,6 +107,8 @@ def _life_with(life: Life, event: Event) -> Life:
         return replace(
             life, subscribed=(*life.subscribed, Window(event["begin_ns"], event["end_ns"] or event["begin_ns"]))
         )
+    if kind == EventKind.FORKED:
+        return replace(life, forked=True)
     if kind == EventKind.POLL_GAP:
         return replace(life, unpolled=(*life.unpolled, Window(event["begin_ns"], event["end_ns"])))
     if kind == EventKind.ENDED:
@@ -222,9 +224,18 @@ def commits(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> 
             outcome=(e["outcome"] or "info") if e["end_ns"] else "info",
             error=e["error"] or "",
             mode=str(e["detail"].get("mode") or ""),
+            asked=_stored(e),
         )
         for e, tp in placed(events, numbers, EventKind.COMMIT)
     )
+
+
+def _stored(event: Event) -> int | None:
+    """What the client had stored of the partition when it was asked to commit that; see ``Commit.asked``."""
+    if event["detail"].get("asked") is None:
+        return None
+    place = (event["topic"], event["partition"])
+    return next((offset for *of, offset in event["detail"]["asked"] if tuple(of) == place), -1)
 
 
 def placed(

@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers.tables import coordinator, lives, renewed, requests, wholeness
+from fencepost.checkers.tables import coordinator, lives, renewed, requests, retention, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.isolation import uncommitted
 from fencepost.checkers.tables.paused import paused
 from fencepost.checkers.tables.reading import Reader
-from fencepost.checkers.tables.rows import Act, Partition, Window
+from fencepost.checkers.tables.resets import resets
+from fencepost.checkers.tables.rows import Act, Life, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
-from fencepost.history import HARNESS, EventKind
+from fencepost.history import HARNESS, SETTINGS, EventKind
 from fencepost.model import TopicPartition
 
 
@@ -48,6 +50,7 @@ def load(run: Path) -> Tables:
     intervals = lives.intervals(events, known, numbers)
     for name, instance_id in requests.static_ids(asked, who).items():  # of a black box nobody else tells
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
+    seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
     broken_off = lives.broken_off(phases)
     wholeness.check(reader, events, known, broken_off, pairs)
     tables = Tables(
@@ -69,28 +72,63 @@ def load(run: Path) -> Tables:
         steps=steps,
         seeks=tuple(seeks(events, commits, numbers)),
         paused=paused(events, known, numbers),
-        acts=tuple(
-            Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
-            for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
-        ),
+        acts=_acts(events, numbers),
         stalls=tuple(Window(int(s["from_ns"]), int(s["to_ns"])) for s in host if s.get("kind") == "stall"),
         phases=phases,
         broken_off=broken_off,
         terms=coordinator.terms(offsets),
         leaders=coordinator.leaders(metadata, numbers),
-        asked_commits=requests.commits(asked, who, numbers),
-        fetched=requests.fetches(asked, who, numbers),
-        heartbeats=requests.heartbeats(asked, who),
-        joins=requests.joins(asked, who),
+        seats=seats,
+        loads=coordinator.loads(seats, offsets),
+        **_requests(asked, who, numbers, known if Tables(run, scenario).black_box else {}),
         effects=effects(events, numbers, EventKind.EFFECT),
         dead_letters=effects(events, numbers, EventKind.DEAD_LETTER),
         copies=effects(events, numbers, EventKind.REQUEUED),
         unguarded=lives.unguarded(events),
         protocols=lives.protocols(events),
         uncommitted=uncommitted(events, scenario.get("scenario") or {}),
+        resets=resets(events),
+        **_kept(reader, scenario, partitions),
         damage=tuple(reader.damage),
     )
     return renewed.divided(tables, renewed.renewals(entries))
+
+
+def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, Partition]) -> dict[str, Any]:
+    """How brokers keep what is written, by the names of the tables."""
+    from fencepost.checkers.tables import shapes
+
+    told = reader.json("partitions", SETTINGS, shapes.Settings) if os.path.lexists(reader.run / SETTINGS) else {}
+    return {
+        "compacted": retention.compacted(told, scenario, partitions.values()),
+        "offsets_kept_ns": retention.offsets_kept_ns(told, scenario),
+    }
+
+
+def _acts(events: Iterable[Mapping[str, Any]], numbers: Mapping[tuple[str, int], int]) -> tuple[Act, ...]:
+    return tuple(
+        Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
+        for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
+    )
+
+
+def _requests(
+    lines: Sequence[Mapping[str, Any]],
+    who: Mapping[str, str],
+    numbers: Mapping[tuple[str, int], int],
+    silent: Mapping[str, Life],
+) -> dict[str, Any]:
+    """The tables of what was asked of the coordinator.
+
+    ``silent``: black boxes, which are known by their slot alone. Of others the clients have their names, and whoever
+    else asks by their slots is none of the group.
+    """
+    return {
+        "asked_commits": requests.commits(lines, who, numbers),
+        "fetched": requests.fetches(lines, who, numbers, coordinator.clients(silent)),
+        "heartbeats": requests.heartbeats(lines, who),
+        "joins": requests.joins(lines, who),
+    }
 
 
 def _partitions(entries: Iterable[Mapping[str, Any]]) -> dict[int, Partition]:

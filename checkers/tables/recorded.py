@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.tables.effects import Effect
 from fencepost.checkers.tables.paused import Paused
 from fencepost.checkers.tables.requests import Heartbeat, Join, Request
+from fencepost.checkers.tables.resets import AT_THE_END
+from fencepost.checkers.tables.retention import OFFSETS_KEPT_NS
 from fencepost.checkers.tables.rows import (
     Accepted,
     Act,
@@ -23,14 +26,16 @@ from fencepost.checkers.tables.rows import (
     Life,
     Partition,
     Round,
+    Seat,
     Step,
     Stray,
     Window,
 )
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.clients import BLACK_BOX
+from fencepost.settings import RESET
 
-BY_EFFECT = "effect"  # see the workload ``own_program``
+OWN_PROGRAM, BY_EFFECT = "own_program", "effect"  # see that workload
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults
 
 
@@ -44,10 +49,15 @@ class Recorded:
         overtaken: commits of transactions that were in force at no time, see ``settled``.
         phases: the window of each phase by name; an end of 0 means that it never ended.
         broken_off: the phase in which the run was interrupted; empty when it went through.
+        seats: who was the group's coordinator, one after the other.
+        loads: when another broker may have become it.
         unguarded: writers whose client was not told to be idempotent.
         copies: of records that were re-queued, by whom each was written.
         protocols: those by which members took part, as they told: of a group that is migrated there are several.
         uncommitted: by incarnation the excuse for who is given what was aborted; see ``isolation``.
+        resets: where members begin that find no committed offset, as they told; nothing: as the scenario asks.
+        compacted: the partitions whose logs are compacted, and for how long their tombstones stay, in ns.
+        offsets_kept_ns: for how long committed offsets are kept that nobody who is in the group may need.
     """
 
     run: Path
@@ -74,9 +84,14 @@ class Recorded:
     broken_off: str = ""
     terms: tuple[tuple[int, int, int], ...] = ()
     leaders: tuple[Led, ...] = ()
+    seats: tuple[Seat, ...] = ()
+    loads: tuple[Window, ...] = ()
     unguarded: frozenset[int] = frozenset()
     protocols: frozenset[str] = frozenset()
     uncommitted: Mapping[str, str] = field(default_factory=dict)
+    resets: frozenset[str] = frozenset()
+    compacted: Mapping[int, int] = field(default_factory=dict)
+    offsets_kept_ns: int = OFFSETS_KEPT_NS
     asked_commits: tuple[Request, ...] = ()
     fetched: tuple[Request, ...] = ()
     heartbeats: tuple[Heartbeat, ...] = ()
@@ -113,9 +128,20 @@ class Recorded:
         return max(0, every) if isinstance(every, int) else 0
 
     @property
+    def sought(self) -> str:
+        """The excuse for what comes of it where a program moved its position: it may, if it is the user's own. Our own
+        loops, of which the scenario says what they do, never do so but after an aborted transaction."""
+        return SOUGHT if self.own_program else ""
+
+    @property
     def black_box(self) -> bool:
         """Whether the members told nothing: what is known of them, brokers saw."""
         return (self.asked.get("group") or {}).get("client") == BLACK_BOX
+
+    @property
+    def own_program(self) -> bool:
+        """Whether members are a program of the user's, of which an instrument, or the program itself, tells."""
+        return (self.asked.get("workload") or {}).get("type") == OWN_PROGRAM and not self.black_box
 
     @property
     def by_effect(self) -> bool:
@@ -131,8 +157,8 @@ class Recorded:
 
     @property
     def resets_to_end(self) -> bool:
-        """Whether a member without a committed offset starts at the end."""
-        return self.setting("auto.offset.reset", "earliest") in ("latest", "largest", "end")
+        """Whether a member without a committed offset may start at the end."""
+        return not {*AT_THE_END}.isdisjoint(self.resets or {self.setting(RESET, "earliest")})
 
     @property
     def heartbeat_ns(self) -> int:

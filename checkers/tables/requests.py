@@ -33,6 +33,9 @@ class Request(NamedTuple):
             than ``uncertainty_ns`` later; a busy broker writes late (``LATE_NS``), so both may have been earlier.
         error: Kafka's name of the answer; empty: it was accepted.
         connection: by which it came, as the broker names it; empty when that is not known.
+        broker: the one that answered; -1 when that is not known.
+        transactional: a commit that is not in force with its answer, but with the end of its transaction.
+        stable: a fetch that asked for offsets which no open transaction may still change.
     """
 
     tp: int
@@ -43,6 +46,9 @@ class Request(NamedTuple):
     uncertainty_ns: int
     error: str = ""
     connection: str = ""
+    broker: int = -1
+    transactional: bool = False
+    stable: bool = False
 
     @property
     def received(self) -> Window:
@@ -118,13 +124,19 @@ def commits(lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers) -> 
     return _requests(lines, COMMITS, numbers, lambda line: who.get(line.get("member_id") or "", ""))
 
 
-def fetches(lines: Iterable[Line], who: Mapping[str, str], numbers: Numbers) -> tuple[Request, ...]:
-    """Every answer that told a member where to start. The classic request names no member, but its client does."""
+def fetches(
+    lines: Iterable[Line],
+    who: Mapping[str, str],
+    numbers: Numbers,
+    client_of: Callable[[Line], str] = lambda line: "",
+) -> tuple[Request, ...]:
+    """Every answer that told somebody a committed offset. The classic request names no member, but its client does, or
+    its slot (``client_of``); who is none of the group is called as its client is."""
     found = _requests(
         lines,
         ("OFFSET_FETCH",),
         numbers,
-        lambda line: who.get(line.get("member_id") or "") or line.get("client_id") or "",
+        lambda line: who.get(line.get("member_id") or "") or client_of(line) or line.get("client_id") or "",
     )
     return tuple(f for f in found if not f.error)
 
@@ -139,8 +151,10 @@ def _requests(
             if tp is not None:
                 begin_ns, end_ns, blur_ns = (int(line.get(n) or 0) for n in ("start_ns", "end_ns", "uncertainty_ns"))
                 why, by = error or line.get("error") or "", line.get("connection") or ""
-                at = -1 if offset is None else int(offset)
-                found.append(Request(tp, at, who(line), begin_ns, end_ns, blur_ns, why, by))
+                at, broker = (-1 if value is None else int(value) for value in (offset, line.get("broker")))
+                stable = bool((line.get("request") or {}).get("requireStable"))
+                how = (broker, line["api"] == COMMITS[1], stable)
+                found.append(Request(tp, at, who(line), begin_ns, end_ns, blur_ns, why, by, *how))
     return tuple(sorted(found, key=lambda r: (r.begin_ns, r.tp, r.offset)))
 
 

@@ -37,6 +37,7 @@ class Life:
         unpolled: from one poll to the next where that took over 1 s, and from the last one to its end.
         subscribed: when it changed what it subscribes to.
         asked_ns: when the harness asked a black box to end.
+        forked: whether its consumer was polled in a process that was forked from its own, where nothing can come.
     """
 
     incarnation: str
@@ -53,6 +54,7 @@ class Life:
     unpolled: tuple[Window, ...] = ()
     subscribed: tuple[Window, ...] = ()
     asked_ns: int = 0
+    forked: bool = False
 
     @property
     def alive(self) -> Window:
@@ -99,7 +101,11 @@ class Interval(NamedTuple):
 
 
 class Commit(NamedTuple):
-    """One commit of one partition as the member saw it; ``offset`` is the next offset to read."""
+    """One commit of one partition as the member saw it; ``offset`` is the next offset to read.
+
+    ``asked``: of a commit of what the client had stored, the offset that it had when the program asked for it, -1: none
+    that is known; None: the program named the offset. What is stored until the client gets to it is committed, too.
+    """
 
     tp: int
     offset: int
@@ -111,6 +117,13 @@ class Commit(NamedTuple):
     outcome: str
     error: str = ""
     mode: str = ""
+    asked: int | None = None
+
+    @property
+    def untimed(self) -> bool:
+        """Whether nobody knows when it was begun: the client made it by itself, or does not say which one of the
+        program's it answers, of those of what it has stored that nobody waits for."""
+        return self.mode == "auto" or (self.mode == "async" and self.asked is not None)
 
 
 class Accepted(NamedTuple):
@@ -118,6 +131,7 @@ class Accepted(NamedTuple):
 
     ``answered_ns``: when a member had the answer "ok" to exactly this commit. Only from then on it is certain that
     whoever fetches the offset gets it (an appended commit is invisible until it is replicated); 0: never known.
+    ``transactional``: a transaction made it, and it came into force with the end of that.
     """
 
     tp: int
@@ -126,11 +140,24 @@ class Accepted(NamedTuple):
     at_ns: int
     uncertainty_ns: int = 0
     answered_ns: int = 0
+    transactional: bool = False
 
     @property
     def written(self) -> Window:
         """In which time it was written."""
         return Window.around(self.at_ns, self.uncertainty_ns)
+
+
+class Expiry(NamedTuple):
+    """The coordinator deleted a committed offset by itself, as nobody had needed it for longer than it is kept.
+
+    ``offset``: which was committed until then; ``order``: of the record that deletes it.
+    """
+
+    offset: int
+    order: int
+    at_ns: int
+    written: Window
 
 
 class Given(NamedTuple):
@@ -161,6 +188,22 @@ class Led(NamedTuple):
     uncertainty_ns: int
     tp: int
     leader: int
+
+
+class Seat(NamedTuple):
+    """A broker became the group's coordinator, as the leader of its partition of the offsets topic, until another one
+    did (FOREVER: none did); -1: there was none.
+
+    Attributes:
+        log_end, high_watermark: of its log of that partition then, as it tells; -1: not known.
+    """
+
+    at_ns: int
+    uncertainty_ns: int
+    leader: int
+    until_ns: int = FOREVER
+    log_end: int = -1
+    high_watermark: int = -1
 
 
 class Doubled(NamedTuple):
@@ -238,11 +281,15 @@ class Act(NamedTuple):
 
 @dataclass(frozen=True)
 class Damage:
-    """A part of the history that is missing or cannot be trusted; ``part`` is one of ``tables.PARTS``."""
+    """A part of the history that is missing or cannot be trusted; ``part`` is one of ``tables.PARTS``.
+
+    ``place``: it hurts only what is told of these offsets of a partition; None: nobody knows what it hurts.
+    """
 
     part: str
     file: str
     what: str
+    place: tuple[TopicPartition, range] | None = None
 
     def __str__(self) -> str:
         return f"{self.file}: {self.what}" if self.file else self.what

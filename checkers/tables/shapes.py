@@ -53,12 +53,20 @@ class Metadata(_Told, total=False):
     """A line of ``metadata.jsonl``."""
 
     leader: Int | None
+    log_end: Int | None
+    high_watermark: Int | None
+
+
+class _Options(TypedDict, total=False):
+    requireStable: bool | None
 
 
 class Request(TypedDict, total=False):
     """A line of ``requests.jsonl``."""
 
     api: Required[str]
+    broker: Int | None
+    request: _Options | None
     slot: Int | None
     connection: str | None
     client_id: str | None
@@ -112,6 +120,7 @@ class Detail(TypedDict, total=False):
     parts: list[str]
     polled_ns: Int | None
     mode: str | None
+    asked: list[tuple[str, Int, Int]] | None
     what: str | None
     writer: Int
     seq: Int
@@ -146,8 +155,14 @@ class _Group(TypedDict, total=False):
     protocol: str
 
 
+class _Topic(TypedDict, total=False):
+    name: str
+    config: dict[str, str | Int | float | bool]
+
+
 class _Asked(TypedDict, total=False):
     name: str
+    topics: list[_Topic]
     group: Required[_Group]
     workload: dict[str, Any]
     promises: Required[list[str | dict[str, Any]]]
@@ -162,9 +177,17 @@ class Scenario(TypedDict, total=False):
     """``scenario.json``."""
 
     scenario: Required[_Asked]
+    group: str
     seed: Int
     cluster: _Cluster
     versions: dict[str, str]
+
+
+class Settings(TypedDict, total=False):
+    """``settings.json``."""
+
+    topics: Required[dict[str, dict[str, str]]]
+    broker: Required[dict[str, str]]
 
 
 class Clock(TypedDict):

@@ -5,15 +5,16 @@ What was in force when is asked of ``Spans``.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
 
 from fencepost.checkers.tables.indices import Indexed
 from fencepost.checkers.tables.rests import Rest, rests
-from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Round, Window
+from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Expiry, Given, Gone, Interval, Round, Window
+from fencepost.checkers.tables.seeks import Seek
 
 
 @dataclass(frozen=True)
@@ -38,6 +39,43 @@ class Tables(Indexed):
         """The commits of an interval's partition that its incarnation began while it may have owned it, by begin."""
         return [*self.commits_of.meeting((interval.incarnation, interval.tp), interval.possible)]
 
+    def sent_ns(self, commit: Commit) -> int:
+        """The latest moment at which the client may have decided what a commit is of.
+
+        It is when the program asked for it. Where the client took what was stored since, it is when the coordinator had
+        written that, or when the answer was told.
+        """
+        if commit.asked is None or commit.offset <= commit.asked:
+            return commit.begin_ns
+        asking = Window(commit.begin_ns, commit.end_ns or FOREVER)
+        written = self.accepted_of.meeting(commit.tp, asking)
+        last_ns = max((a.written.end_ns for a in written if a.offset == commit.offset), default=FOREVER)
+        return min(asking.end_ns, last_ns)
+
+    def moves_in(self, incarnation: str, tp: int, interval: Interval | None, until_ns: int = FOREVER) -> list[Seek]:
+        """The moves of a program's position in an interval (None: in all of its life) up to a moment, by begin."""
+        since = Window(interval.assigned_begin_ns if interval else 0, FOREVER)
+        return [move for move in self.moves_of.meeting((incarnation, tp), since) if move.begin_ns <= until_ns]
+
+    def by_seek(self, went: bool, excuse: str) -> tuple[str, str]:
+        """Cause and excuse of what has one by something else, or comes of it that a program ``went`` elsewhere."""
+        return ("seek", self.sought) if went and not excuse else ("", excuse)
+
+    def left_behind(self, former: Interval) -> list[Seek]:
+        """The moves of a program's position in an interval that is over: who owns the partition next begins there."""
+        return self.moves_in(former.incarnation, former.tp, former, former.given_up_end_ns or FOREVER)
+
+    def passing(self, tp: int) -> Iterator[tuple[Seek, Interval]]:
+        """The moves of programs' positions that may have gone past records, each with the interval that it was in."""
+        for seek in self.moves_by_tp.get(tp, ()):
+            own = [i for i in self.intervals_of.get((seek.incarnation, tp), ()) if i.assigned_begin_ns <= seek.begin_ns]
+            if own:
+                yield seek, max(own, key=lambda i: i.number)
+
+    def moves_over(self, tp: int, offset: int, window: Window) -> int:
+        """How often programs moved their positions to a record or below it in a time: each time it may come again."""
+        return sum(seek.offset <= offset for seek in self.moves_by_tp.meeting(tp, window))
+
     def log_start(self, tp: int) -> int:
         """Where the log of a partition began at the audit: what was below is deleted, and that is no loss."""
         return self.partitions[tp].log_start if tp in self.partitions else 0
@@ -45,6 +83,11 @@ class Tables(Indexed):
     def log_end(self, tp: int) -> int:
         """Where it ended then; -1 when that is not known."""
         return self.partitions[tp].log_end if tp in self.partitions else -1
+
+    def tombstone_gone(self, tp: int, by_ns: int) -> bool:
+        """Whether a tombstone that was written by ``by_ns`` may be gone from a compacted log when the audit ended."""
+        audited_ns = self.phases.get("audit", Window(0, 0)).end_ns
+        return tp in self.compacted and by_ns + self.compacted[tp] < audited_ns
 
     def final_committed(self, tp: int) -> int:
         """The group's last committed offset of a partition; -1 when there is none."""
@@ -59,6 +102,34 @@ class Tables(Indexed):
         was tampered with has, are taken in the right one.
         """
         return self.committed[tp].between(from_ns, to_ns) if tp in self.committed else (-1,)
+
+    @cached_property
+    def expiries(self) -> Mapping[int, list[Expiry]]:
+        """By partition when its committed offset expired; of few runs there is any.
+
+        Kafka deletes the offset of a partition that no member of the group may need (classic: while the group is empty)
+        when it was committed longer ago than ``offsets.retention.minutes``. So the coordinator's log deletes one that
+        is as old, while that log gave the partition to nobody. Whoever deletes it else (an administrator, the end of
+        the topic) may do so at any age; what the harness does is a declared act, which excuses more than this.
+        """
+        found: dict[int, list[Expiry]] = {}
+        for tp, rows in self.accepted_of.items():
+            for before, now in pairwise(rows):
+                old = now.written.end_ns - before.written.begin_ns >= self.offsets_kept_ns
+                if now.offset < 0 <= before.offset and old and not self._given_to(tp, now.order):
+                    found.setdefault(tp, []).append(Expiry(before.offset, now.order, now.at_ns, now.written))
+        return found
+
+    def _given_to(self, tp: int, order: int) -> str:
+        """The member id that had a partition before a record of the coordinator's log; empty: nobody."""
+        given = self.given_of.get(tp, [])
+        last = bisect_left(given, order, key=lambda g: g.order) - 1
+        return given[last].member_id if last >= 0 else ""
+
+    def expired(self, tp: int, offset: int, from_ns: int, to_ns: int) -> bool:
+        """Whether a committed offset above this one may have expired between two moments."""
+        between = Window(from_ns, to_ns)
+        return any(e.offset > offset and e.written.meets(between) for e in self.expiries.get(tp, ()))
 
     def certain_owner(self, tp: int, at_ns: int) -> Given | None:
         """The coordinator's record that gave the partition to whoever certainly had it at ``at_ns``.
@@ -76,6 +147,16 @@ class Tables(Indexed):
         given = self.certain_owner(tp, at_ns)
         return given.incarnation if given else ""
 
+    def forked(self, incarnation: str) -> bool:
+        """Whether its consumer was polled where nothing can come; see ``Life``."""
+        return incarnation in self.lives and self.lives[incarnation].forked
+
+    def deaf_keeper(self, tp: int, at_ns: int) -> str:
+        """Who certainly had a partition at a moment by the coordinator's log alone, as its consumer is ``forked``, and
+        callbacks come from inside a poll; empty: nobody."""
+        keeper = self.keeper(tp, at_ns)
+        return keeper if self.forked(keeper) else ""
+
     def held(self, tp: int) -> Iterator[tuple[Given, int]]:
         """The coordinator's records that gave a partition to somebody, in their order, each with the moment from which
         on another one may have had it; FOREVER: nobody had."""
@@ -87,6 +168,11 @@ class Tables(Indexed):
     def last_keeper(self, tp: int) -> str:
         """Who had a partition last, by the coordinator's log; empty: nobody that is known."""
         return next((given.incarnation for given in reversed(self.given_of.get(tp, [])) if given.incarnation), "")
+
+    def last_silent_keeper(self, tp: int) -> str:
+        """The same where callbacks do not tell it: of black boxes, and of who is ``forked``; empty: nobody."""
+        last = self.last_keeper(tp)
+        return last if self.black_box or self.forked(last) else ""
 
     def advances(self, tp: int) -> list[Accepted]:
         """The commits that took a partition on, in the order of the coordinator's log: above all that were before them,

@@ -212,6 +212,11 @@ class ObserverAdmin:
         answer = self._brokers.wait(lambda: self._brokers.ask_once(broker, requests.settings(broker, names)), asked)
         return {told.name: told.value for result in answer.results for told in result.configs or () if told.value}
 
+    def topic_settings(self, topic: str, names: Collection[str]) -> dict[str, str]:
+        """Some settings that are in force for ``topic``; those that brokers do not tell are left out."""
+        told = self._brokers.ask(lambda: requests.topic_settings(topic)).results[0]
+        return {one.name: one.value for one in told.configs or () if one.name in names and one.value}
+
     def names_by_id(self, topics: Collection[str]) -> dict[str, str]:
         """These topics by their ids, as Kafka's tools write ids; those that there are."""
         return made.names_by_id(self._brokers, topics)

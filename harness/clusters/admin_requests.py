@@ -42,10 +42,10 @@ def metadata(*topics: str) -> Any:
     return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
 
 
-def offset_fetch(group: str) -> Any:
-    """The committed offsets of a group."""
+def offset_fetch(group: str, *, stable: bool = False) -> Any:
+    """The committed offsets of a group; ``stable``: none of which a transaction may still write another one."""
     wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)]
-    return OffsetFetchRequest(groups=wanted, require_stable=False, min_version=8, max_version=9)
+    return OffsetFetchRequest(groups=wanted, require_stable=stable, min_version=8, max_version=9)
 
 
 def offset_commit(group: str, offsets: Mapping[TopicPartition, int]) -> Any:

@@ -18,8 +18,8 @@ from fencepost.clusters.foreign import ForeignEvidence
 from fencepost.clusters.nodes import Endpoint
 from fencepost.clusters.transparent import TransparentProxies
 from fencepost.errors import ClusterError, FaultError, PlanError
-from fencepost.evidence.wire import group_partition
 from fencepost.interfaces import ClusterSpec
+from fencepost.model import group_partition
 from fencepost.network_interfaces import Links, Packets
 from fencepost.plan import Plan
 from fencepost.process_interfaces import Interpreter

@@ -72,10 +72,13 @@ def read(
     settings = {**READING, **(access or {}), "bootstrap.servers": bootstrap}
     # A client that reads what is committed is told that a log ends where a transaction is open.
     whole = ck.Consumer({**settings, "isolation.level": "read_uncommitted"})
+    # What is deleted while it is read is passed over.
+    settings |= {"auto.offset.reset": "earliest", "log_level": 3}  # and not warned of
     consumer = ck.Consumer({**settings, "isolation.level": "read_committed"})
     try:
         bounds = {tp: _bounds(whole, tp) for tp in partitions}
         columns.write(into / FILE, LOG_COLUMNS, _read_all(consumer, partitions, bounds))
+        starts = {tp: _bounds(whole, tp)[0] for tp in partitions}  # below nobody could read all
     except ck.KafkaException as error:
         raise ClusterError(f"the audit cannot read the log: {error}") from error
     finally:
@@ -86,7 +89,7 @@ def read(
             "tp": number,
             "topic": tp.topic,
             "partition": tp.partition,
-            "log_start": bounds[tp][0],
+            "log_start": starts[tp],
             "log_end": bounds[tp][1],
             "committed": (committed or {}).get(tp, -1),
         }
@@ -123,8 +126,11 @@ def _read_all(
     partitions: Mapping[TopicPartition, int],
     bounds: Mapping[TopicPartition, tuple[int, int]],
 ) -> Iterator[columns.Columns]:
-    """Row groups, until each partition told its end. What was appended behind the bounds is left out."""
-    read = _Unwritten()
+    """Row groups, until each partition told its end. What was appended behind the bounds is left out.
+
+    Raises ClusterError where a log was cut off behind what had been read, and is read once more.
+    """
+    read, after = _Unwritten(), dict.fromkeys(partitions, -1)
     unread = {tp for tp, (start, end) in bounds.items() if start < end}
     consumer.assign([ck.TopicPartition(tp.topic, tp.partition, bounds[tp][0]) for tp in unread])
     for messages in batches(consumer, unread, OPEN_S, " Is a transaction open there?"):
@@ -134,6 +140,9 @@ def _read_all(
                 if any(end >= bounds[tp][1] for end in ends(records, tp)):
                     unread.discard(tp)
                 records = [m for m in records if not m.error()]
+            if records and (records[0].offset() or 0) <= after[tp]:
+                raise ClusterError(f"the log of {tp} was cut off while the audit read it")
+            after[tp] = max([after[tp], *(m.offset() or 0 for m in records[-1:])])
             yield from read.add(partitions[tp], bounds[tp][1], records)
     yield from read.rest()
 

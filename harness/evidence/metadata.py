@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,14 +15,23 @@ from fencepost.interfaces import BrokerEvidence
 
 FILE = "coordinator/metadata.jsonl"
 TOPIC = "__cluster_metadata"
+Place = tuple[int, int]  # partition and leader epoch
+_LEADS = re.compile(
+    rf"Leader {OFFSETS_TOPIC}-(\d+) .*starts at leader epoch (\d+) from offset (\d+) .*high watermark (\d+)"
+)
 
 
 def collect(
-    evidence: BrokerEvidence, pairs: Sequence[Sequence[int]], topics: Collection[str], into: Path
+    evidence: BrokerEvidence,
+    brokers: Iterable[int],
+    pairs: Sequence[Sequence[int]],
+    topics: Collection[str],
+    into: Path,
 ) -> dict[str, str]:
     """Write ``metadata.jsonl``: one line per change of a broker, or of a partition of ``topics`` or the offsets topic.
 
     Args:
+        brokers: whose own logs are read, too.
         pairs: clock pairs (monotonic_ns, wall_ns).
         into: the ``history`` folder of the run.
 
@@ -32,8 +42,18 @@ def collect(
         DamagedDumpError: the dump cannot be read.
     """
     found = list(records.read(evidence.dump(TOPIC, 0)))
-    write_lines(into / FILE, normalise(found, Timeline.of(pairs), {*topics, OFFSETS_TOPIC}))
+    marks = {of: mark for broker in brokers for of, mark in watermarks(evidence.text_log(broker)[0])}
+    write_lines(into / FILE, normalise(found, Timeline.of(pairs), {*topics, OFFSETS_TOPIC}, marks))
     return topic_names(found)
+
+
+def watermarks(lines: Iterable[str]) -> Iterator[tuple[Place, Mapping[str, int]]]:
+    """Where the log of a partition of the offsets topic ended, and its high watermark, as its broker began to lead it,
+    by its text log (4.3.1 and 3.9.1 say the same)."""
+    for line in lines:
+        if told := _LEADS.search(line):
+            partition, epoch, end, mark = map(int, told.groups())
+            yield (partition, epoch), {"log_end": end, "high_watermark": mark}
 
 
 def topic_names(found: Iterable[Record]) -> dict[str, str]:
@@ -42,8 +62,16 @@ def topic_names(found: Iterable[Record]) -> dict[str, str]:
     return {data["topicId"]: data["name"] for data in made}
 
 
-def normalise(found: Sequence[Record], timeline: Timeline, topics: Collection[str]) -> Iterator[dict[str, Any]]:
-    """The facts in the order of the log: ``type`` is partition, broker or topic; ``change`` says what happened."""
+def normalise(
+    found: Sequence[Record],
+    timeline: Timeline,
+    topics: Collection[str],
+    marks: Mapping[Place, Mapping[str, int]] | None = None,
+) -> Iterator[dict[str, Any]]:
+    """The facts in the order of the log: ``type`` is partition, broker or topic; ``change`` says what happened.
+
+    ``marks``: see ``watermarks``.
+    """
     names = topic_names(found)
     partitions: dict[tuple[str, int], dict[str, Any]] = {}
     for record in found:
@@ -54,7 +82,9 @@ def normalise(found: Sequence[Record], timeline: Timeline, topics: Collection[st
             where = (topic, data["partitionId"])
             fact = _partition(kind, data, partitions.get(where, {}))
             partitions[where] = fact
-            fact = {"type": "partition", "topic": topic, "partition": data["partitionId"], **fact}
+            begins = topic == OFFSETS_TOPIC and ("leader" in fact["change"] or fact["change"] == "created")
+            mark = (marks or {}).get((data["partitionId"], fact["leader_epoch"]), {}) if begins else {}
+            fact = {"type": "partition", "topic": topic, "partition": data["partitionId"], **fact, **mark}
         elif kind in ("TOPIC_RECORD", "REMOVE_TOPIC_RECORD"):
             topic = names.get(data["topicId"], data["topicId"])
             change = "created" if kind == "TOPIC_RECORD" else "deleted"

@@ -45,7 +45,7 @@ def collect(
     """Write ``offsets.jsonl``.
 
     Args:
-        partition: the group's, see ``wire.group_partition``.
+        partition: the group's, see ``model.group_partition``.
         pairs: clock pairs (monotonic_ns, wall_ns).
         into: the ``history`` folder of the run.
         topics: topic names by id (``metadata.collect`` returns them).

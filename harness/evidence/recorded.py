@@ -8,8 +8,8 @@ from typing import TypeVar
 
 from fencepost.errors import NotShown
 from fencepost.evidence import metadata, offsets, requests
-from fencepost.evidence.wire import group_partition
 from fencepost.interfaces import Cluster
+from fencepost.model import group_partition
 
 T = TypeVar("T")
 
@@ -39,7 +39,7 @@ def collect(
             lacking[part] = str(error)
             return None
 
-    names = shown("metadata", lambda: metadata.collect(cluster.evidence, pairs, topics.keys(), into))
+    names = shown("metadata", lambda: metadata.collect(cluster.evidence, cluster.brokers, pairs, topics.keys(), into))
     known = cluster.admin.names_by_id(topics.keys()) if names is None else names
     partition = group_partition(group, len(cluster.admin.leaders(offsets.TOPIC)))
     shown("offsets", lambda: offsets.collect(cluster.evidence, partition, pairs, group, into, known))

@@ -9,10 +9,9 @@ from fencepost.admin_interfaces import ReplicaAdmin
 from fencepost.clock import NS, now_ns
 from fencepost.errors import ClusterError, FaultError
 from fencepost.evidence.offsets import TOPIC
-from fencepost.evidence.wire import group_partition
 from fencepost.evidence.witness import Sight
 from fencepost.interfaces import World
-from fencepost.model import TopicPartition
+from fencepost.model import TopicPartition, group_partition
 
 
 @dataclass(frozen=True)

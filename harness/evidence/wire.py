@@ -1,4 +1,4 @@
-"""The few facts of Kafka's wire format that reading evidence needs: error names, assignments, a probe, a hash."""
+"""The few facts of Kafka's wire format that reading evidence needs: error names, assignments, a probe."""
 
 from __future__ import annotations
 
@@ -86,16 +86,6 @@ def answers_in(received: bytes) -> int:
 def error_name(code: int) -> str | None:
     """Kafka's name of an error code; None for no error."""
     return None if code == 0 else ERROR_NAMES.get(code, f"ERROR_{code}")
-
-
-def group_partition(group: str, partitions: int) -> int:
-    """The partition of ``__consumer_offsets`` that keeps ``group``: Java's string hash, made positive as Kafka does."""
-    utf16 = group.encode("utf-16-be", "surrogatepass")
-    code = 0
-    for (unit,) in struct.iter_unpack(">H", utf16):
-        code = (31 * code + unit) & 0xFFFFFFFF
-    signed = code - (1 << 32) if code & 0x80000000 else code
-    return (0 if signed == -(1 << 31) else abs(signed)) % partitions
 
 
 def assignment(blob: str) -> dict[str, list[int]] | None:

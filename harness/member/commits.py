@@ -53,15 +53,22 @@ class Commits:
         self._adapter.commit_async(offsets, told)
 
 
-def begun(events: EventLog, identity: Callable[[], Tuple[str, int]], offsets: Offsets, mode: str) -> Answer:
-    """Tell that a commit begins; what is returned tells its answer: what was committed, an error name for each. It may
-    be the client that knows what; a commit of nothing leaves nothing."""
+def begun(
+    events: EventLog, identity: Callable[[], Tuple[str, int]], offsets: Offsets, mode: str, named: bool = True
+) -> Answer:
+    """Tell that a commit begins; what is returned tells its answer: what was committed, an error name for each. A
+    commit of nothing leaves nothing.
+
+    Args:
+        named: whether the offsets are what the client is going to send. Else it sends what is stored once it gets to
+            that, and these are what was stored when it was asked to.
+    """
     member_id, generation = identity()
     fields: Dict[str, Any] = {
         "begin_ns": events.now(),
         "member_id": member_id,
         "generation": generation,
-        "detail": {"mode": mode},
+        "detail": {"mode": mode, **({} if named else {"asked": rows(offsets)})},
     }
     event = events.begin("commit", partitions=rows(offsets), **fields) if offsets else None
 

@@ -16,6 +16,8 @@ GLOSSARY: dict[str, str] = {
     "requeue-missing": "The group committed past a record that was to come again, and is not in the log again.",
     "stale-write": "A member wrote to the store after the next holder of its partition's lease had written.",
     "aborted-read": "A read_committed member received a record of an aborted transaction (Jepsen: G1a).",
+    "stale-offset-answer": "A coordinator told an older committed offset than one that had been acknowledged before, "
+    "or this is what followed from it: the brokers' fault, and no member's.",
     "commit-ahead": "An offset was committed although a record below it was certainly unfinished.",
     "commit-beyond-end": "An offset was committed above anything that can have been written by then.",
     "commit-regression": "The committed offset of a partition went back.",
@@ -73,14 +75,20 @@ GLOSSARY: dict[str, str] = {
     "fault-not-applicable": "A step of the plan that need not fire found nothing to hit.",
     "damaged-file": "A file of the run folder is missing or damaged; what depends on it cannot be judged.",
     "history-incomplete": "The recorded history has a hole or a torn record; what depends on it cannot be judged.",
+    "unrecorded-delivery": "A record must have been given to a member, and nobody tells of that.",
 }
 
 CAUSES: dict[str, str] = {
     "slow handler": "its handler was at work on one record all that time",
     "skipped": "it was never delivered to anyone",
+    "unrecorded": "no delivery at all is recorded of the assignment that committed past it",
+    "forked": "its consumer was polled in a process that was forked from its own, where no record can come",
+    "expired": "the committed offset had expired, and the program begins at the end without one",
     "committed-unprocessed": "it was delivered, and committed before its processing ended",
     "seek": "the member's program had set another position",
     "inside one poll": "what one poll returned was not in order",
+    "told a member": "a member of the group was told so",
+    "answer not seen": "the coordinator had just loaded the group, and no broker shows what it told the member",
     "in-doubt": "its processing had begun, the member died, and a later commit went past it",
 }
 

@@ -23,9 +23,8 @@ from fencepost.clock import eventually
 from fencepost.clusters import backends, cache, local, provision, toxiproxy
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.own import OwnCluster
-from fencepost.evidence.wire import group_partition
 from fencepost.interfaces import ClusterSpec
-from fencepost.model import TopicPartition
+from fencepost.model import TopicPartition, group_partition
 from fencepost.processes import Owner
 from fencepost.workloads import PollLoop
 
@@ -36,10 +35,10 @@ PAIR = Scenario("from nothing", (Topic("orders"),), Group(members=2), PollLoop(r
 
 
 @contextmanager
-def running(owner: Owner) -> Iterator[tuple[OwnCluster, float]]:
+def running(owner: Owner, spec: ClusterSpec = SPEC) -> Iterator[tuple[OwnCluster, float]]:
     """A cluster and the seconds that its start took."""
     began = time.perf_counter()
-    cluster = local.start(SPEC, owner)
+    cluster = local.start(spec, owner)
     try:
         yield cluster, time.perf_counter() - began
     finally:

@@ -14,6 +14,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from fencepost.checkers.tables import load
+from fencepost.checkers.tables.answers import answers
+from fencepost.checkers.tables.requests import Request
 from fencepost.evidence import columns
 from fencepost.history import DELIVERED_COLUMNS
 
@@ -80,6 +83,72 @@ def delivery_that_is_missing(run: Path) -> None:
     columns.write(path, DELIVERED_COLUMNS, groups)
 
 
+def deliveries_that_nobody_records(run: Path) -> None:
+    """The members are a user's program, and of the last assignment of a partition to one of them no delivery is there.
+    Before it ended that was committed."""
+    path = run / "scenario.json"
+    told = json.loads(path.read_text())
+    told["scenario"]["workload"] = {"type": "own_program", "processed": "next-poll"}
+    path.write_text(json.dumps(told))
+    path = next((run / "history" / "delivered").glob("*.parquet"))
+    file = pq.ParquetFile(path)
+    groups = [file.read_row_group(n).to_pydict() for n in range(file.num_row_groups)]
+    tp = groups[0]["tp"][0]
+    interval = max(one for group in groups if group["tp"][0] == tp for one in group["interval"])
+    for group in groups:
+        kept = [n for n, one in enumerate(group["interval"]) if (group["tp"][n], one) != (tp, interval)]
+        group.update({name: [values[n] for n in kept] for name, values in group.items()})
+    columns.write(path, DELIVERED_COLUMNS, [group for group in groups if group["tp"]])
+
+
+def answer_that_is_older(run: Path) -> None:
+    """A member that took a partition over is told the committed offset before the last one, and begins there."""
+    tables = load(run)
+    for taker in sorted((run / "history" / "delivered").glob("*.parquet")):
+        groups = [
+            pq.ParquetFile(taker).read_row_group(n).to_pylist() for n in range(pq.ParquetFile(taker).num_row_groups)
+        ]
+        for rows in groups:
+            for first in (row for row in rows if row["position"] == 0):
+                interval = tables.interval.get((taker.stem, first["tp"], first["interval"]))
+                told = answers(tables, interval, first["delivered_ns"]) if interval else []
+                older = [a.offset for a in tables.accepted_of[first["tp"]] if a.offset < first["offset"]]
+                if first["ord"] or not older or [answer.offset for answer in told] != [first["offset"]]:
+                    continue
+                _tell(run, told[0], older[-1])
+                again = _done_before(run, first["tp"], range(older[-1], first["offset"]))
+                own = ("interval", "poll", "delivered_ns")
+                same = dict.fromkeys(("begin_ns", "done_ns"), first["delivered_ns"]) | {
+                    name: first[name] for name in own
+                }
+                rows[:0] = [{**row, **same, "ord": -len(again) + n} for n, row in enumerate(again)]
+                for of in groups:
+                    for row in of:
+                        row["ord"] += len(again) * (row["tp"] == first["tp"])
+                names = DELIVERED_COLUMNS
+                columns.write(taker, names, ({name: [row[name] for row in of] for name in names} for of in groups))
+                return
+    raise AssertionError("no member took a partition over of which another one had committed anything twice")
+
+
+def _done_before(run: Path, tp: int, offsets: range) -> list[Line]:
+    files = (pq.read_table(path).to_pylist() for path in (run / "history" / "delivered").glob("*.parquet"))
+    found = {row["offset"]: row for rows in files for row in rows if row["tp"] == tp and row["offset"] in offsets}
+    return [found[offset] for offset in sorted(found)]
+
+
+def _tell(run: Path, answer: Request, offset: int) -> None:
+    """The line of the broker's log that holds this answer holds another one."""
+    path = run / "history" / "coordinator" / "requests.jsonl"
+    lines = [json.loads(line) for line in path.read_text().splitlines()]
+    name = load(run).partitions[answer.tp].name
+    for line in lines:
+        if line["api"] == "OFFSET_FETCH" and line["start_ns"] == answer.begin_ns:
+            for place in line["offsets"] or ():
+                place[2] = offset if tuple(place[:2]) == name else place[2]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+
+
 def _coordinator(run: Path) -> list[Line]:
     return [json.loads(line) for line in _log(run).read_text().splitlines()]
 
@@ -96,5 +165,7 @@ DOCTORED: Mapping[str, Callable[[Path], None]] = {
     "coordinator-overlap": partition_of_two,
     "generation-regression": generation_that_goes_back,
     "duplicate-instance": instance_of_two,
+    "stale-offset-answer": answer_that_is_older,
     "history-incomplete": delivery_that_is_missing,
+    "unrecorded-delivery": deliveries_that_nobody_records,
 }

@@ -25,7 +25,6 @@ from fencepost.clusters.cache import quiet
 from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import offsets, records
 from fencepost.evidence.times import Timeline
-from fencepost.evidence.wire import group_partition
 from fencepost.faults import (
     AddPartitions,
     Bounce,
@@ -38,7 +37,7 @@ from fencepost.faults import (
     RemoveMember,
 )
 from fencepost.judging import judge
-from fencepost.model import Finding, Severity, Validity, Verdict
+from fencepost.model import Finding, Severity, Validity, Verdict, group_partition
 from fencepost.processes import Owner
 from fencepost.scenario import Group, Scenario, Topic
 from fencepost.single import at, past_session
@@ -144,6 +143,9 @@ def test_a_correct_group_keeps_what_can_be_judged_and_the_rest_is_unknown(
     assert "offsets.jsonl" not in told, "brokers on this machine's clock: their log of the group is part of the history"
     asked = json.loads((run / "scenario.json").read_text())
     assert asked["scenario"]["topics"][0]["name"] == "orders", "so that it can be performed anywhere again"
+    settings = json.loads((run / "history" / "settings.json").read_text())
+    (kept,) = settings["topics"].values()
+    assert (kept["cleanup.policy"], settings["broker"]["offsets.retention.minutes"]) == ("delete", "10080")
     assert asked["backend"] == address(cluster)
     written, kept = as_written(run), as_brokers_keep_it(cluster, asked["group"])
     assert len(written) > 10

@@ -16,9 +16,9 @@ from fencepost import scenario
 from fencepost.clock import clock_pair, eventually, now_ns
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError
-from fencepost.evidence import audit, metadata, offsets, requests, wire
+from fencepost.evidence import audit, metadata, offsets, requests
 from fencepost.history import LOG_COLUMNS
-from fencepost.model import TopicPartition
+from fencepost.model import TopicPartition, group_partition
 from fencepost.processes import Owner
 from fencepost.workloads import PollLoop
 from fencepost_member import payload
@@ -63,7 +63,7 @@ def ran(
     spec = scenario.Group(members=2, protocol=protocol, config={"session.timeout.ms": 6000})
     numbers = {topic: {p: p for p in range(4)}}
     group = groups.make(home, cluster, spec, PollLoop(rate_hz=1000), name=name, topics=numbers, seed=1)
-    partition = wire.group_partition(name, 3)
+    partition = group_partition(name, 3)
     try:
         group.start()
 
@@ -83,7 +83,7 @@ def ran(
     finally:
         group.kill()
     pairs.append(clock_pair())
-    topics = metadata.collect(cluster.evidence, pairs, [topic], history)
+    topics = metadata.collect(cluster.evidence, cluster.brokers, pairs, [topic], history)
     offsets.collect(cluster.evidence, partition, pairs, name, history, topics)
     assert requests.collect(cluster.evidence, cluster.brokers, pairs, name, history, topics).damaged == 0
     return Ran(name, topic, history, begun_ns, now_ns(), moved_to, group.members, committed)
@@ -118,7 +118,7 @@ def test_what_was_acknowledged_is_what_the_log_of_offsets_holds(ran: Ran) -> Non
 def test_the_coordinators_terms_agree_with_the_metadata_log(ran: Ran) -> None:
     facts = ran.lines(offsets.FILE)
     terms = sorted({f["term"] for f in facts})
-    partition = wire.group_partition(ran.group, 3)
+    partition = group_partition(ran.group, 3)
     moves = [
         f
         for f in ran.lines(metadata.FILE)
@@ -192,6 +192,38 @@ def test_foreign_records_and_empty_partitions_are_audited_too(cluster: OwnCluste
     assert all(abs(r["appended_ms"] - clock_pair()[1] / 1e6) < 60_000 for r in rows)
 
 
+@pytest.mark.parametrize("left", [2, 0])
+def test_what_is_deleted_while_it_is_read_is_passed_over(
+    cluster: OwnCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, left: int
+) -> None:
+    """As by retention, which waits for no audit. The log begins for it where it begins in the end."""
+    topic, read_all = f"deleted-{left}", audit._read_all
+    cluster.admin.create_topics([scenario.Topic(topic, partitions=1)])
+    producer = ck.Producer({"bootstrap.servers": cluster.bootstrap(), "acks": "all"})
+    for number in range(5):
+        producer.produce(topic, value=payload.pack(3, number, 5, 100), partition=0)
+    assert producer.flush(10) == 0
+
+    def reading(*args: Any) -> Any:
+        cluster.admin.delete_records(topic, {0: 5 - left})
+        return read_all(*args)
+
+    monkeypatch.setattr(audit, "_read_all", reading)
+    (entry,) = audit.read(cluster.bootstrap(), {TopicPartition(topic, 0): 0}, tmp_path)
+    assert (entry["log_start"], entry["log_end"]) == (5 - left, 5)
+    assert pq.read_table(tmp_path / audit.FILE)["offset"].to_pylist() == [3, 4][: left or -2]
+
+
 def test_an_audit_of_a_topic_that_is_not_there_fails_with_its_name(cluster: OwnCluster, tmp_path: Path) -> None:
     with pytest.raises(ClusterError, match="the audit cannot read"):
         audit.read(cluster.bootstrap(), {TopicPartition("nowhere", 0): 0}, tmp_path)
+
+
+def test_a_new_leader_of_the_offsets_topic_tells_where_its_log_stood(ran: Ran) -> None:
+    told = [f for f in ran.lines(metadata.FILE) if f.get("topic") == offsets.TOPIC and f["type"] == "partition"]
+    led = [f for f in told if f["change"] == "created" or "leader" in f["change"]]
+    assert {f["partition"] for f in led} == {0, 1, 2}
+    assert all(0 <= f["high_watermark"] <= f["log_end"] for f in led)
+    assert led[-1]["leader"] == ran.moved_to
+    assert led[-1]["log_end"] > 0
+    assert all("high_watermark" not in f for f in told if f not in led)

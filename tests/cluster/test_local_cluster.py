@@ -20,9 +20,8 @@ from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError
 from fencepost.evidence import offsets
-from fencepost.evidence.wire import group_partition
 from fencepost.interfaces import BrokerEvidence, Cluster, ClusterSpec, Links
-from fencepost.model import TopicPartition
+from fencepost.model import TopicPartition, group_partition
 from fencepost.process_interfaces import Node
 from fencepost.processes import Owner
 from fencepost.scenario import Topic

@@ -34,6 +34,7 @@ from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, 
 from fencepost.model import TopicPartition
 from fencepost.store import RunFolder
 from fencepost_member.events import EventLog
+from fencepost_member.payload import key_hash
 
 ORIGIN_NS = 1_000 * 10**9
 WALL_AHEAD_NS = 1_700_000_000 * 10**9
@@ -159,16 +160,19 @@ class MemberTeller:
         accepted: bool | None = None,
         logged: bool | str = True,
         mode: str = "sync",
+        asked: int | None = None,
         generation: int = 1,
         connection: str = "1",
     ) -> None:
         """One commit of 2 ms; outcome None: never answered. Accepted 1 ms after its begin, if ok or told so.
 
+        ``asked``: the program named nothing, and this was stored then.
         ``logged``: a broker logged the request from 0.5 to 1.5 ms after the begin, with the error (or another one).
         """
         fields: dict[str, Any] = {"outcome": outcome, "error": error or None} if outcome else {}
         begin, end = (at + 0.002, at + 0.002) if mode == "auto" else (at, at + 0.002 if outcome else None)
-        fields = {**fields, "detail": {"mode": mode}}
+        place = [[*self.history.partitions[tp], asked]] if asked is not None else None
+        fields = {**fields, "detail": {"mode": mode, **({"asked": place} if place else {})}}
         self._event("commit", begin, end, tp=tp, offset=offset, generation=generation, **fields)
         taken = outcome == "ok" if accepted is None else accepted
         if taken and mode == "transaction":
@@ -180,13 +184,25 @@ class MemberTeller:
             why = logged if isinstance(logged, str) else "" if taken else error or "REQUEST_TIMED_OUT"
             self.asks_to_commit(offset, at + 0.0005, tp, error=why, connection=connection)
 
-    def asks_to_commit(self, offset: int, at: float, tp: int = 0, *, error: str = "", connection: str = "1") -> None:
+    def asks_to_commit(
+        self, offset: int, at: float, tp: int = 0, *, error: str = "", connection: str = "1", api: str = "OFFSET_COMMIT"
+    ) -> None:
         """A broker logs a request of 1 ms to commit, with its answer; nothing else comes of it."""
-        self.history.logs("OFFSET_COMMIT", self, offset, at, tp, error=error, member_id=self.member_id)
+        self.history.logs(api, self, offset, at, tp, error=error, member_id=self.member_id)
         self.history.requests[-1]["connection"] = connection
 
-    def fetches(self, offset: int | None, at: float, tp: int = 0, *, error: str = "") -> None:
-        """A broker logs that it told this member the committed offset (None: there is none), in 1 ms.
+    def fetches(
+        self,
+        offset: int | None,
+        at: float,
+        tp: int = 0,
+        *,
+        error: str = "",
+        stable: bool = False,
+        broker: int | None = None,
+    ) -> None:
+        """A broker logs that it told this member the committed offset (None: there is none), in 1 ms; ``stable``: which
+        no open transaction may still change.
 
         As brokers do: the consumer protocol names the member, the classic one does not.
         """
@@ -194,6 +210,7 @@ class MemberTeller:
         self.history.logs(
             "OFFSET_FETCH", self, -1 if offset is None else offset, at, tp, error=error, member_id=member_id
         )
+        self.history.requests[-1] |= {"request": {"requireStable": stable}, "broker": broker}
 
     def heartbeat(self, at: float, *, generation: int = 1, error: str | None = None) -> None:
         """A heartbeat that the coordinator answered, within 1 ms."""
@@ -205,6 +222,10 @@ class MemberTeller:
     def unpolled(self, at: float, until: float) -> None:
         """It does not poll between two moments."""
         self._event("poll-gap", at, until)
+
+    def polled_by_fork(self, at: float) -> None:
+        """A process that was forked from its own polls its consumer, for the first time."""
+        self.events.note("forked", detail={"pid": 2}, begin_ns=ns(at), end_ns=ns(at))
 
     def subscribes(self, at: float) -> None:
         """It subscribes to other topics."""
@@ -320,6 +341,7 @@ class HistoryBuilder:
         self.term = 1
         self.blur_ns = BLUR_NS  # the uncertainty of every time that a broker told
         self.log_starts: dict[int, int] = {}
+        self.settings: dict[str, dict[str, Any]] = {}  # those that brokers told; nothing: it is a run of before
         self.successors: dict[int, int] = {}  # of partitions that are gone, by their numbers
         self._renewals: dict[int, tuple[int, int]] = {}
         self._has: dict[str, set[int]] = {}
@@ -369,6 +391,21 @@ class HistoryBuilder:
         calls = [p for p in self.produced if (p.tp, p.key, p.writer, p.seq) == (tp, *content)]
         ends = {p: p._replace(outcome=Sent.ABORTED, offset=-1, acked_ns=p.acked_ns or p.sent_ns) for p in calls}
         self.produced = [ends.get(p, p) for p in self.produced] + calls * acked
+
+    def keeps(self, *policies: str, tombstones_s: float = 86_400, offsets_minutes: int = 10_080) -> None:
+        """Brokers tell by which settings they keep what is written."""
+        topic = {"cleanup.policy": ",".join(policies) or "delete", "delete.retention.ms": f"{1000 * tombstones_s:.0f}"}
+        broker = {"log.cleaner.enable": "true", "offsets.retention.minutes": str(offsets_minutes)}
+        self.settings = {"topics": {TOPIC: topic}, "broker": broker}
+        self.phases["audit"] = (40.0, 41.0)
+
+    def write_strange(self, key: bytes | None, tp: int = 0, *, hole: int = 0, at: float = 0.5) -> int:
+        """A record of nobody whom the harness knows, as a tombstone of a program is; its offset."""
+        offset = self._next[tp] = self._next[tp] + hole
+        self.content[tp, offset] = (key_hash(key), -1, -1)
+        self.log.append(Logged(tp, offset, *self.content[tp, offset], (ns(at) + WALL_AHEAD_NS) // 10**6))
+        self._next[tp] += 1
+        return offset
 
     def holds(self, offset: int, tp: int = 0, *, writer: int, seq: int) -> None:
         """The record at an offset of the log is another one."""
@@ -585,6 +622,12 @@ class HistoryBuilder:
         where = {"topic": name.topic, "partition": name.partition, "leader": broker, "change": "leader"}
         self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": self.blur_ns, **where})
 
+    def coordinates(self, broker: int, at: float, *, log_end: int | None = None, mark: int | None = None) -> None:
+        """A broker becomes the group's coordinator; ``mark``: the high watermark of its log then."""
+        where = {"topic": "__consumer_offsets", "partition": 0, "leader": broker, "change": "leader"}
+        told = {"log_end": log_end, "high_watermark": mark}
+        self.metadata.append({"type": "partition", "at_ns": ns(at), "uncertainty_ns": self.blur_ns, **where, **told})
+
     def seal(self, without: Iterable[str] = (), sealed: bool = True) -> Path:
         """Write everything and seal it (unless ``sealed`` is False); ``without`` names files (below the run folder) to
         take away afterwards. A phase whose end is None never ended."""
@@ -598,8 +641,12 @@ class HistoryBuilder:
         group = {"config": self.config, "protocol": self.protocol, **client}
         scenario = {"name": self.name, "group": group, "workload": self.workload, "promises": self.promises}
         scenario["min_records"] = self.min_records
-        self.run.write_json("scenario.json", {"scenario": scenario, "seed": 1, "versions": {"kafka": "4.3.1"}})
+        self.run.write_json(
+            "scenario.json", {"scenario": scenario, "group": self.name, "seed": 1, "versions": {"kafka": "4.3.1"}}
+        )
         self.run.write_json("plan.json", {"seed": 1, "steps": self.steps})
+        if self.settings:
+            self.run.write_json("history/settings.json", self.settings)
         self.run.write_json("history/clock.json", {"pairs": [[ORIGIN_NS, ORIGIN_NS + WALL_AHEAD_NS]]})
         entries = [
             {

@@ -10,6 +10,7 @@ import random
 from pathlib import Path
 
 from fencepost.checkers.tables.effects import LETTER_NS
+from fencepost.checkers.tables.retention import same_key
 from fencepost.history import State
 from history.builder import HistoryBuilder, MemberTeller, Row, ns
 
@@ -57,7 +58,32 @@ def tell(folder: Path, seed: int, partitions: int = 6) -> Path:
         _tie(rng, rows)
     _tamper_with_log(h, rng)
     _abort(h, random.Random(f"aborted/{seed}"))
+    _compact(h, random.Random(f"compacted/{seed}"))
+    _expire(h, random.Random(f"expired/{seed}"))
     return h.seal()
+
+
+def _expire(h: HistoryBuilder, rng: random.Random) -> None:
+    """The coordinator deletes committed offsets, some of which may have expired."""
+    for tp in range(len(h.partitions)) if rng.random() < 0.3 else ():
+        h.accepts(None, _time(rng), tp)
+    if rng.random() < 0.3 and not h.settings:
+        h.keeps("delete", offsets_minutes=0)
+
+
+def _compact(h: HistoryBuilder, rng: random.Random) -> None:
+    """The topic is compacted: of some records that a later one of their key replaced nothing is left, and of others."""
+    if rng.random() < 0.3:
+        policies = rng.choice([("compact",), ("compact", "delete")])
+        h.keeps(*policies, tombstones_s=rng.choice([0, 20, 3600]), offsets_minutes=rng.choice([0, 10_080]))
+        for tp in range(len(h.partitions)):
+            if rng.random() < 0.5:
+                h.write_strange(rng.choice([None, b"0", b"1", b"else"]), tp, hole=rng.choice([0, 0, 3]))
+        latest = {(r.tp, same_key(r.key, r.writer)): r.offset for r in sorted(h.log)}
+        for r in [*h.log]:
+            last = latest[r.tp, same_key(r.key, r.writer)] == r.offset
+            if rng.random() < (0.1 if last else 0.7):
+                h.loses(r.offset, r.tp)
 
 
 def _abort(h: HistoryBuilder, rng: random.Random) -> None:

@@ -50,6 +50,8 @@ class _Group:
         self.partitions = rng.randint(1, 3)
         options = {"promises": promises, "keys": rng.choice((1, 2, 5)), "classic": rng.random() < 0.5}
         config = {"heartbeat.interval.ms": 500}
+        if rng.random() < 0.5:  # who may move its position
+            options["workload"] = {"type": "own_program"}
         self.h = HistoryBuilder(folder, self.partitions, config=config, black_box=black_box, **options)
         self.h.protocol = rng.choice(("", "cooperative")) if wild else ""
         self.h.blur_ns = rng.choice((0, 500_000, 500_000, 20_000_000))
@@ -65,6 +67,8 @@ class _Group:
         self.epoch = 1_000  # above all numbers of rounds that a classic group has without a rebalance of its own
         self.static = ("one", None) if wild and rng.random() < wild else (None,)  # ids that members may be given
         self.behind = int(rng.random() < wild / 2)  # 1: this group commits the last offset instead of the next
+        sort = rng.choice(("", "next-poll", "effect")) if wild and not black_box else ""
+        self.h.workload = {"type": "own_program", "processed": sort} if sort else {}
         for tp in range(self.partitions):
             for _ in range(rng.randint(1, 3)):
                 hole = rng.choice((0, 0, 2))
@@ -97,9 +101,18 @@ class _Group:
         member.assigned(self.t, tp)
         self.owner[tp] = member
         self.position[tp] = self.reached[tp] = self.committed[tp]
-        if self.rng.random() < 0.7:
+        if self.wild and self.rng.random() < self.wild / 2:
+            self.tell_what_was_before(tp, member)
+        elif self.rng.random() < 0.7:
             member.fetches(self.committed[tp] or None, self.t + 0.002, tp)
         self.t += 0.01
+
+    def tell_what_was_before(self, tp: int, member: MemberTeller) -> None:
+        """The new owner begins below what was committed: its coordinator told it so, or nobody saw what it told."""
+        told = self.rng.randrange(self.committed[tp] + 1)
+        self.position[tp] = self.reached[tp] = told
+        if self.rng.random() < 0.8:
+            member.fetches(told or None, self.t + 0.002, tp, stable=self.rng.random() < 0.5, broker=self.h.term)
 
     def log(self, tp: int) -> list[int]:
         """What there is to read for the owner."""
@@ -138,10 +151,12 @@ class _Group:
         accepted = how in ("ok", "in doubt")
         outcome = None if how == "in doubt" else how
         error = {"fail": "REBALANCE_IN_PROGRESS", "info": "_TIMED_OUT"}.get(how, "")
-        more = {"logged": self.rng.random() < 0.9, "mode": self.rng.choice(("sync", "sync", "auto"))}
+        more = {"logged": self.rng.random() < 0.9, "mode": self.rng.choice(("sync", "sync", "async", "auto"))}
         if how == "in doubt":
             more["mode"] = "sync"  # the client itself tells only of answers
         offset = max(0, self.reached[tp] - self.behind)
+        if more["mode"] == "async":  # of what is stored, to which more may have come since
+            more["asked"] = self.rng.choice((-1, offset - 1, offset))
         self.owner[tp].commit(offset, self.t, tp, outcome=outcome, error=error, accepted=accepted, **more)
         if accepted:
             self.committed[tp] = offset
@@ -182,6 +197,7 @@ class _Group:
         self.h.fault("move_coordinator", self.t, step=self.steps, brokers=(1,), expect=expect)
         self.steps += 1
         self.h.term += 1
+        self.h.coordinates(self.h.term, self.t + 0.01)
         for tp, member in sorted(self.owner.items()):
             self.h.gives(member, tp, self.t + 0.05)
         self.t += 0.1
@@ -355,6 +371,15 @@ def _lose(g: _Group) -> None:
         g.h.loses(lost.offset, lost.tp)
 
 
+def _compact(g: _Group) -> None:
+    """From now on the topic is one that is compacted: what a later record of its key has replaced may be gone."""
+    g.h.keeps("compact", tombstones_s=g.rng.choice((0, 3600)))
+    latest = {(r.tp, r.key): r.offset for r in sorted(g.h.log)}
+    for r in [*g.h.log]:
+        if latest[r.tp, r.key] > r.offset and g.rng.random() < 0.6:
+            g.h.loses(r.offset, r.tp)
+
+
 def _twice(g: _Group) -> None:
     tp = g.rng.randrange(g.partitions)
     if offsets := [r.offset for r in g.h.log if r.tp == tp]:
@@ -383,6 +408,20 @@ def _go_back(g: _Group) -> None:
             g.owner[tp].seek(g.position[tp], g.t, tp)
 
 
+def _go_elsewhere(g: _Group) -> None:
+    """The program moves its position, here and there, and its client goes there, sooner or later, or not."""
+    tp = g.some()
+    if tp is not None:
+        for _ in range(g.rng.randint(1, 3)):
+            goal = max(0, g.position[tp] + g.rng.randint(-6, 4))
+            g.owner[tp].seek(goal, g.t, tp)
+            if g.rng.random() < 0.3 and (offsets := [o for o in g.log(tp) if o >= g.position[tp]][:2]):
+                g.owner[tp].process(offsets, g.t + g.rng.choice((0, 0.002)), tp)
+            g.t += g.rng.choice((0.003, 0.1))
+        g.position[tp] = max(0, goal + g.rng.choice((0, 0, 0, 0, -1, 1)))
+        g.reached[tp] = g.position[tp]
+
+
 def _abort(g: _Group) -> None:
     """A transaction is not committed, and what it had read is read again, or from somewhere else on."""
     tp = g.some()
@@ -398,6 +437,17 @@ def _skip(g: _Group) -> None:
     tp = g.some()
     if tp is not None:
         g.position[tp] += g.rng.randint(1, 4)
+
+
+def _unseen(g: _Group) -> None:
+    """An owner is given records where nobody records it; some may have an effect."""
+    tp = g.some()
+    if tp is not None and (offsets := g.log(tp)[:5]):
+        for offset in offsets:
+            if g.rng.random() < 0.5:
+                g.owner[tp].effect(offset, g.t, seq=offset, tp=tp)
+        g.position[tp] = g.reached[tp] = offsets[-1] + 1
+        g.commit_of(tp)
 
 
 def _backwards(g: _Group) -> None:
@@ -558,8 +608,8 @@ def _untrue(g: _Group) -> None:
     tp = g.some()
     if tp is not None:
         logged = g.rng.choice((True, False, "UNKNOWN_MEMBER_ID", "NOT_COORDINATOR"))
-        mode = g.rng.choice(("sync", "auto"))
-        g.owner[tp].commit(g.reached[tp], g.t, tp, accepted=False, logged=logged, mode=mode)
+        mode, asked = g.rng.choice((("sync", None), ("auto", None), ("async", g.reached[tp])))
+        g.owner[tp].commit(g.reached[tp], g.t, tp, accepted=False, logged=logged, mode=mode, asked=asked)
         g.t += 0.004
 
 
@@ -619,8 +669,10 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
         _lose,
         _alien,
         _go_back,
+        _go_elsewhere,
         _abort,
         _skip,
+        _unseen,
         _backwards,
         _commit_ahead,
         _commit_and_fall,
@@ -631,6 +683,6 @@ _PLANTS: tuple[Callable[[_Group], None], ...] = (
     ),
     *(_loop, _act, _forget, _unassigned, _half_done, _leaderless),
     *(_commit_back, _commit_beyond, _write_late, _foreign, _untrue, _carry_on, _try_again),
-    *(_twice, _crossed, _unguarded),
+    *(_twice, _crossed, _unguarded, _compact),
     *(_rounds, _beats, _pause),
 )

@@ -15,6 +15,7 @@ from fencepost.checkers import Commits, oracle
 from history.builder import HistoryBuilder
 from history.test_kinds import CASES as OTHER_CASES
 from history.test_kinds import A, B, Story, Told, rest, told_by, two
+from history.test_stale_answers import CASES as STALE_CASES
 
 CASES: list[Story] = []
 UNKNOWN = "UNKNOWN_MEMBER_ID"
@@ -135,6 +136,29 @@ def a_commit_before_the_records_were_done(h: HistoryBuilder, wrong: bool) -> Ite
     a, _ = two(h)
     a.process([6, 7], 3.1, each=0.1)
     a.commit(8, 3.25 if wrong else 3.3)  # the second one is done at 3.29
+    rest(a, 8)
+    return [("commit-ahead", "", "", (A,), 7, 7, 1)] if wrong else []
+
+
+@case
+def a_commit_of_what_is_stored_that_takes_along_what_was_done_meanwhile(
+    h: HistoryBuilder, wrong: bool
+) -> Iterable[Told]:
+    """The client sent it when it had stored another record, which was done before that, and not when it was asked."""
+    a, _ = two(h)
+    a.process([6, 7], 3.3, each=0.0003)
+    a.commit(8, 3.2998 if wrong else 3.2999, mode="async", asked=6)
+    a.rows[-1].end(3.3014)  # the coordinator wrote it 0.5 to 1.5 ms after it was asked for
+    rest(a, 8)
+    return [("commit-ahead", "", "", (A,), 7, 7, 1)] if wrong else []
+
+
+@case
+def a_commit_of_what_was_stored_when_it_was_asked_for(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """That is what the program says to be done, at once."""
+    a, _ = two(h)
+    a.process([6, 7], 3.1, each=0.1)
+    a.commit(8, 3.2898, mode="async", asked=8 if wrong else 7)  # the second one is done at 3.29
     rest(a, 8)
     return [("commit-ahead", "", "", (A,), 7, 7, 1)] if wrong else []
 
@@ -431,6 +455,18 @@ def a_commit_of_a_partition_that_the_coordinator_knows_nothing_of(h: HistoryBuil
 
 
 @case
+def a_commit_of_what_is_stored_that_was_answered_late(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    """Which commit of the program an answer is about, the client does not say: it may be one from before."""
+    a, _ = two(h)
+    a.commit(5, 3.2)
+    if not wrong:
+        h.accepts(6, 3.4)
+    a.commit(6, 5, mode="async", asked=6, accepted=False, logged="" if wrong else False)
+    rest(a, 6)
+    return [("acknowledged-commit-missing", "", "", (A,), 6, 6, 1)] if wrong else []
+
+
+@case
 def a_commit_of_the_client_itself_that_was_answered_late(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     a, _ = two(h)
     a.commit(5, 3.2)
@@ -487,7 +523,8 @@ def a_fetch_that_was_written_down_late(h: HistoryBuilder, wrong: bool) -> Iterab
     b.fetches(5, 5.01)
     h.gives(b, 0, 5.02)
     rest(b, 5)
-    return [("wrong-start", "", "", (B,), 5, 5, 1)] if wrong else []
+    stale = [("stale-offset-answer", cause, "", (B,), 5, 5, 1) for cause in ("told a member", "wrong-start")]
+    return [*stale, ("stale-offset-answer", "redelivery-below-commit", "", (B, A), 5, 5, 1)] if wrong else []
 
 
 @case
@@ -578,4 +615,4 @@ def a_start_where_the_program_sought(h: HistoryBuilder, wrong: bool) -> Iterable
     return [("wrong-start", "seek", "", (B,), 8, 8, 1)] if wrong else []
 
 
-STORIES = [*OTHER_CASES, *CASES]  # of all kinds, now that all are told
+STORIES = [*OTHER_CASES, *CASES, *STALE_CASES]  # of all kinds, now that all are told

@@ -1170,6 +1170,27 @@ def a_hole_in_the_counters(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
 
 
 @case
+def an_assignment_of_which_no_delivery_is_recorded(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
+    h.workload = {"type": "own_program"}
+    a, b = two(h)
+    a.commit(6, 3.1)
+    a.revoked(4)
+    b.assigned(5)
+    b.process([6] if not wrong else (), 6)
+    b.commit(10, 7)
+    b.close(39)
+    if wrong:
+        stuck = ("stuck-partition", "", "", (B,), 6, 6, 1)
+        return [
+            stuck,
+            ("unrecorded-delivery", "unread", "", (B,), 6, 9, 4),
+            ("unseen", "unrecorded", "", (B,), 6, 9, 4),
+        ]
+    stuck = ("stuck-partition", "", "", (B,), 7, 7, 1)
+    return [stuck, ("commit-ahead", "", "", (B,), 7, 9, 3), ("unseen", "skipped", "", (B,), 7, 9, 3)]
+
+
+@case
 def a_write_that_another_record_replaced(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     rest(two(h)[0], 6)
     if wrong:

@@ -170,6 +170,26 @@ def of(kind: str, *members: str, count: int = 1, to: float = 3.5, **fields: str)
             "3.000 s to 3.500 s).",
         ),
         (
+            of("unrecorded-delivery", A, cause="unread"),
+            "The history of member-0.1 has no delivery of offset 4 of orders-0, nor any other of the assignment in "
+            "which it committed past it (from 3.000 s to 3.500 s).",
+        ),
+        (
+            of("unrecorded-delivery", A, cause="effect", count=2),
+            "The history of member-0.1 has no delivery of 2 records of orders-0 (offsets 4 to 9), which had an effect.",
+        ),
+        (
+            of("unseen", A, cause="unrecorded"),
+            "Offset 4 of orders-0 was committed in an assignment of which no delivery at all is recorded; nobody "
+            "processed it.",
+        ),
+        (
+            of("stuck-partition", A, cause="forked"),
+            "For 0.500 s (from 3.000 s to 3.500 s) records of orders-0 waited, from offset 4 on, and none was "
+            "delivered while member-0.1 owned it, whose consumer was polled in a process that was forked from its own, "
+            "where no record can come.",
+        ),
+        (
             of("history-incomplete", A, cause="hole", count=1234, to=3),
             "The history of member-0.1 lacks 1,234 deliveries of orders-0 (at 3.000 s).",
         ),

@@ -160,7 +160,7 @@ def test_what_was_overtaken_is_apart_and_was_settled_when_its_transaction_ended(
     lines = [*pending, later, {**end, "committed": True}]
     found, overtaken = coordinator.accepted(lines, [answered(5, 130)], NUMBERS)
     assert found == (Accepted(0, 4, 3, 100, 3, 0),)
-    assert overtaken == (Accepted(0, 5, 1, 110, 13, 130), Accepted(0, 6, 2, 110, 13, 0))
+    assert overtaken == (Accepted(0, 5, 1, 110, 13, 130, True), Accepted(0, 6, 2, 110, 13, 0, True))
 
 
 def test_without_lines_the_answers_are_the_log() -> None:

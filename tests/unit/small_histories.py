@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,7 @@ from fencepost.checkers.tables.rows import (
     Life,
     Partition,
     Round,
+    Seat,
     Step,
     Window,
 )
@@ -49,12 +51,15 @@ OUTCOMES, ERRORS = ("ok", "ok", "fail", "info"), ("", "UNKNOWN_MEMBER_ID", "ILLE
 
 def history(seed: int) -> History:
     """The same seed tells the same one."""
-    return _Teller(random.Random(seed)).history()
+    told = _Teller(random.Random(seed), random.Random(f"kept/{seed}"), random.Random(f"programs/{seed}")).history()
+    return replace(told, tables=_answered(random.Random(f"answers/{seed}"), told))
 
 
 class _Teller:
-    def __init__(self, chance: random.Random) -> None:
-        self.chance = chance
+    def __init__(self, chance: random.Random, keeping: random.Random, of_programs: random.Random) -> None:
+        """``keeping`` decides how brokers keep what is written; ``of_programs`` what is so of users' programs alone."""
+        self.chance, self.keeping, self.of_programs = chance, keeping, of_programs
+        self.compacted = {tp: keeping.choice([0, 20, FOREVER]) for tp in TPS if keeping.random() < 0.4}
 
     def at(self, low: int = 1, high: int = END_NS) -> int:
         return self.chance.randrange(low, max(high, low + 1))
@@ -74,6 +79,7 @@ class _Teller:
         intervals = [interval for name in NAMES for tp in TPS for interval in self.intervals(name, tp)]
         rows = [row for name in NAMES for tp in TPS for row in self.rows(name, tp, intervals, log)]
         sends = [send for record in log for send in self.sends(record)]
+        log = [record for record in log if record.tp not in self.compacted or self.keeping.random() < 0.5]
         tables = self.tables(sorted(intervals, key=lambda i: i.assigned_begin_ns), rows)
         return History(tables, Records(tuple(rows), tuple(sends), tuple(log)), BOUNDS)
 
@@ -133,7 +139,8 @@ class _Teller:
         return begin_ns, 0 if state == State.BEGUN else done_ns, state
 
     def tables(self, intervals: Sequence[Interval], rows: Sequence[Delivered]) -> Tables:
-        accepted, commits = tuple(self.accepted()), [self.commit(intervals) for _ in self.some(16)]
+        accepted = tuple(a._replace(offset=-1) if self.keeping.random() < 0.2 else a for a in self.accepted())
+        commits = [self.commit(intervals) for _ in self.some(16)]
         if self.maybe(0.3):
             last = {a.tp: a for a in self.behind(rows)}
             commits = [c for c in commits if c.tp not in last or c.offset <= last[c.tp].offset or self.maybe(0.05)]
@@ -156,7 +163,14 @@ class _Teller:
             ),
             acts=tuple(self.act() for _ in self.some(2)) if self.maybe(0.4) else (),
             stalls=(self.window(),) if self.maybe(0.3) else (),
-            phases={"warm-up": Window(1, 2), "heal": Window(2, self.at(3, 15)), "drain": Window(40, self.at(40, 70))},
+            phases={
+                "warm-up": Window(1, 2),
+                "heal": Window(2, self.at(3, 15)),
+                "drain": Window(40, self.at(40, 70)),
+                "audit": Window(70, 80),
+            },
+            compacted=self.compacted,
+            offsets_kept_ns=self.keeping.choice([0, 3, FOREVER]),
             leaders=tuple(Led(at, self.at(0, 2), self.tp(), self.at(-1, 1)) for at in self.ascending(2)),
             unguarded=frozenset([0] if self.maybe(0.2) else []),
             fetched=tuple(
@@ -189,7 +203,11 @@ class _Teller:
         return {
             "group": {"config": config, "protocol": protocol},
             "promises": promises if self.maybe(0.9) else [],
-            "workload": {"poison_every": self.chance.choice([0, 3])},
+            "workload": {
+                "poison_every": self.chance.choice([0, 3]),
+                "type": "own_program" if self.of_programs.random() < 0.4 else "poll_loop",
+                "processed": "effect" if self.of_programs.random() < 0.2 else "next-poll",
+            },
         }
 
     def partition(self, tp: int) -> Partition:
@@ -200,7 +218,8 @@ class _Teller:
         ended_ns = self.at(30, 80) if how else 0
         paused = tuple(self.window() for _ in self.some(2))
         unpolled = tuple(Window(at, at + self.at(6, 40)) for at in self.ascending(2))
-        return Life(name, 0, 0, 1, ended_ns, how, ended_ns - 1, paused, unpolled=unpolled)
+        forked = self.of_programs.random() < 0.1
+        return Life(name, 0, 0, 1, ended_ns, how, ended_ns - 1, paused, unpolled=unpolled, forked=forked)
 
     def commit(self, intervals: Sequence[Interval]) -> Commit:
         tp, name, begin_ns = self.tp(), self.name(), self.at(1, 40)
@@ -307,3 +326,28 @@ class Held(Files):
         mine = [of for (_, file, _), of in self._held.items() if file == f"{name}.parquet" and of["tp"][0] == task.tp]
         offsets = np.concatenate([np.zeros(0, np.int64), *(of["offset"][of["interval"] == interval] for of in mine)])
         return bool(((task.low <= offsets) & (offsets < task.high)).all())
+
+
+def _answered(chance: random.Random, told: History) -> Tables:
+    """The tables with answers of coordinators, by which members begin; some are older than what had been committed."""
+    rows, tables = told.records.delivered, told.tables
+    accepted, fetched = [*tables.accepted], [*tables.fetched]
+    for n, row in enumerate(rows):
+        if row.interval == rows[n - 1].interval:
+            continue
+        at_ns = row.delivered_ns - chance.choice([0, 0, 1])
+        if chance.random() < 0.15:
+            before = ((2 * n - 99, row.offset), (2 * n - 98, row.offset + 2))
+            accepted[:0] = [Accepted(row.tp, offset, order, at_ns - 3, 0, at_ns - 3) for order, offset in before]
+        if chance.random() < 0.3:
+            times = at_ns + LATE_NS, at_ns + chance.choice([0, 2]), 1
+            who = row.tp, chance.choice([row.offset, row.offset, -1]), row.incarnation
+            fetched.append(Request(*who, *times, broker=chance.randrange(2), stable=chance.random() < 0.5))
+    moments = [chance.randrange(1, END_NS) for _ in range(2)]
+    return replace(
+        tables,
+        accepted=tuple(sorted(accepted, key=lambda a: a.order)),
+        fetched=tuple(sorted(fetched, key=lambda f: f.begin_ns)),
+        seats=tuple(Seat(at_ns, chance.randrange(3), chance.randrange(-1, 2), at_ns + 9) for at_ns in sorted(moments)),
+        loads=tuple(Window(at_ns, at_ns + chance.choice([0, 5])) for at_ns in moments),
+    )

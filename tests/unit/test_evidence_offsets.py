@@ -144,3 +144,30 @@ def test_a_killed_broker_is_fenced_and_leaves_the_in_sync_replicas() -> None:
     last = {f["partition"]: f for f in lines if f["type"] == "partition"}
     assert all(3 not in f["isr"] and f["leader"] != 3 for f in last.values())
     assert all(f["replicas"] for f in last.values()), "what a change does not mention stays"
+
+
+def test_a_broker_tells_where_its_log_stood_when_it_began_to_lead_a_partition_of_the_offsets_topic() -> None:
+    """As Kafka 4.3.1 and 3.9.1 say it; followers, and leaders of other topics, say nothing of it."""
+    leads = (
+        "[2026-11-28 18:07:27,483] INFO [Broker id=1] Leader {} with topic id Some(3xXRc3b4RcW-MiNShUvriQ) starts at "
+    )
+    leads += (
+        "leader epoch 7 from offset 345 with partition epoch 9, high watermark 344, ISR [1,2,3], adding replicas [] "
+    )
+    leads += "and removing replicas [] . Previous leader Some(2) and previous leader epoch was 6. (state.change.logger)"
+    follows = (
+        "[2026-11-28 18:07:27,597] INFO [Broker id=1] Follower __consumer_offsets-1 starts at leader epoch 0 from "
+    )
+    follows += "offset 0 with partition epoch 0 and high watermark 0. Current leader is 2. (state.change.logger)"
+    lines = [leads.format("orders-2"), follows, leads.format("__consumer_offsets-2"), ""]
+    assert [*metadata.watermarks(lines)] == [((2, 7), {"log_end": 345, "high_watermark": 344})]
+
+
+def test_of_the_partition_that_has_a_new_leader_its_mark_is_told() -> None:
+    found = list(records.read(sample("metadata.txt")))
+    marks = {(partition, 1): {"log_end": 9, "high_watermark": 8} for partition in range(3)}
+    lines = list(metadata.normalise(found, TIMELINE, {"__consumer_offsets"}, marks))
+    led = [line for line in lines if line["type"] == "partition" and line.get("leader_epoch") == 1]
+    assert [line.get("high_watermark") for line in led if "leader" in line["change"]]
+    assert {line.get("high_watermark") for line in led if "leader" in line["change"]} == {8}
+    assert not [line for line in lines if "high_watermark" in line and line not in led]

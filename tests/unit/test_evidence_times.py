@@ -8,6 +8,7 @@ import pytest
 
 from fencepost.evidence import wire
 from fencepost.evidence.times import MS, Timeline, write_lines
+from fencepost.model import group_partition
 
 SECOND = 1_000_000_000
 
@@ -52,7 +53,7 @@ def test_a_file_of_lines_is_whole_or_not_there(tmp_path: Path) -> None:
 )
 def test_the_partition_of_a_group_is_javas_hash_made_positive(group: str, partitions: int, expected: int) -> None:
     """The first two are what a broker did; the hash of the third is the smallest int, the last is two UTF-16 units."""
-    assert wire.group_partition(group, partitions) == expected
+    assert group_partition(group, partitions) == expected
 
 
 def test_an_assignment_that_is_none_is_told_from_an_empty_one() -> None:

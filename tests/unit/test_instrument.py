@@ -237,23 +237,26 @@ def test_a_consumer_that_the_program_drops_leaves_its_place_to_the_next_one(star
 
 
 @pytest.mark.parametrize(
-    ("child", "count"),
+    ("child", "count", "polled"),
     [
-        ("consumer.poll(0)", 1),
-        ("consumer.subscribe(['orders'])", 1),
-        ("unused.subscribe(['orders'])", 1),
-        ("other = Consumer(CONFIG); other.subscribe(['orders']); other.close()", 0),
-        ("pass", 0),
+        ("consumer.poll(0)", 0, 1),
+        ("consumer.consume(5, 0), consumer.poll(0)", 0, 1),
+        ("consumer.subscribe(['orders'])", 1, 0),
+        ("unused.subscribe(['orders'])", 1, 0),
+        ("unused.poll(0)", 0, 0),
+        ("other = Consumer(CONFIG); other.subscribe(['orders']); other.close()", 0, 0),
+        ("pass", 0, 0),
     ],
 )
 def test_a_consumer_belongs_to_the_process_that_made_it_and_its_forks_say_so(
-    started: Started, child: str, count: int
+    started: Started, child: str, count: int, polled: int
 ) -> None:
     limit = "__import__('signal').alarm(2)"  # the library's own threads are not in the child, so it may hang
     fork = f"pid = os.fork()\nif pid == 0:\n    {limit}\n    {child}\n    os._exit(0)\nos.waitpid(pid, 0)\n"
     life = started.life(f"{SUBSCRIBED}unused = Consumer(CONFIG)\n{fork}consumer.poll(0)\nconsumer.close()")
     assert life.wait_ended(WITHIN_S) == 0
     assert len(started.events("unrecorded")) == count
+    assert [event["actor"] for event in started.events("forked")] == ["member-0.1"] * polled
     own = {"member-0.1"} | ({"member-0c.1"} if "other" in child else set())
     assert {event["actor"] for event in started.events("closed")} == own
 
@@ -262,14 +265,22 @@ def test_a_consumer_belongs_to_the_process_that_made_it_and_its_forks_say_so(
     ("call", "sentence"),
     [
         ("c = Consumer({**CONFIG, 'group.id': 'x'}); c.assign([TopicPartition('orders', 0)])", "outside of the group"),
-        ("consumer.assign([TopicPartition('orders', 0, OFFSET_BEGINNING)])", "moves to the beginning"),
+        ("consumer.assign([TopicPartition('orders', 0, OFFSET_END)])", "moves to the end"),
     ],
 )
 def test_what_no_history_can_tell_is_said(started: Started, call: str, sentence: str) -> None:
-    more = f"from confluent_kafka import TopicPartition, OFFSET_BEGINNING\n{call}\nconsumer.close()"
+    more = f"from confluent_kafka import TopicPartition, OFFSET_END\n{call}\nconsumer.close()"
     assert started.life(SUBSCRIBED + more).wait_ended(WITHIN_S) == 0
     (told,) = started.events("unrecorded")
     assert sentence in told["detail"]["text"]
+
+
+@pytest.mark.parametrize(("offset", "told"), [("OFFSET_BEGINNING", [0]), ("7", [7]), ("OFFSET_STORED", [])])
+def test_where_the_program_says_that_a_partition_begins_is_told(started: Started, offset: str, told: list[int]) -> None:
+    more = f"from confluent_kafka import *\nconsumer.assign([TopicPartition('orders', 0, {offset})])\nconsumer.close()"
+    assert started.life(SUBSCRIBED + more).wait_ended(WITHIN_S) == 0
+    assert [at for e in started.events("seek") if e["end_ns"] for _, _, at in e["partitions"]] == told
+    assert started.events("unrecorded") == []
 
 
 @pytest.mark.parametrize(

@@ -15,10 +15,11 @@ from fencepost.checkers.kernel.keys import _first
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.places import Places
 from fencepost.checkers.kernel.rows import inside, of_streams
-from fencepost.checkers.kernel.streams import _inside
+from fencepost.checkers.kernel.before import inside
 from fencepost.checkers.kernel.stuck import _sooner, _Stop
 from fencepost.checkers.kernel.tallies import NOBODY, Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import _minus
+from fencepost.checkers.kernel.whole import between
 from fencepost.checkers.tables.rows import Window
 from fencepost.history import State
 
@@ -58,7 +59,7 @@ def test_what_comes_later_or_lower_inside_of_a_poll_is_told_record_by_record(see
     poll, offset = chance.integers(0, 40, ROWS), chance.integers(0, 50, ROWS)
     poll = np.sort(poll) if seed % 2 else poll
     odd = np.unique(chance.integers(0, ROWS, 60))
-    later, lower = _inside(poll, offset, odd)
+    later, lower = inside(poll, offset, odd)
     for row in odd.tolist():
         before = offset[:row][poll[:row] == poll[row]]
         assert (later[row], lower[row]) == (len(before) > 0, bool((before >= offset[row]).any()))
@@ -219,3 +220,11 @@ def test_nobody_holds_what_was_not_delivered() -> None:
     of = SimpleNamespace(rows=rows, places=places, where=places.where(0), tables=SimpleNamespace(lives={}))
     holder, in_doubt = _holders(cast("Part", of), np.arange(3))
     assert (holder.tolist(), in_doubt.tolist()) == ([-1] * 3, [False] * 3)
+
+
+def test_the_files_of_a_log_may_be_in_any_order() -> None:
+    """What is between two offsets is counted, and its first and last are told, whichever file tells of them."""
+    files = [np.array(offsets, np.int64) for offsets in ([8, 12], [3, 9], [], [20])]
+    after, before = np.array([2, 8, 12, 30]), np.array([13, 10, 20, 40])
+    found = between(files, after, before)
+    assert [column.tolist() for column in found] == [[4, 1, 0, 0], [3, 9, 0, 0], [12, 9, 0, 0]]

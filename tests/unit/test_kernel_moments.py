@@ -30,7 +30,13 @@ BOUND = 10
 BOUNDS = SimpleNamespace(stuck_ns=BOUND, recovers_ns=2 * BOUND)
 
 
-NOTHING_ELSE: dict[str, Any] = {"black_box": False, "paused_by": lambda *_: False}
+NOTHING_ELSE: dict[str, Any] = {
+    "black_box": False,
+    "by_effect": False,
+    "paused_by": lambda *_: False,
+    "forked": lambda _: False,
+    "deaf_keeper": lambda *_: "",
+}
 
 
 def part(**more: Any) -> Any:
@@ -49,7 +55,7 @@ def unpolled(*work: tuple[int, int, int]) -> Tallies:
     who = [0] + [1] * len(work) + [2]
     given = rows(("a", "b", "d"), who=who, offset=offset, begin_ns=begin_ns, done_ns=done_ns)
     judged = SimpleNamespace(unpolled=[("c", Window(0, 300)), ("b", Window(100, 200))], bounds=BOUNDS)
-    found = part(rows=given, judged=judged)
+    found = part(rows=given, judged=judged, tables=SimpleNamespace(**NOTHING_ELSE))
     members.work_without_polls(cast("Part", found))
     return cast("Tallies", found.tallies)
 
@@ -194,7 +200,7 @@ def test_a_partition_is_watched_in_the_quiet_window_after_each_step_and_beside_o
 )
 def test_of_several_owners_the_one_that_was_given_it_first_keeps_a_partition_going(at_ns: int, owner: str) -> None:
     intervals = [owned("b", 0, 50, 61), owned("c", 0, 60, 90), owned("a", 0, 60, 80)]
-    assert stuck._owner(part(intervals=intervals), at_ns) == owner
+    assert stuck._owner(part(intervals=intervals, tables=SimpleNamespace(**NOTHING_ELSE)), at_ns) == owner
 
 
 @pytest.mark.parametrize("leaderless", [True, False])

@@ -20,6 +20,7 @@ KNOWN = {
     "collections",
     "concurrent",
     "contextlib",
+    "contextvars",
     "dataclasses",
     "errno",
     "faulthandler",

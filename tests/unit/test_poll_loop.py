@@ -12,6 +12,8 @@ from fencepost.scenario import Group, Scenario, Topic
 from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
 from fencepost_member import config
 
+KEPT = {"cleanup.policy": "delete"}  # whatever the cluster's own policy is
+
 
 def test_members_and_producers_are_told_what_they_know():
     known = {f.name for f in fields(config.LoopConfig)} - {"processed"}
@@ -167,8 +169,8 @@ def test_what_is_retried_is_told_in_a_topic_beside_the_other_one_which_the_group
     def asked(read="orders", **options):
         return Scenario("x", [Topic(read, 4, 2)], Group(2), DeadLetters(keep_order=True, into="later", **options))
 
-    assert asked().outputs() == (Topic("later", 4, 2),)
-    assert asked(retried_after_ms=9).outputs() == (Topic("later", 4, 2), Topic("later-redirect", 4, 2))
+    assert asked().outputs() == (Topic("later", 4, 2, KEPT),)
+    assert asked(retried_after_ms=9).outputs() == (Topic("later", 4, 2, KEPT), Topic("later-redirect", 4, 2, KEPT))
     assert [s.workload.member_config(0)["redirect"] for s in (asked(), asked(retried_after_ms=9))] == [
         "",
         "later-redirect",
@@ -186,7 +188,7 @@ def test_what_is_retried_is_told_in_a_topic_beside_the_other_one_which_the_group
 
 def test_what_is_retried_without_order_is_nothing_to_members():
     scenario = Scenario("x", [Topic("orders", 4, 2)], Group(2), DeadLetters(into="later", retried_after_ms=8000))
-    assert scenario.outputs() == (Topic("later", 4, 2), Topic("later-retried", 4, 2))
+    assert scenario.outputs() == (Topic("later", 4, 2, KEPT), Topic("later-retried", 4, 2, KEPT))
     assert scenario.workload.member_config(0)["redirect"] == ""
     (parked,) = (p for p in scenario.workload.promises() if isinstance(p, Parked))
     assert not parked.in_order

@@ -46,6 +46,12 @@ class Told(Recording):
             if e["kind"] == "commit"
         ]
 
+    def asked(self) -> list[dict[int, int] | None]:
+        """Of each answered commit what was stored when the program asked for it, if it named nothing."""
+        last = {e["id"]: e for e in read(self._folder / "events.jsonl").events if e["kind"] == "commit" and e["end_ns"]}
+        told = (e["detail"].get("asked") for e in last.values())
+        return [None if rows is None else {p: at for _, p, at in rows} for rows in told]
+
 
 @pytest.fixture
 def recording(tmp_path: Path) -> Told:
@@ -68,6 +74,12 @@ def test_a_commit_of_what_is_stored_may_hold_what_came_after_it_began(recording:
     recording.committed({A: 6}, {A: ""})
     assert recording.commits() == [("async", {0: 6}, None)]
     assert recording.stored() == {}
+
+
+def test_what_is_stored_stays_so_when_the_program_moves_its_position(recording: Told) -> None:
+    recording.came(4)
+    recording.seeking({A: 4})()
+    assert recording.stored() == {A: 5}
 
 
 def test_one_of_nothing_that_was_known_of_is_told_by_its_answer_alone(recording: Told) -> None:
@@ -100,6 +112,52 @@ def test_an_answer_belongs_to_the_commit_that_named_it_and_else_to_the_client(re
     recording.committed({A: 2}, {A: ""})
     recording.committed({A: 3}, {A: REFUSED})
     assert recording.commits() == [("async", {0: 3}, REFUSED), ("auto", {0: 2}, None)]
+
+
+def test_answers_come_in_the_order_of_the_commits_that_the_client_took_more_for(recording: Told) -> None:
+    """It got to each of them when the next record was stored already: each answer looks like that of the next one."""
+    for offset in (4, 5, 6):
+        recording.came(offset)
+        recording.committing(recording.stored(), wait=False, named=False)
+    recording.came(7)
+    for next_offset in (6, 7, 8):
+        recording.committed({A: next_offset}, {A: ""})
+        assert recording.commits()[: next_offset - 5] == [("async", {0: to}, None) for to in range(6, next_offset + 1)]
+    assert recording.asked() == [{0: 5}, {0: 6}, {0: 7}]
+
+
+def test_a_commit_that_names_its_offsets_does_not_answer_an_earlier_one(recording: Told) -> None:
+    recording.came(4)
+    recording.committing(recording.stored(), wait=False, named=False)
+    recording.came(5)
+    recording.committing({A: 6}, wait=False, named=True)
+    recording.committed({A: 6}, {A: ""})
+    recording.committed({A: 6}, {A: REFUSED})
+    assert recording.commits() == [("async", {0: 6}, None), ("async", {0: 6}, REFUSED)]
+    assert recording.asked() == [{0: 5}, None]
+
+
+def test_several_partitions_of_which_some_have_nothing_new(recording: Told) -> None:
+    recording.delivered([(*A, 4, b"k", b"v", None), (*B, 7, b"k", b"v", None)], stores=True)
+    recording.committing(recording.stored(), wait=False, named=False)
+    recording.came(5)
+    recording.committing(recording.stored(), wait=False, named=False)
+    recording.committed({A: 6, B: 8}, {A: "", B: ""})
+    recording.nothing_to_commit("LOCAL_NO_OFFSET")
+    recording.committing(recording.stored(), wait=False, named=False)  # of nothing, which leaves nothing
+    recording.nothing_to_commit("LOCAL_NO_OFFSET")
+    assert recording.commits() == [("async", {0: 6, 1: 8}, None), ("async", {0: 6, 1: 8}, "LOCAL_NO_OFFSET")]
+
+
+def test_an_answer_that_nothing_is_stored_may_overtake_one_of_the_coordinator(recording: Told) -> None:
+    recording.came(4)
+    recording.committing(recording.stored(), wait=False, named=False)
+    with recording.giving_up("revoked", [A]):
+        pass
+    recording.committing(recording.stored(), wait=False, named=False)
+    recording.nothing_to_commit("LOCAL_NO_OFFSET")
+    recording.committed({A: 5}, {A: ""})
+    assert recording.commits() == [("async", {0: 5}, None)]
 
 
 def test_an_answer_about_other_topics_answers_nothing(recording: Told) -> None:

@@ -1,19 +1,22 @@
 """The instrument of aiokafka: functions in place of some of its classes' own, which every subclass gets as well.
 
-Every call is passed on as it came, and so is what it returns or raises. Iteration calls ``getone``. The library tells
-nobody that partitions are lost rather than revoked, nor that they go at its end; nor what it commits by itself, so all
-requests to commit that the program did not ask for are told.
+Every call is passed on as it came, and so is what it returns or raises. Iteration calls ``getone``. Records are told
+where the client's fetcher hands them out, below its public calls: these ask there, and so do frameworks
+(faust-streaming). The library tells nobody that partitions are lost rather than revoked, nor that they go at its end;
+nor what it commits by itself, so all requests to commit that the program did not ask for are told.
 """
 
 from __future__ import annotations
 
 import asyncio
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import partial
 from types import SimpleNamespace
-from typing import Any, Iterable, Iterator, Mapping, Set
+from typing import Any, Collection, Iterable, Iterator, Mapping, Optional, Set
 
 import aiokafka
+from aiokafka.consumer.fetcher import Fetcher as LibraryFetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 
 from fencepost_member.adapters.aiokafka import ASSIGNORS, identity
@@ -26,9 +29,10 @@ from fencepost_member.payload import HEADER
 
 NAME = "aiokafka"
 PROGRAM = Program.of_environment()
-OWN, OWN_PRODUCER, OWN_COORDINATOR = SimpleNamespace(), SimpleNamespace(), SimpleNamespace()  # what the library has
+OWN, OWN_PRODUCER, OWN_COORDINATOR, OWN_FETCHER = (SimpleNamespace() for _ in range(4))  # what the library has
 _transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
 LOOK_S = 0.5
+_polling: ContextVar[Any] = ContextVar("fencepost_polling", default=None)  # the recording whose public call this is in
 
 
 def instrument(library: Any) -> None:
@@ -38,6 +42,7 @@ def instrument(library: Any) -> None:
         vars(OWN).update(vars(replace(library.AIOKafkaConsumer, calls)))
     vars(OWN_PRODUCER).update(vars(replace(library.AIOKafkaProducer, Producer)))
     vars(OWN_COORDINATOR).update(vars(replace(GroupCoordinator, Coordinator)))
+    vars(OWN_FETCHER).update(vars(replace(LibraryFetcher, Fetcher)))
     replace(library.AIOKafkaClient, _reaching(library.AIOKafkaClient.__init__))
 
 
@@ -128,27 +133,14 @@ class Consumer:
             tape.subscribed(list(topics or ()), NAME, str(aiokafka.__version__), "eager", tape.plain())
 
     async def getone(self, *partitions: Any) -> Any:
-        """As the library has it."""
-        tape = self._fencepost
-        if tape.off():
+        """As the library has it, which asks its fetcher."""
+        with _poll_of(self._fencepost):
             return await OWN.getone(self, *partitions)
-        with tape.polling_for_records(), _waiting(tape):
-            record = await OWN.getone(self, *partitions)
-        tape.came((record,))
-        _without_ours((record,))
-        return record
 
     async def getmany(self, *partitions: Any, **options: Any) -> Any:
-        """As the library has it."""
-        tape = self._fencepost
-        if tape.off():
+        """As the library has it, which asks its fetcher."""
+        with _poll_of(self._fencepost):
             return await OWN.getmany(self, *partitions, **options)
-        with tape.polling_for_records(), _waiting(tape):
-            found = await OWN.getmany(self, *partitions, **options)
-        records = [record for part in found.values() for record in part]
-        tape.came(records)
-        _without_ours(records)
-        return found
 
     async def commit(self, offsets: Any = None) -> None:
         """As the library has it."""
@@ -160,12 +152,14 @@ class Consumer:
 
     async def seek_to_beginning(self, *partitions: Any) -> Any:
         """As the library has it."""
-        self._fencepost.goes_to("the beginning")
-        return await OWN.seek_to_beginning(self, *partitions)
+        went = self._fencepost.goes_to_the_beginning(partitions)
+        moved = await OWN.seek_to_beginning(self, *partitions)
+        went()
+        return moved
 
     async def seek_to_end(self, *partitions: Any) -> Any:
         """As the library has it."""
-        self._fencepost.goes_to("the end")
+        self._fencepost.goes_to_the_end()
         return await OWN.seek_to_end(self, *partitions)
 
     async def seek_to_committed(self, *partitions: Any) -> Any:
@@ -195,14 +189,50 @@ class Coordinator:
             await OWN_COORDINATOR._do_commit_offsets(self, assignment, offsets)
 
 
+class Fetcher:
+    """What takes the place of functions of ``Fetcher``: all that a consumer reads passes through them."""
+
+    _subscriptions: Any
+
+    async def next_record(self, partitions: Any) -> Any:
+        """As the library has it."""
+        tape = getattr(self._subscriptions, "_fencepost", None)
+        with _poll_of(tape):
+            record = await OWN_FETCHER.next_record(self, partitions)
+        _came(tape, (record,))
+        return record
+
+    async def fetched_records(self, partitions: Any, *args: Any, **options: Any) -> Any:
+        """As the library has it."""
+        tape = getattr(self._subscriptions, "_fencepost", None)
+        with _poll_of(tape):
+            found = await OWN_FETCHER.fetched_records(self, partitions, *args, **options)
+        _came(tape, [record for part in found.values() for record in part])
+        return found
+
+
 @contextmanager
-def _waiting(tape: AioTape) -> Iterator[None]:
+def _poll_of(tape: Optional[AioTape]) -> Iterator[None]:
+    """Around a call that waits for records: one poll, however many such calls are within each other."""
+    before = _polling.get()
+    if tape is None or before is tape or tape.off():
+        yield
+        return
     tape.watch()
     tape.waiting += 1
+    _polling.set(tape)
     try:
-        yield
+        with tape.polling_for_records():
+            yield
     finally:
+        _polling.set(before)
         tape.waiting -= 1
+
+
+def _came(tape: Optional[AioTape], records: Collection[Any]) -> None:
+    if tape is not None and tape.on:
+        tape.came(records)
+        _without_ours(records)
 
 
 def _without_ours(records: Iterable[Any]) -> None:

@@ -108,7 +108,9 @@ class Consumer(cimpl.Consumer):
         """As the library has it."""
         tape = self._fencepost
         if tape.off():
-            return _poll(self, *args, **kwargs)
+            message = _poll(self, *args, **kwargs)
+            tape.left_over((message,))
+            return message
         tape.asked(args[0] if args else kwargs.get("timeout", -1))
         try:
             message = _poll(self, *args, **kwargs)
@@ -122,7 +124,9 @@ class Consumer(cimpl.Consumer):
         """As the library has it."""
         tape = self._fencepost
         if tape.off():
-            return _consume(self, *args, **kwargs)
+            messages = _consume(self, *args, **kwargs)
+            tape.left_over(messages)
+            return messages
         tape.asked(args[1] if len(args) > 1 else kwargs.get("timeout", -1))
         try:
             messages = _consume(self, *args, **kwargs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import weakref
 from contextlib import contextmanager
 from time import monotonic_ns
@@ -18,7 +19,7 @@ from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
 
-PLACES = {"OFFSET_BEGINNING": "the beginning", "OFFSET_END": "the end"}
+BEGINNING, END = cimpl.OFFSET_BEGINNING, cimpl.OFFSET_END
 MOMENT_S, FOR_EVER_S = 0.5, 1e9  # so long a poll may wait and be taken for a moment, or for one without an end
 
 
@@ -63,7 +64,7 @@ class Tape(Recording):
 
         def committed(error: Any, partitions: List[Any]) -> None:
             whole = error_name(error)
-            if self.on and whole == "LOCAL_NO_OFFSET":
+            if self.on and (whole == "LOCAL_NO_OFFSET" or (whole and not partitions)):
                 self.nothing_to_commit(whole)
             elif self.on:
                 self.committed(*self.answers(partitions, whole))
@@ -158,6 +159,16 @@ class Tape(Recording):
         except Exception as error:
             self.broken(error)
 
+    def used_by_fork(self) -> None:
+        """See ``Recording``. The library's threads are not in this process, so what they bring never comes here."""
+        if self._claim is not None:
+            self._program.polled_by_fork(self._claim.name)
+
+    def left_over(self, messages: Iterable[Any]) -> None:
+        """What a poll returned that is not recorded; in a forked process what had come before that was forked."""
+        if self.inherited and any(m is not None and m.error() is None and m.topic() in self._topics for m in messages):
+            self._program.unrecorded("process %d, forked from a member, is given records of its consumer" % os.getpid())
+
     def places(self, partitions: Iterable[Any]) -> List[Tp]:
         """Those of the run's topics."""
         return self.ours((p.topic, p.partition) for p in partitions)
@@ -178,8 +189,7 @@ class Tape(Recording):
         mine = [p for p in partitions if p.topic in self._topics]
         if mine and not self.on:
             self.outside("process assigns itself partitions of the run's topics, outside of the group")
-        for name, place in PLACES.items():
-            if self.on and any(p.offset == getattr(cimpl, name) for p in mine):
-                self.outside("the member moves to %s of a partition, of which nobody knows the offset" % place)
-        offsets = {(p.topic, p.partition): p.offset for p in mine if p.offset >= 0}
+        if self.on and any(p.offset == END for p in mine):
+            self.to_the_end()
+        offsets = {(p.topic, p.partition): max(0, p.offset) for p in mine if p.offset >= 0 or p.offset == BEGINNING}
         return self.seeking(offsets) if self.on and offsets else lambda: None

@@ -146,17 +146,18 @@ class Consumer:
         tape = self._fencepost
         if not tape.on:
             return OWN.commit_async(self, offsets, callback)
-        tape.committing(tape.meant(offsets), False, offsets is not None)
+        tape.committing(tape.meant(offsets), False, named=True)
         return OWN.commit_async(self, offsets, callback and _answered(tape, callback))
 
     def seek_to_beginning(self, *partitions: Any) -> None:
         """As the library has it."""
-        self._fencepost.goes_to("the beginning")
+        went = self._fencepost.goes_to_the_beginning(partitions)
         OWN.seek_to_beginning(self, *partitions)
+        went()
 
     def seek_to_end(self, *partitions: Any) -> None:
         """As the library has it."""
-        self._fencepost.goes_to("the end")
+        self._fencepost.goes_to_the_end()
         OWN.seek_to_end(self, *partitions)
 
     def close(self, *args: Any, **kwargs: Any) -> None:

@@ -141,6 +141,10 @@ class Program:
         name = "%s-process-%d" % (self.config.actor, os.getpid())  # ids of the member's own file are the member's
         self._note(name, "unrecorded", {"text": what})
 
+    def polled_by_fork(self, name: str) -> None:
+        """This process polls a consumer of that name, which the one that it was forked from has made and subscribed."""
+        self._note("%s-forked-%d" % (name, os.getpid()), "forked", {"pid": os.getpid()}, name)
+
     def producing(self, client: str, idempotent: bool) -> None:
         """It has made a producer: told once of those that are ``idempotent``, and once of those that are not."""
         with self._lock:
@@ -151,7 +155,7 @@ class Program:
             detail = {"client": client, "idempotent": idempotent}
             self._note("%s-producer-of-%s" % (self.config.actor, sort), "producing", detail)
 
-    def _note(self, name: str, kind: str, detail: Mapping[str, Any]) -> None:
+    def _note(self, name: str, kind: str, detail: Mapping[str, Any], actor: str = "") -> None:
         log = EventLog(self._events / (name + ".jsonl"), name)
-        log.note(kind, actor=self.config.actor, detail=detail)
+        log.note(kind, actor=actor or self.config.actor, detail=detail)
         log.close()

@@ -159,11 +159,12 @@ class PythonTape(Recording):
 
     @contextmanager
     def commits(self, offsets: Optional[Mapping[Any, Any]]) -> Iterator[None]:
-        """Around a commit that the program waits for."""
+        """Around a commit that the program waits for. Where it names nothing, what it is about is known as well: such
+        clients look up what they commit when they are asked to."""
         meant = self.meant(offsets)
         self._asked += 1
         try:
-            with _waited_for(self.committing(meant, True, offsets is not None), meant):
+            with _waited_for(self.committing(meant, True, named=True), meant):
                 yield
         finally:
             self._asked -= 1
@@ -186,10 +187,19 @@ class PythonTape(Recording):
         found = self.meant(offsets)
         return self.seeking(found) if self.on and found else lambda: None
 
-    def goes_to(self, place: str) -> None:
-        """To ``the beginning``, or ``the end``."""
+    def goes_to_the_beginning(self, partitions: Iterable[Any]) -> Callable[[], None]:
+        """To that of some partitions, of all without any."""
+        if not self.on:
+            return lambda: None
+        mine = (
+            self.ours((p.topic, p.partition) for p in partitions) if partitions else self._account.ownership.intervals
+        )
+        return self.seeking(dict.fromkeys(mine, 0))
+
+    def goes_to_the_end(self) -> None:
+        """To that of whatever partitions."""
         if self.on:
-            self.outside("the member moves to %s of a partition, of which nobody knows the offset" % place)
+            self.to_the_end()
 
     def assigns(self, partitions: Iterable[Any]) -> None:
         """The program assigns itself partitions."""

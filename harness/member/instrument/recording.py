@@ -23,7 +23,7 @@ from fencepost_member.ownership import Tp, rows
 
 
 class Unanswered(NamedTuple):
-    """A commit that nobody waits for: what is meant, whether the program named that, and how to tell the answer."""
+    """A commit that nobody waits for: what is meant, whether that is what the client sends, how to tell the answer."""
 
     meant: Dict[Tp, int]
     named: bool
@@ -35,11 +35,12 @@ class Recording:
 
     Attributes:
         on: whether it is recorded. What does not look at it first may only be called while it is so.
+        inherited: whether it was recorded in the process from which this one was forked.
     """
 
     def __init__(self, program: Program, claim: Optional[Claim], identity: Callable[[], Tuple[str, int]]) -> None:
         """It subscribed to nothing yet. ``claim``: its name in the group; ``identity``: see ``Adapter``."""
-        self.on, self._barred = False, ""  # why it cannot take part any more
+        self.on, self.inherited, self._barred = False, False, ""  # why it cannot take part any more
         self._program, self._claim, self._identity = program, claim, identity
         self._topics = frozenset(program.config.topics)
         self._in_hand = InHand(program.config.loop.processed)
@@ -82,8 +83,12 @@ class Recording:
         """Whether it is not recorded; a process that was forked from the one that made it says so."""
         if self._forked:
             self._forked = False
-            self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
+            self.used_by_fork()
         return not self.on
+
+    def used_by_fork(self) -> None:
+        """This process was forked from the one that made it, and polls it, for the first time."""
+        self._program.unrecorded("process %d, forked from a member, uses its consumer" % os.getpid())
 
     def polls(self, until_ns: int = 0) -> None:
         """Just before a poll, see ``Account.polling``."""
@@ -158,7 +163,7 @@ class Recording:
         """A commit begins, of what the program ``named`` or of what is stored; what is returned tells its answer. One
         that is not waited for ends by ``committed`` or ``nothing_to_commit``. ``mode``: if there is one of its own."""
         self._in_hand.committing(offsets)
-        tell = begun(self._events, self._identity, offsets, mode or (self._commits if wait else "async"))
+        tell = begun(self._events, self._identity, offsets, mode or (self._commits if wait else "async"), named)
 
         def answered(offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
             if entry in self._unanswered:
@@ -172,33 +177,39 @@ class Recording:
         return answered
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-        """The client finished a commit that nobody waited for: one of the program's, or one of its own. What was stored
-        since a commit of that began may be part of it. Without offsets it is about topics that are not the run's."""
+        """The client finished a commit that nobody waited for: one of the program's, or one of its own. It answers them
+        in the order in which it was asked, and what was stored since may be part of one of what is stored. Without
+        offsets it is about topics that are not the run's."""
         if not offsets:
             return
-        same = (e for e in self._unanswered if all(e.meant.get(tp) == offset for tp, offset in offsets.items()))
-        if entry := next(same, None) or self._first_of_stored():
+
+        def may_be(entry: Unanswered) -> bool:
+            return not entry.named or all(entry.meant.get(tp) == offset for tp, offset in offsets.items())
+
+        if entry := next(filter(may_be, self._unanswered), None):
             entry.answered(offsets, errors)
         else:
             self._accept(offsets, errors)
             self._account.answered(offsets, errors)
 
     def nothing_to_commit(self, error: str) -> None:
-        """The client says so of a commit of what is stored that nobody waited for; the first of them is meant."""
-        if entry := self._first_of_stored():
+        """The client says so of a commit of what is stored that nobody waited for. The first of them is meant, unless
+        nothing was known to be stored for a later one: such an answer may overtake one of the coordinator's."""
+        of_stored = [entry for entry in self._unanswered if not entry.named]
+        if entry := next((entry for entry in of_stored if not entry.meant), next(iter(of_stored), None)):
             entry.answered(entry.meant, dict.fromkeys(entry.meant, error))
-
-    def _first_of_stored(self) -> Optional[Unanswered]:
-        return next((e for e in self._unanswered if not e.named), None)
 
     def _accept(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
         self._accepted.update((tp, offset) for tp, offset in offsets.items() if not errors[tp])
 
+    def to_the_end(self) -> None:
+        """The program moves its position to the end."""
+        self.outside("the member moves to the end of a partition, of which nobody knows the offset")
+
     def seeking(self, offsets: Dict[Tp, int]) -> Callable[[], None]:
-        """The program moves its position; what is returned ends that."""
-        for tp, offset in offsets.items():
+        """The program moves its position, to 0 if that is to the beginning; what is returned ends that."""
+        for tp, offset in offsets.items():  # what is stored stays so: librdkafka commits that all the same
             self._in_hand.let_go([tp], offset)
-            self._stored.pop(tp, None)
         event = self._events.begin("seek", partitions=rows(offsets))
         return lambda: self._events.end(event)
 
@@ -241,7 +252,7 @@ class Recording:
 
     def stay_behind(self) -> None:
         """This process was forked from the one that made it."""
-        self._forked = self.on
+        self._forked = self.inherited = self.on
         self._leave("though it was made before that process was forked")
 
     def _leave(self, why: str) -> None:

@@ -1,0 +1,40 @@
+"""Which records each assignment of a user's program commits past: its instrument should have seen them. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from fencepost.checkers.tables.rows import Commit, Interval
+from fencepost.checkers.tables.tables import Tables
+
+
+class Passed(NamedTuple):
+    """The offsets that an interval first passes by a commit: from where its position was, to before the commit's."""
+
+    interval: Interval
+    commit: Commit
+    offsets: range
+
+
+def passed(tables: Tables, tp: int) -> Iterator[Passed]:
+    """By interval and commit, of the commits that were not certainly refused. None where members run our own loop: all
+    that their client returns is recorded.
+
+    An interval begins at the least offset that was in force as it was assigned, and goes on where the program moved its
+    position to. What a declared act has led members past is left out.
+    """
+    if not tables.own_program or tp not in tables.partitions:
+        return
+    led_past, _ = tables.passed_over(tp)
+    for interval in tables.intervals_by_tp.get(tp, ()):
+        begin_ns = interval.assigned_begin_ns
+        reached, since_ns = min(tables.committed_between(tp, begin_ns, begin_ns)), begin_ns - 1
+        for commit in tables.commits_in(interval):
+            for seek in tables.seeks_of.get((interval.incarnation, tp), ()):
+                if since_ns < seek.begin_ns <= commit.begin_ns:
+                    reached = seek.offset
+            since_ns = commit.begin_ns
+            if commit.outcome != "fail" and commit.offset > reached:
+                yield Passed(interval, commit, range(max(reached, led_past), commit.offset))
+                reached = commit.offset
