@@ -133,7 +133,7 @@ def places(
     known = max(0, len(before.rows) - stream.begin) if before else 0
     track = (before.track if before and known else None) or Track()
     mine = slice(stream.begin, stream.end)
-    lower = inside(poll, ordered.offset[mine], np.flatnonzero(ordered.offset[mine] <= tops[:-1]))[1]
+    lower = within_polls(poll, ordered.offset[mine], np.flatnonzero(ordered.offset[mine] <= tops[:-1]))[1]
     at, over, reached, first_poll = track.at, set(track.over), set(track.reached), dict(track.first_poll)
     waiting = [n for n in range(len(moves)) if n not in over]
     columns = (ordered.offset[mine], ordered.delivered_ns[mine], poll, tops[:-1], lower)
@@ -165,7 +165,7 @@ def places(
     return Places(found[0], found[1], found[2] == 1, Track(at, frozenset(over), frozenset(reached), first_poll))
 
 
-def inside(poll: Array, offset: Array, odd: Array) -> tuple[Array, Array]:
+def within_polls(poll: Array, offset: Array, odd: Array) -> tuple[Array, Array]:
     """Which of the odd records come after another of their poll, and which are not above one of these."""
     later, lower = np.zeros(len(poll), bool), np.zeros(len(poll), bool)
     if not len(odd):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from fencepost.checkers.kernel.arrays import breaks
-from fencepost.checkers.kernel.before import heights, inside, places
+from fencepost.checkers.kernel.before import heights, places, within_polls
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, Stream
 from fencepost.checkers.kernel.tallies import Label
@@ -44,7 +44,7 @@ def _stream(part: Part, rows: Rows, stream: Stream, returns: Sequence[Seek]) -> 
     back, ahead = np.flatnonzero(fresh & (offset <= highest)), np.flatnonzero(fresh & (offset > at + 1))
     if not len(ahead) and not len(back):
         return
-    later, lower = inside(part.polls(stream), offset, np.append(ahead, back))
+    later, lower = within_polls(part.polls(stream), offset, np.append(ahead, back))
     gone_to = np.where(later, at, gone_to)
     for cause, low, high in (("", gone_to, offset), ("seek", at, gone_to + 1)):
         skipped = part.whole.between(low[ahead], high[ahead])

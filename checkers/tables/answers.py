@@ -68,8 +68,8 @@ def _answered(tables: Indexed, tp: int, rows: Sequence[Accepted]) -> list[Accept
     """The commits of a partition, each with when it was acknowledged first, by its member or by a broker."""
     told: dict[int, int] = {}
     of_offset = Spans(rows, lambda row: row.offset, lambda row: row.written)
-    for request in tables.asked_commits:
-        if request.tp == tp and not (request.error or request.transactional):
+    for request in tables.asked_by_tp.get(tp, ()):
+        if not (request.error or request.transactional):
             written = of_offset.meeting(request.offset, request.served)
             if row := min(written, key=lambda row: row.order, default=None):  # of equal ones it answers for the first
                 at_ns = request.end_ns + request.uncertainty_ns
@@ -92,8 +92,9 @@ def _asked_ns(tables: Indexed, fetch: Request) -> int:
     since_ns, until_ns = fetch.received.common(fetch.served)
     seats = [s for s in tables.seats if s.leader == fetch.broker and s.until_ns + LATE_NS >= since_ns]
     led_ns = min((seat.at_ns - seat.uncertainty_ns for seat in seats), default=0)
-    owned = (i.assigned_begin_ns for i in tables.intervals_of.get((fetch.incarnation, fetch.tp), ()))
-    return max([since_ns, *(ns for ns in (led_ns, *owned) if ns <= until_ns)])
+    assigned = tables.last_assigned(fetch.incarnation, fetch.tp, until_ns)
+    assigned_ns = assigned.assigned_begin_ns if assigned else 0
+    return max(since_ns, led_ns if led_ns <= until_ns else 0, assigned_ns)
 
 
 def answers(tables: Indexed, interval: Interval, first_ns: int) -> list[Request]:
@@ -156,8 +157,7 @@ def misled(tables: Indexed, incarnation: str, tp: int, offset: int, until_ns: in
 def may_be_misled(tables: Indexed, incarnation: str, tp: int, offset: int, until_ns: int) -> bool:
     """Whether a stale answer may have sent an incarnation back to an offset in its last assignment up to a moment, of
     which no answer is seen."""
-    own = (i for i in tables.intervals_of.get((incarnation, tp), ()) if i.assigned_begin_ns <= until_ns)
-    last = max(own, key=lambda i: i.assigned_begin_ns, default=None)
+    last = tables.last_assigned(incarnation, tp, until_ns)
     if last is None or answers(tables, last, until_ns):
         return False
     return min(unseen(tables, tp, Window(last.assigned_begin_ns, until_ns)), default=FOREVER) <= offset

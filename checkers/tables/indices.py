@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -36,6 +37,17 @@ class Indexed(Recorded):
     def intervals_of(self) -> Spans[tuple[str, int], Interval]:
         """Assignment intervals by (incarnation, tp), in the order of time; in force when they possibly were."""
         return Spans(self.intervals, lambda i: (i.incarnation, i.tp), lambda i: i.possible)
+
+    @cached_property
+    def intervals_by_begin(self) -> Mapping[tuple[str, int], Sequence[Interval]]:
+        """The same, in the order of the begins of their assigned callbacks."""
+        return {key: sorted(rows, key=_assigned_begin_ns) for key, rows in self.intervals_of.items()}
+
+    def last_assigned(self, incarnation: str, tp: int, until_ns: int) -> Interval | None:
+        """The last interval of an incarnation whose assigned callback had begun by a moment."""
+        rows = self.intervals_by_begin.get((incarnation, tp), ())
+        place = bisect_right(rows, until_ns, key=_assigned_begin_ns)
+        return rows[place - 1] if place else None
 
     @cached_property
     def intervals_by_tp(self) -> Spans[int, Interval]:
@@ -178,6 +190,11 @@ class Indexed(Recorded):
         return writers(self.accepted, self.asked_commits)
 
     @cached_property
+    def asked_by_tp(self) -> Spans[int, Request]:
+        """The requests to commit by partition, in the order in which brokers received them."""
+        return Spans(self.asked_commits, lambda r: r.tp, lambda r: r.received)
+
+    @cached_property
     def committed(self) -> Mapping[int, Committed]:
         """The committed offsets by partition."""
         return {tp: Committed(rows) for tp, rows in self.accepted_of.items()}
@@ -264,6 +281,10 @@ class Indexed(Recorded):
 
 def _alone(_: object) -> None:
     """The key of rows that are all looked up together."""
+
+
+def _assigned_begin_ns(interval: Interval) -> int:
+    return interval.assigned_begin_ns
 
 
 def _written(record: Given | Gone) -> Window:

@@ -68,9 +68,8 @@ class Tables(Indexed):
     def passing(self, tp: int) -> Iterator[tuple[Seek, Interval]]:
         """The moves of programs' positions that may have gone past records, each with the interval that it was in."""
         for seek in self.moves_by_tp.get(tp, ()):
-            own = [i for i in self.intervals_of.get((seek.incarnation, tp), ()) if i.assigned_begin_ns <= seek.begin_ns]
-            if own:
-                yield seek, max(own, key=lambda i: i.number)
+            if interval := self.last_assigned(seek.incarnation, tp, seek.begin_ns):
+                yield seek, interval
 
     def moves_over(self, tp: int, offset: int, window: Window) -> int:
         """How often programs moved their positions to a record or below it in a time: each time it may come again."""

@@ -67,6 +67,7 @@ class Shape:
         spread: an offset of so many is a record (as compaction leaves them); 1: all are.
         hot: whether partition 0 has half of all records.
         rounds_each_life: a member's process is bounced after so many rounds; 0: never.
+        rest_ns: nothing happens for so long between two rounds.
         seed: moves what is planted inside its turn, who owns what first, and how long records take.
     """
 
@@ -81,6 +82,7 @@ class Shape:
     spread: int = 1
     hot: int = 0
     rounds_each_life: int = 0
+    rest_ns: int = 0
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -173,7 +175,8 @@ class Turns:
         again = np.minimum(shape.redelivered, rows // 4)
         most = rows + 1 + again + 2 * shape.dirt
         length_ns = int(most.max()) * STEP_NS
-        return cls(shape, again, length_ns // most, length_ns, 5 * MS + shape.dirt * STEP_NS)
+        gap_ns = 5 * MS + shape.dirt * STEP_NS + shape.rest_ns
+        return cls(shape, again, length_ns // most, length_ns, gap_ns)
 
     def cut(self, tp: Any, n: Any) -> Any:
         """How many records of the partition the turns before ``n`` are meant to get through."""

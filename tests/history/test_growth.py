@@ -26,6 +26,7 @@ from fencepost.checkers.tables.seeks import Seek
 
 TIMES = 4
 RATIO_MAX = 6  # n log n is below 5, and n² is 16
+REST_NS = NS // 4  # how late a broker may have written a line bounds what a rule looks at, if rounds are as far apart
 FEW = 3_000  # steps that tell of no growth
 Steps = Counter[str]
 
@@ -65,7 +66,7 @@ SHAPES: dict[str, Callable[[int], Shape]] = {
 
 
 def _shape(**changes: int) -> Shape:
-    size = {"partitions": 8, "members": 4, "handovers": 20, "redelivered": 2, "dirt": 1, **changes}
+    size = {"partitions": 8, "members": 4, "handovers": 20, "redelivered": 2, "dirt": 1, "rest_ns": REST_NS, **changes}
     return Shape(records=16 * size["partitions"] * (size["handovers"] + 1), **size)
 
 

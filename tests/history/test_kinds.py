@@ -36,7 +36,7 @@ def told_by(h: HistoryBuilder) -> list[Told]:
     recovers_s = max((p.get("recovers_within_s", 0) for p in h.promises), default=0)
     found, facts = oracle.judge(run, load(run), Bounds(recovers_ns=recovers_s * NS))
     assert not facts.failed
-    return [(a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found]
+    return sorted((a.kind, a.cause, a.excuse, a.members, a.first_offset, a.last_offset, a.count) for a in found)
 
 
 @pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])

@@ -154,7 +154,8 @@ def test_whether_a_producer_of_the_program_is_idempotent_is_told_once(
 
 
 def test_what_is_not_recorded_is_told_beside_a_producer(started: Started) -> None:
-    fork = "if os.fork() == 0:\n    __import__('signal').alarm(2)\n    consumer.poll(0)\n    os._exit(0)\nos.wait()\n"
+    child = "__import__('signal').alarm(2); consumer.subscribe(['orders']); os._exit(0)"
+    fork = f"if os.fork() == 0:\n    {child}\nos.wait()\n"
     made = "import confluent_kafka\nmade = confluent_kafka.Producer(CONFIG)\n"
     assert started.life(f"{SUBSCRIBED}{made}{fork}consumer.close()").wait_ended(WITHIN_S) == 0
     assert (len(started.events("producing")), len(started.events("unrecorded"))) == (1, 1)

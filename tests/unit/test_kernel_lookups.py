@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from fencepost.checkers.kernel.arrays import among
+from fencepost.checkers.kernel.before import within_polls
 from fencepost.checkers.kernel.delivery import _holders, passers
 from fencepost.checkers.kernel.keys import _first
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.places import Places
 from fencepost.checkers.kernel.rows import inside, of_streams
-from fencepost.checkers.kernel.before import inside
 from fencepost.checkers.kernel.stuck import _sooner, _Stop
 from fencepost.checkers.kernel.tallies import NOBODY, Label, Numbers, Tallies
 from fencepost.checkers.kernel.times import _minus
@@ -59,7 +59,7 @@ def test_what_comes_later_or_lower_inside_of_a_poll_is_told_record_by_record(see
     poll, offset = chance.integers(0, 40, ROWS), chance.integers(0, 50, ROWS)
     poll = np.sort(poll) if seed % 2 else poll
     odd = np.unique(chance.integers(0, ROWS, 60))
-    later, lower = inside(poll, offset, odd)
+    later, lower = within_polls(poll, offset, odd)
     for row in odd.tolist():
         before = offset[:row][poll[:row] == poll[row]]
         assert (later[row], lower[row]) == (len(before) > 0, bool((before >= offset[row]).any()))
