@@ -310,9 +310,9 @@ class _Group:
         """Nothing happens for a while, but that a member lives, which may not have what it was given."""
         one = self.rng.choice(self.crew)
         self.rebalance(untold=one)
-        self.t += self.rng.uniform(5, 12)
-        for _ in range(self.rng.randint(0, 3)):
-            one.heartbeat(self.t - self.rng.uniform(0, 6), generation=self.epoch - self.rng.choice((0, 0, 1)))
+        self.t += self.rng.uniform(6, 12)
+        for _ in range(self.rng.randint(1, 4)):
+            one.heartbeat(self.t - self.rng.uniform(0, 5), generation=self.epoch - self.rng.choice((0, 0, 0, 1)))
 
     def finish(self) -> Path:
         """Everything is healed; the group consumes what is left, commits and ends."""
@@ -335,8 +335,8 @@ class _Group:
                 self.position[tp] = self.reached[tp] = offsets[:9][-1] + 1
             self.owner[tp].commit(max(0, self.reached[tp] - self.behind), self.t, tp)
             self.t += 0.01
-        for late in (self.never_rest, self.rest) if self.wild else ():
-            if self.rng.random() < self.wild:
+        for late, chance in ((self.never_rest, self.wild), (self.rest, 0.5)) if self.wild else ():
+            if self.rng.random() < chance:
                 late()
         for member in self.crew:
             for tp in self.owned_by(member):

@@ -262,7 +262,7 @@ def hostile(half: str) -> retelling.Change:
 def test_hostile_strings_are_shown_and_not_obeyed(
     tmp_path: Path, check: Check, tell: Callable[[Path, int], Path], half: str
 ) -> None:
-    for seed in (0, 2):  # by which wild ones are invalid
+    for seed in (0, 1):  # by which wild ones are invalid
         run = retelling.retold(tell(tmp_path, seed), tmp_path / f"{seed}", hostile(half))
         code, said = check(run)
         is_inert(run, said)

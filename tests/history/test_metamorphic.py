@@ -117,7 +117,7 @@ def test_any_parallelism_of_spark(
 @pytest.mark.parametrize("capacity", [1, 4, 1_000])
 def test_segments_of_any_length_are_sealed_to_the_same_history(tmp_path: Path, capacity: int) -> None:
     for seed in SEEDS:
-        run = random_histories.wild(tmp_path, seed)
+        run = retold(random_histories.wild(tmp_path, seed), tmp_path / f"run-{seed}", retelling.as_recorded)
         other = retold(run, tmp_path / f"{seed}", retelling.unsealed)
         retelling.record(run, other, capacity)
         assert not seal(other).damage
