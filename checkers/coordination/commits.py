@@ -6,7 +6,7 @@ exactly one incarnation fit (``Tables.writers``).
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
@@ -86,14 +86,13 @@ def _healed(tables: Tables, rows: Sequence[Accepted], n: int) -> bool:
 def _sought(tables: Tables, now: Accepted, by: str) -> bool:
     """Whether the program that wrote a commit (any, where nobody knows which one) had moved its position there, or to
     below it, and had not begun a commit above it since: the last such move by then counts."""
-    until = Window(0, now.written.end_ns)
-    moves = [
-        m for m in tables.moves_by_tp.meeting(now.tp, until) if m.offset <= now.offset and by in ("", m.incarnation)
-    ]
-    if not moves:
+    moves = tables.moves_by_tp.get(now.tp, [])
+    before = moves[: bisect_right(moves, now.written.end_ns, key=lambda m: m.begin_ns)]
+    last = next((m for m in reversed(before) if m.offset <= now.offset and by in ("", m.incarnation)), None)
+    if last is None:
         return False
-    since = Window(moves[-1].begin_ns, now.written.begin_ns)
-    own = tables.commits_of.meeting((moves[-1].incarnation, now.tp), since)
+    since = Window(last.begin_ns, now.written.begin_ns)
+    own = tables.commits_of.meeting((last.incarnation, now.tp), since)
     return not any(commit.offset > now.offset and commit.begin_ns > since.begin_ns for commit in own)
 
 
