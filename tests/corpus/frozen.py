@@ -86,7 +86,7 @@ def add(run: Path) -> str:
         FileExistsError: there is one of that name.
         ValueError: the judge reads more of it than what would be kept.
     """
-    name = str(RunFolder.open(run).read_json("scenario.json")["scenario"]["name"])
+    name = str(RunFolder.open(run).read_json("scenario.json")["scenario"]["name"]).replace(" ", "_")
     if (RUNS / f"{name}.tar.xz").exists():
         raise FileExistsError(f"a run of {name} is kept, and its verdict is not made anew")
     names = sorted({*judged_files(run), *(beside for beside in BESIDE if (run / beside).exists())})
