@@ -15,15 +15,16 @@ import pytest
 from fault_table import Cell
 
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.evidence import requests, sockets
+from fencepost.evidence import requests
 from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
 from fencepost.faults import ResetOffsets
 from fencepost.interfaces import Awaits, Evidence, Fault, Injection, Target
+from fencepost.interfaces.network import Loss
+from fencepost.interfaces.process import Node
 from fencepost.model import MemberView, View
 from fencepost.network.packets import TRIAL
-from fencepost.network_interfaces import Loss
-from fencepost.process_interfaces import Node
+from fencepost.witnesses import sockets
 
 # What tests on a cluster are marked with.
 ON_CLUSTER = [

@@ -13,9 +13,9 @@ import pytest
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from fencepost import library_logs
 from fencepost.clusters.admin_connections import Connections
-from fencepost.clusters.nodes import Endpoint
+from fencepost.console import library_logs
+from fencepost.model.endpoint import Endpoint
 
 SLOW = "blocking the event loop"
 IN_A_PROCESS_OF_ITS_OWN = """
