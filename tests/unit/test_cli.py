@@ -204,14 +204,14 @@ def test_spark_starts_before_what_judges_is_imported(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, "demo", 1).path
     script = f"""
 import sys
-from fencepost import cli
+from fencepost.cli import commands
 from fencepost.checkers.spark.session import Spark
 
 def start(*_, **__):
     sys.exit(", ".join({{"numpy", "pyarrow", "pyspark", "fencepost.judging"}} & set(sys.modules)) or "nothing")
 
 Spark.start = start
-cli.app(["check", {str(folder)!r}])
+commands.app(["check", {str(folder)!r}])
 """
     left = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert left.stderr.strip() == "nothing"

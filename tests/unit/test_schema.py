@@ -24,7 +24,7 @@ from fencepost_member.events import EventLog, read
 HARNESS = """
 import sys, time
 from pathlib import Path
-from fencepost import schema
+from fencepost.group import postgres_schema as schema
 from fencepost.workloads import ExclusiveWrites
 with schema.of(ExclusiveWrites(store=sys.argv[1]), Path(sys.argv[2])):
     print("made", flush=True)

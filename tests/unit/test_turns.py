@@ -16,9 +16,9 @@ ELSEWHERE = ("unshare", "--user", "--map-user=1234")
 HOLDER = """
 import sys
 from pathlib import Path
-from fencepost import turns
-turns.places = lambda: 2
-with turns.turn(sys.argv[2], Path(sys.argv[1]), within_s=0):
+from fencepost.processes import concurrency
+concurrency.places = lambda: 2
+with concurrency.turn(sys.argv[2], Path(sys.argv[1]), within_s=0):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -109,6 +109,6 @@ def test_users_who_are_somebody_else_in_a_user_namespace_keep_their_place() -> N
     """``unshare --map-root-user`` makes everybody user 0: two of them would share a folder that is one's alone."""
     if subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this system makes no user namespace")
-    code = "import os; from fencepost import turns; print(os.getuid(), turns._user())"
+    code = "import os; from fencepost.processes import concurrency; print(os.getuid(), concurrency._user())"
     told = subprocess.run([*ELSEWHERE, sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.split() == ["1234", str(os.getuid())]
