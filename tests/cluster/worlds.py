@@ -58,11 +58,11 @@ BOUNDS = (
     "faults.stall.PROOF_S",
     "faults.stall.HEALED_S",
     "faults.hold.RELEASED_S",
-    "evidence.doors.PROOF_S",
-    "evidence.holes.PROOF_S",
-    "evidence.links.HEALED_S",
-    "evidence.losses.PROOF_S",
-    "evidence.pace.PROOF_S",
+    "witnesses.doors.PROOF_S",
+    "witnesses.holes.PROOF_S",
+    "witnesses.links.HEALED_S",
+    "witnesses.losses.PROOF_S",
+    "witnesses.pace.PROOF_S",
 )
 MEMBER, BROKER = Target(members=(1,)), Target(brokers=(3,))
 MEMBERS_LINKS, OTHERS_LINKS = [(1, 1), (1, 2), (1, 3)], [(0, 1), (0, 2), (0, 3)]
