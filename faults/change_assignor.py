@@ -9,14 +9,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fencepost import codec
 from fencepost.errors import ScenarioError
+from fencepost.evidence.processes import GONE, Life
+from fencepost.evidence.witness import Sight
 from fencepost.faults._bounced import Bounced, Terms, bounce
 from fencepost.history import EventKind
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory, serialization
-from fencepost.model.settings import ASSIGNORS
-from fencepost.witnesses.processes import GONE, Life
-from fencepost.witnesses.witness import Sight
+from fencepost.model import Inventory
+from fencepost.settings import ASSIGNORS
 
 REFUSED = "INCONSISTENT_GROUP_PROTOCOL"
 
@@ -43,7 +44,7 @@ class ChangeAssignor:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        codec.settle(self)
         if len({_protocol_of(name) for name in self.to}) > 1:
             raise ScenarioError(f"found to={list(self.to)}; librdkafka takes eager or cooperative assignors, not both")
         if self.stays and not self.to:

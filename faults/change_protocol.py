@@ -9,13 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
+from fencepost import codec
 from fencepost.errors import ScenarioError
+from fencepost.evidence import members
+from fencepost.evidence.witness import Sight
 from fencepost.faults._bounced import Bounced, Terms, bounce
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory, serialization
-from fencepost.model.settings import ASSIGNORS, PROTOCOLS, lacks_protocol
-from fencepost.witnesses import members
-from fencepost.witnesses.witness import Sight
+from fencepost.model import Inventory
+from fencepost.settings import ASSIGNORS, PROTOCOLS, lacks_protocol
 
 KINDS = {"eager": "classic", "cooperative": "classic", "consumer": "consumer"}
 
@@ -42,7 +43,7 @@ class ChangeProtocol:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        codec.settle(self)
         if self.to not in PROTOCOLS:
             raise ScenarioError(f"found to={self.to!r}; protocols are {', '.join(PROTOCOLS)}")
 

@@ -10,10 +10,11 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fencepost import codec
+from fencepost.evidence import members
+from fencepost.evidence.witness import Injected, witness
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory, TopicPartition, serialization
-from fencepost.witnesses import members
-from fencepost.witnesses.witness import Injected, witness
+from fencepost.model import Inventory, TopicPartition
 
 # The coordinator tells of subscriptions once a rebalance is over, and that waits for all members.
 PROOF_S = members.ROUND_S
@@ -38,7 +39,7 @@ class ChangeSubscription:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        codec.settle(self)
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fencepost import codec
 from fencepost.errors import WaitTimeout
+from fencepost.evidence.topics import listed
+from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory, TopicPartition, serialization
-from fencepost.witnesses.topics import listed
-from fencepost.witnesses.witness import Injected, Sight, witness
+from fencepost.model import Inventory, TopicPartition
 
 PROOF_S = 10.0
 
@@ -38,7 +39,7 @@ class RecreateTopic:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        codec.settle(self)
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""

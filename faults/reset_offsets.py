@@ -6,11 +6,12 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
+from fencepost import codec
 from fencepost.errors import FaultError, ScenarioError, WaitTimeout
+from fencepost.evidence.topics import listed
+from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import TopicPartition, serialization
-from fencepost.witnesses.topics import listed
-from fencepost.witnesses.witness import Injected, Sight, witness
+from fencepost.model import TopicPartition
 
 PROOF_S = 10.0
 PLACES = {"earliest": "begin", "latest": "end"}
@@ -42,7 +43,7 @@ class ResetOffsets:
     )
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        codec.settle(self)
         if self.to not in PLACES:
             raise ScenarioError(f"found to={self.to!r}, use one of {', '.join(PLACES)}")
         if self.shift_by and self.to != "earliest":

@@ -6,10 +6,11 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
+from fencepost import codec
+from fencepost.clients import BLACK_BOX, VERIFIABLE
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
-from fencepost.model import Inventory, serialization
-from fencepost.model.clients import BLACK_BOX, VERIFIABLE
+from fencepost.model import Inventory
 from fencepost.workloads._common import Load, at_least_once, check_options
 from fencepost_member.config import EFFECT, PROCESSED, TOLD
 
@@ -39,7 +40,7 @@ class OwnProgram(Load):
     rate_hz: float = field(default=200, kw_only=True)
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        codec.settle(self)
         if self.processed not in (*PROCESSED, UNKNOWN):
             raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join((*PROCESSED, UNKNOWN))}")
         check_options(self)

@@ -6,8 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
+from fencepost import codec
 from fencepost.interfaces import Promise
-from fencepost.model import Inventory, serialization
+from fencepost.model import Inventory
 from fencepost.workloads._common import (
     Load,
     alien_loop,
@@ -69,7 +70,7 @@ class WorkerPool(Load):
     planted_in: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        serialization.settle(self)
+        codec.settle(self)
         check_known("lanes", self.lanes, LANES)
         check_known("planted bug", self.planted_bug, ("", *POOLS))
         check_options(self)

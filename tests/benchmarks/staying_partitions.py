@@ -24,8 +24,7 @@ from fencepost import at
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
 from fencepost.faults import ScaleOut
-from fencepost.model.topic import Topic
-from fencepost.scenario.scenario import Group, Scenario
+from fencepost.scenario import Group, Scenario, Topic
 from fencepost.targets import idle
 from fencepost.workloads import WorkerPool
 

@@ -8,8 +8,7 @@ import pytest
 
 from fencepost.checkers import Parked, Requeued
 from fencepost.errors import ScenarioError
-from fencepost.model.topic import Topic
-from fencepost.scenario.scenario import Group, Scenario
+from fencepost.scenario import Group, Scenario, Topic
 from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
 from fencepost_member import config
 

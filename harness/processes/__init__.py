@@ -1,1 +1,0 @@
-"""Who owns processes and temporary files, and removes them on every exit path."""

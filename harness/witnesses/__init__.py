@@ -1,1 +1,0 @@
-"""Witnesses: what proves that a fault is there, and that it is gone."""
