@@ -17,11 +17,12 @@ import pytest
 
 from fencepost.checkers import kernel, oracle
 from fencepost.checkers.facts import Bounds, Facts
+from fencepost.checkers.judge import judge
 from fencepost.checkers.spark import finder
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
 from fencepost.evidence import columns
-from fencepost.model import Anomaly
+from fencepost.model import Anomaly, Verdict
 from history import odd_histories, random_histories
 from history.builder import HistoryBuilder, MemberTeller, ns
 from history.shrinking import SHRINKING_S, Tell, check_each, fresh
@@ -70,6 +71,15 @@ def agreed(run: Path, bounds: Bounds = STRICT) -> Found:
             patch.setattr(f"{kernel.__name__}.{name}", value)
         assert finder.find_here(run, tables, bounds, NARROW) == expected
     return expected
+
+
+def verdict_of(h: HistoryBuilder) -> Verdict:
+    """The verdict of a history by the kernel and by the oracle, which agree."""
+    run = h.seal()
+    agreed(run)
+    verdict = judge(run, finder.find_here)
+    assert verdict == judge(run, oracle.judge)
+    return verdict
 
 
 # What random histories showed: each once told finders apart.

@@ -8,13 +8,10 @@ from typing import Any
 
 import pytest
 
-from fencepost.checkers import oracle
-from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
 from fencepost.history import State
 from fencepost.model import Severity, Validity, Verdict
 from history.builder import HistoryBuilder, MemberTeller, ns
-from history.test_kernel_equals_oracle import agreed
+from history.test_kernel_equals_oracle import verdict_of
 
 PROGRAM = {"type": "own_program", "processed": "next-poll"}
 BY_EFFECT = {"type": "own_program", "processed": "effect"}
@@ -25,15 +22,6 @@ UNREAD = ", and not one delivery of these assignments is recorded"
 
 def builder(folder: Path, workload: dict[str, str] = PROGRAM, *, partitions: int = 1, **options: Any) -> HistoryBuilder:
     return HistoryBuilder(folder, partitions, promises=options.pop("promises", PROMISES), workload=workload, **options)
-
-
-def judged(h: HistoryBuilder) -> Verdict:
-    """By both finders, which agree."""
-    run = h.seal()
-    agreed(run)
-    verdict = judge(run, find_here)
-    assert verdict == judge(run, oracle.judge)
-    return verdict
 
 
 def broken(verdict: Verdict) -> dict[str, int]:
@@ -63,7 +51,7 @@ def effects(h: HistoryBuilder, offsets: Iterable[int], tp: int = 0) -> None:
 def test_what_is_committed_in_an_assignment_of_which_nothing_is_recorded_is_no_loss_but_unknown(tmp_path: Path) -> None:
     h = builder(tmp_path)
     commits_only(h)
-    verdict = judged(h)
+    verdict = verdict_of(h)
     assert broken(verdict) == {}
     assert {c.check: c.validity for c in verdict.checks} == {
         "faults": Validity.VALID,
@@ -85,7 +73,7 @@ def test_what_is_committed_in_an_assignment_of_which_nothing_is_recorded_is_no_l
 def test_members_that_run_our_own_loop_are_seen_whatever_they_are_given(tmp_path: Path) -> None:
     h = builder(tmp_path, OWN_LOOP)
     commits_only(h)
-    assert broken(judged(h)) == {"unseen": 10, "stuck-partition": 1}
+    assert broken(verdict_of(h)) == {"unseen": 10, "stuck-partition": 1}
 
 
 # Each shows that the client, or the program, really skipped what it committed past.
@@ -151,7 +139,7 @@ def test_who_really_skips_records_is_found(tmp_path: Path, name: str) -> None:
     tell, kinds = SKIPS[name]
     h = builder(tmp_path)
     tell(h)
-    verdict = judged(h)
+    verdict = verdict_of(h)
     assert {kind: n for kind, n in broken(verdict).items() if kind in ("unseen", *kinds)} == kinds
     assert verdict.validity is Validity.INVALID
 
@@ -170,7 +158,7 @@ def test_where_the_program_went_before_it_read_unseen_is_where_it_began(tmp_path
     b.commit(10, 7)
     a.close(38)
     b.close(39)
-    verdict = judged(h)
+    verdict = verdict_of(h)
     assert broken(verdict) == {}
     assert verdict.validity is Validity.UNKNOWN
     assert any(f"past 6 records of orders-0{UNREAD}" in check.reason for check in verdict.checks)
@@ -193,7 +181,7 @@ def test_a_loss_elsewhere_stays_one(tmp_path: Path) -> None:
     b.commit(10, 7, 0)
     a.close(38)
     b.close(39)
-    verdict = judged(h)
+    verdict = verdict_of(h)
     assert broken(verdict)["unseen"] == 3
     assert verdict.validity is Validity.INVALID
     (delivery,) = (check for check in verdict.checks if check.check == "delivery")
@@ -210,7 +198,7 @@ def test_nobody_who_is_given_records_unseen_stops_or_leaves_anything_behind(tmp_
     a.assigned(1)
     a.commit(4, 2)
     a.close(39)
-    verdict = judged(h)
+    verdict = verdict_of(h)
     assert broken(verdict) == {}
     assert verdict.validity is Validity.UNKNOWN
 
@@ -220,7 +208,7 @@ def test_the_effects_show_which_records_were_given_and_which_are_lost(tmp_path: 
     h = builder(tmp_path, BY_EFFECT)
     commits_only(h)
     effects(h, sorted({*range(10)} - {*lost}))
-    verdict = judged(h)
+    verdict = verdict_of(h)
     assert broken(verdict) == ({"unseen": len(lost)} if lost else {})
     assert verdict.validity is (Validity.INVALID if lost else Validity.UNKNOWN)
     (delivery,) = (check for check in verdict.checks if check.check == "delivery")
@@ -236,7 +224,7 @@ def test_an_effect_shows_that_an_instrument_sees_some_reads_and_not_others(tmp_p
     effects(h, {*range(10)} - {5})
     rows = h.members[0].rows
     assert all(row.state == State.DONE for row in rows)
-    verdict = judged(h)
+    verdict = verdict_of(h)
     assert broken(verdict) == {"unseen": 1, "commit-ahead": 1}
     (history,) = (check for check in verdict.checks if check.check == "history")
     assert history.validity is Validity.UNKNOWN
@@ -254,7 +242,7 @@ def test_a_member_that_commits_what_it_was_given_before_is_whole(tmp_path: Path)
     a.assigned(4)
     a.commit(10, 5)
     a.close(39)
-    assert judged(h).validity is Validity.VALID
+    assert verdict_of(h).validity is Validity.VALID
 
 
 @pytest.mark.parametrize("given", [True, False], ids=["at work, perhaps", "given nothing"])
@@ -271,4 +259,4 @@ def test_an_effect_does_not_tell_when_a_member_that_does_not_poll_was_at_work(tm
     for at in range(4, 38):
         a.heartbeat(at)
     a.close(39)
-    assert ("stuck-member" in broken(judged(h))) == (not given)
+    assert ("stuck-member" in broken(verdict_of(h))) == (not given)

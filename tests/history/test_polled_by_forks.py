@@ -6,12 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.checkers import oracle
-from fencepost.checkers.judge import judge
-from fencepost.checkers.spark.finder import find_here
 from fencepost.model import Finding, Severity, Validity, Verdict
 from history.builder import HistoryBuilder, MemberTeller
-from history.test_kernel_equals_oracle import agreed
+from history.test_kernel_equals_oracle import verdict_of
 
 
 def owner(h: HistoryBuilder) -> MemberTeller:
@@ -22,14 +19,6 @@ def owner(h: HistoryBuilder) -> MemberTeller:
     h.gives(a, 0, 0.95)
     a.close(39.9)
     return a
-
-
-def verdict_of(h: HistoryBuilder) -> Verdict:
-    run = h.seal()
-    agreed(run)
-    verdict = judge(run, find_here)
-    assert verdict == judge(run, oracle.judge)
-    return verdict
 
 
 def findings(verdict: Verdict) -> dict[str, Finding]:
