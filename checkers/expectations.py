@@ -22,7 +22,7 @@ from collections.abc import Callable
 
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Gone, Step, Window
-from fencepost.settings import DEFAULT_MS, SESSION
+from fencepost.model.settings import DEFAULT_MS, SESSION
 
 SETTLING_NS = 5 * NS  # heartbeats, finding the coordinator and joining again
 

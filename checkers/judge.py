@@ -14,7 +14,6 @@ from heapq import nsmallest
 from pathlib import Path
 from typing import Any
 
-from fencepost import codec
 from fencepost.checkers import certainty, faults, measures
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.needs import Needs, needs_of
@@ -25,7 +24,7 @@ from fencepost.checkers.tables.rows import NS, Damage
 from fencepost.checkers.unjudged import told, unjudged
 from fencepost.errors import FencepostError, ScenarioError
 from fencepost.interfaces import Promise
-from fencepost.model import Anomaly, Check, Finding, Severity, TopicPartition, Validity, Verdict
+from fencepost.model import Anomaly, Check, Finding, Severity, TopicPartition, Validity, Verdict, serialization
 
 Finder = Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]
 
@@ -56,7 +55,7 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
     """
     tables = load(run)
     promises, unread = _promises(tables)
-    names = [*ALWAYS, *(codec.name_of(p) for p in promises)]
+    names = [*ALWAYS, *(serialization.name_of(p) for p in promises)]
     strange = sorted(set(only) - set(names))
     if strange:
         raise ScenarioError(f"there is no check {strange[0]!r} in this run; it has {', '.join(dict.fromkeys(names))}")
@@ -93,7 +92,7 @@ def _promises(tables: Tables) -> tuple[list[Promise], list[Damage]]:
     promises, damage = [], []
     for data in tables.asked.get("promises") or ():
         try:
-            promises.append(codec.decode("promise", data))
+            promises.append(serialization.decode("promise", data))
         except ScenarioError as error:
             damage.append(Damage("promises", "scenario.json", str(error)))
     if not promises and not damage and tables.asked:
@@ -164,7 +163,7 @@ class _Judging:
         blind: Mapping[str, str],
     ) -> None:
         self.tables, self.facts, self.promise = tables, facts, promise
-        self.name = codec.name_of(promise)
+        self.name = serialization.name_of(promise)
         self.damage = damage
         self.needs: Needs = needs_of(self.name)
         hurt = [str(d) for d in damage if d.part in self.needs.parts]

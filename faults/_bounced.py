@@ -7,13 +7,13 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, Self
 
-from fencepost.evidence.members import ROUND_S
-from fencepost.evidence.processes import GONE, Life, ended
-from fencepost.evidence.witness import Injected, Sight, all_of, witness
 from fencepost.history import EventKind
 from fencepost.interfaces import Evidence, Injection, Target, World
-from fencepost.process_interfaces import Member
-from fencepost.settings import STRATEGY
+from fencepost.interfaces.process import Member
+from fencepost.model.settings import STRATEGY
+from fencepost.witnesses.members import ROUND_S
+from fencepost.witnesses.processes import GONE, Life, ended
+from fencepost.witnesses.witness import Injected, Sight, all_of, witness
 
 STOP_S = 15.0  # a member finishes, commits and leaves
 PROOF_S = ROUND_S  # it may join only once the group is between two rebalances

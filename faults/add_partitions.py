@@ -5,11 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost import codec
 from fencepost.errors import ScenarioError
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory, TopicPartition
+from fencepost.model import Inventory, TopicPartition, serialization
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 10.0
 
@@ -37,7 +36,7 @@ class AddPartitions:
     )
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         if self.count < 1:
             raise ScenarioError(f"found count={self.count}; use 1 or more: Kafka takes no partition away")
 

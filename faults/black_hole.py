@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.holes import Hole
-from fencepost.evidence.links import OnStreams
 from fencepost.faults.drop_packets import DropPackets
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.holes import Hole
+from fencepost.witnesses.links import OnStreams
 
 
 @dataclass(frozen=True, kw_only=True)

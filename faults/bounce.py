@@ -6,10 +6,10 @@ import signal
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fencepost.evidence.processes import ended, lives_of, reborn, start_again
-from fencepost.evidence.seats import out_of_sync
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.processes import ended, lives_of, reborn, start_again
+from fencepost.witnesses.seats import out_of_sync
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 STOP_S = 15.0  # a member finishes, commits and leaves; a broker hands over its partitions
 START_S = 5.0

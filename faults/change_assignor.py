@@ -9,15 +9,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost import codec
 from fencepost.errors import ScenarioError
-from fencepost.evidence.processes import GONE, Life
-from fencepost.evidence.witness import Sight
 from fencepost.faults._bounced import Bounced, Terms, bounce
 from fencepost.history import EventKind
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory
-from fencepost.settings import ASSIGNORS
+from fencepost.model import Inventory, serialization
+from fencepost.model.settings import ASSIGNORS
+from fencepost.witnesses.processes import GONE, Life
+from fencepost.witnesses.witness import Sight
 
 REFUSED = "INCONSISTENT_GROUP_PROTOCOL"
 
@@ -44,7 +43,7 @@ class ChangeAssignor:
     )
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         if len({_protocol_of(name) for name in self.to}) > 1:
             raise ScenarioError(f"found to={list(self.to)}; librdkafka takes eager or cooperative assignors, not both")
         if self.stays and not self.to:

@@ -9,14 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fencepost import codec
 from fencepost.errors import ScenarioError
-from fencepost.evidence import members
-from fencepost.evidence.witness import Sight
 from fencepost.faults._bounced import Bounced, Terms, bounce
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory
-from fencepost.settings import ASSIGNORS, PROTOCOLS, lacks_protocol
+from fencepost.model import Inventory, serialization
+from fencepost.model.settings import ASSIGNORS, PROTOCOLS, lacks_protocol
+from fencepost.witnesses import members
+from fencepost.witnesses.witness import Sight
 
 KINDS = {"eager": "classic", "cooperative": "classic", "consumer": "consumer"}
 
@@ -43,7 +42,7 @@ class ChangeProtocol:
     )
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         if self.to not in PROTOCOLS:
             raise ScenarioError(f"found to={self.to!r}; protocols are {', '.join(PROTOCOLS)}")
 

@@ -10,11 +10,10 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost import codec
-from fencepost.evidence import members
-from fencepost.evidence.witness import Injected, witness
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory, TopicPartition
+from fencepost.model import Inventory, TopicPartition, serialization
+from fencepost.witnesses import members
+from fencepost.witnesses.witness import Injected, witness
 
 # The coordinator tells of subscriptions once a rebalance is over, and that waits for all members.
 PROOF_S = members.ROUND_S
@@ -39,7 +38,7 @@ class ChangeSubscription:
     )
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import FaultError, ScenarioError
-from fencepost.evidence.topics import OnPartitions, by_topic, listed
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import TopicPartition
+from fencepost.witnesses.topics import OnPartitions, by_topic, listed
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 10.0
 

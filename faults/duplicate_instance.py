@@ -11,15 +11,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost import codec
 from fencepost.errors import FencepostError
-from fencepost.evidence.processes import GONE, Life, Stop, pids
-from fencepost.evidence.witness import Injected, Sight, all_of, witness
 from fencepost.history import NAME_TAKEN, EventKind
 from fencepost.interfaces import Evidence, Injection, Target, World
-from fencepost.model import Inventory
-from fencepost.process_interfaces import Member
-from fencepost.targets import Idle
+from fencepost.interfaces.process import Member
+from fencepost.model import Inventory, serialization
+from fencepost.schedule.selectors import Idle
+from fencepost.witnesses.processes import GONE, Life, Stop, pids
+from fencepost.witnesses.witness import Injected, Sight, all_of, witness
 
 PROOF_S = 30.0
 STOP_S = 15.0
@@ -44,7 +43,7 @@ class DuplicateInstance:
     )
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""

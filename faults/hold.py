@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.holes import Hole
-from fencepost.evidence.links import OnStreams
-from fencepost.evidence.witness import Sight, witness
 from fencepost.interfaces import Evidence, Injection, Target, World
+from fencepost.witnesses.holes import Hole
+from fencepost.witnesses.links import OnStreams
+from fencepost.witnesses.witness import Sight, witness
 
 RELEASED_S = 5.0
 FOR_EVER_MS = 7 * 86_400_000  # what the proxy would wait if nobody took its latency away

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.processes import Life, ended, lives_of, reborn, start_again
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.processes import Life, ended, lives_of, reborn, start_again
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 5.0
 

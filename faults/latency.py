@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.evidence.links import OnStreams
-from fencepost.evidence.pace import Load, slowed
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.links import OnStreams
+from fencepost.witnesses.pace import Load, slowed
 
 LEAST_MS = 10  # what is shorter, nobody tells from a busy machine
 

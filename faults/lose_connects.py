@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.links import OnLinks
-from fencepost.evidence.losses import losing
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.links import OnLinks
+from fencepost.witnesses.losses import losing
 
 
 @dataclass(frozen=True, kw_only=True)

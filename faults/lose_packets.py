@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.evidence.links import OnStreams
-from fencepost.evidence.losses import losing
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.links import OnStreams
+from fencepost.witnesses.losses import losing
 
 LEAST, MOST = 0.05, 0.95  # beyond, it takes too many packets of our own to tell the share from none or all
 

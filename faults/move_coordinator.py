@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fencepost.clock import now_ns
-from fencepost.evidence.seats import Elections, moved, seat
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.seats import Elections, moved, seat
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 15.0
 

@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from fencepost.clock import NS, now_ns
 from fencepost.errors import FaultError
-from fencepost.evidence.seats import Elections, in_turn
-from fencepost.evidence.topics import OnPartitions, listed
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import TopicPartition
+from fencepost.witnesses.seats import Elections, in_turn
+from fencepost.witnesses.topics import OnPartitions, listed
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 15.0
 

@@ -9,16 +9,15 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from fencepost import codec
 from fencepost.errors import FaultError
-from fencepost.evidence.losses import Rules
-from fencepost.evidence.processes import running
-from fencepost.evidence.seats import kept
-from fencepost.evidence.topics import listed
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Evidence, Injection, Target, World
-from fencepost.model import Inventory, TopicPartition
-from fencepost.network_interfaces import Loss
+from fencepost.interfaces.network import Loss
+from fencepost.model import Inventory, TopicPartition, serialization
+from fencepost.witnesses.losses import Rules
+from fencepost.witnesses.processes import running
+from fencepost.witnesses.seats import kept
+from fencepost.witnesses.topics import listed
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 APART_S = 15.0  # replica.lag.time.max.ms or broker.session.timeout.ms, each 3 s, and what looks for them
 SYNC_S = 60.0  # TCP tries again after as long as it was cut off, and then they copy what was written meanwhile
@@ -49,7 +48,7 @@ class PartitionBrokers:
     )
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
 
     @property
     def strands(self) -> bool:

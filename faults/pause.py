@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.processes import GONE, STOPPED, Life, Stop, kept_stopped, lives_of, pids
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.processes import GONE, STOPPED, Life, Stop, kept_stopped, lives_of, pids
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 2.0
 

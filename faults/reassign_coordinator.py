@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from fencepost.clock import now_ns
 from fencepost.errors import FaultError
-from fencepost.evidence.processes import running
-from fencepost.evidence.seats import in_sync, moved, seat
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.processes import running
+from fencepost.witnesses.seats import in_sync, moved, seat
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 15.0  # a broker that keeps the partition from now on copies it first
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost import codec
 from fencepost.errors import WaitTimeout
-from fencepost.evidence.topics import listed
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory, TopicPartition
+from fencepost.model import Inventory, TopicPartition, serialization
+from fencepost.witnesses.topics import listed
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 10.0
 
@@ -39,7 +38,7 @@ class RecreateTopic:
     )
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.doors import Doors
-from fencepost.evidence.links import OnLinks, answering
-from fencepost.evidence.witness import Injected
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.doors import Doors
+from fencepost.witnesses.links import OnLinks, answering
+from fencepost.witnesses.witness import Injected
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from fencepost.clock import now_ns
 from fencepost.errors import FaultError
-from fencepost.evidence import members
-from fencepost.evidence.witness import Injected
 from fencepost.interfaces import Evidence, Injection, Target, World
 from fencepost.model import Inventory
+from fencepost.witnesses import members
+from fencepost.witnesses.witness import Injected
 
 
 @dataclass(frozen=True)

@@ -6,12 +6,11 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost import codec
 from fencepost.errors import FaultError, ScenarioError, WaitTimeout
-from fencepost.evidence.topics import listed
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import TopicPartition
+from fencepost.model import TopicPartition, serialization
+from fencepost.witnesses.topics import listed
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 10.0
 PLACES = {"earliest": "begin", "latest": "end"}
@@ -43,7 +42,7 @@ class ResetOffsets:
     )
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         if self.to not in PLACES:
             raise ScenarioError(f"found to={self.to!r}, use one of {', '.join(PLACES)}")
         if self.shift_by and self.to != "earliest":

@@ -6,9 +6,9 @@ import signal
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost.evidence.processes import ended, lives_of
-from fencepost.evidence.witness import Injected, witness
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.processes import ended, lives_of
+from fencepost.witnesses.witness import Injected, witness
 
 STOP_S = 15.0  # a member finishes, commits and leaves
 

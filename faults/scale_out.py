@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fencepost import codec
 from fencepost.clock import now_ns
 from fencepost.errors import ScenarioError
-from fencepost.evidence.processes import GONE, Life, pids
-from fencepost.evidence.witness import Injected, Sight, witness
 from fencepost.history import EventKind
 from fencepost.interfaces import Injection, Target, World
-from fencepost.model import Inventory
-from fencepost.process_interfaces import Member
+from fencepost.interfaces.process import Member
+from fencepost.model import Inventory, serialization
+from fencepost.witnesses.processes import GONE, Life, pids
+from fencepost.witnesses.witness import Injected, Sight, witness
 
 START_S = 30.0
 
@@ -35,7 +34,7 @@ class ScaleOut:
     seen: ClassVar[str] = "new members join and the group rebalances, once or once for each of them"
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         if self.joined_within_s < 0:
             raise ScenarioError(f"joined_within_s is {self.joined_within_s:g}: use 0 (not waited for) or more seconds")
 

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
-from fencepost.evidence.links import OnStreams
-from fencepost.evidence.pace import KB_PER_S_MAX, Load, slowed
 from fencepost.interfaces import Injection, Target, World
+from fencepost.witnesses.links import OnStreams
+from fencepost.witnesses.pace import KB_PER_S_MAX, Load, slowed
 
 
 @dataclass(frozen=True, kw_only=True)

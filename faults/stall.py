@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from fencepost.clock import NS, now_ns
-from fencepost.evidence.processes import GONE, STOPPED, Life
-from fencepost.evidence.witness import Injected, Sight, all_of, witness
 from fencepost.history import EventKind
 from fencepost.interfaces import Injection, Target, World
+from fencepost.interfaces.process import Member
 from fencepost.model import Inventory
-from fencepost.process_interfaces import Member
+from fencepost.witnesses.processes import GONE, STOPPED, Life
+from fencepost.witnesses.witness import Injected, Sight, all_of, witness
 
 PROOF_S = 15.0  # until a record comes to a member that has just got its partitions
 HEALED_S = 5.0

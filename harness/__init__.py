@@ -10,15 +10,16 @@ What a test or a scenario needs is here and imports nothing but the standard lib
 
 from __future__ import annotations
 
-from fencepost.catalogue import load
-from fencepost.clients import Members
-from fencepost.combined import mix, rolling_bounce, rolling_deploy, sequence, together
 from fencepost.errors import BrokenPromises, FencepostError, UnknownVerdict
 from fencepost.model import TopicPartition, Validity, Verdict
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import quiet
-from fencepost.single import at, every, flap, past_session, until, when
-from fencepost.swarm import swarm
+from fencepost.model.clients import Members
+from fencepost.model.topic import Topic
+from fencepost.scenario.loader import load
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.combinators import mix, rolling_bounce, rolling_deploy, sequence, together
+from fencepost.schedule.planning import quiet
+from fencepost.schedule.single import at, every, flap, past_session, until, when
+from fencepost.schedule.swarm import swarm
 
 __all__ = [
     "BrokenPromises",

@@ -1,5 +1,5 @@
 """``python -m fencepost``: the same as the command ``fencepost``."""
 
-from fencepost.cli import main
+from fencepost.cli.commands import main
 
 main()

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fencepost.errors import ProvisionError, ReportError, RunFolderError, WaitTimeout
+from fencepost.history.run_folder import RunFolder, listed, strangers
 from fencepost.model import Verdict
-from fencepost.store import RunFolder, listed, strangers
 
 if TYPE_CHECKING:
     from fencepost.checkers.spark.session import Spark

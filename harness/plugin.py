@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from fencepost import library_logs, seeds
+from fencepost import seeds
+from fencepost.console import library_logs
 
 if TYPE_CHECKING:
     from fencepost.checkers.spark.session import Spark
     from fencepost.clusters.backends import Backend
     from fencepost.interfaces import Cluster
     from fencepost.model import Verdict
-    from fencepost.scenario import Scenario
+    from fencepost.scenario.scenario import Scenario
 
 _RUNS = pytest.StashKey[list["ChaosRun"]]()
 _FAILED = pytest.StashKey[bool]()
@@ -59,9 +60,9 @@ class ChaosRun:
             BrokenPromises: it is ``invalid``; the message tells the worst finding.
             UnknownVerdict: it is ``unknown``; the message tells why.
         """
-        from fencepost.brief import worst
         from fencepost.errors import BrokenPromises, UnknownVerdict
         from fencepost.model import Validity
+        from fencepost.reports.summary import worst
 
         if self.verdict.validity is not Validity.VALID:
             broken = self.verdict.validity is Validity.INVALID
@@ -97,7 +98,7 @@ class Chaos:
 
 
 def _backend(config: pytest.Config) -> Backend:
-    from fencepost.choice import backend
+    from fencepost.clusters.selection import backend
 
     name, access, yes = map(config.getoption, CLUSTER_OPTIONS)
     return backend(name, access and Path(access), yes)
@@ -116,12 +117,12 @@ def chaos_spark(pytestconfig: pytest.Config) -> Iterator[Spark]:
 @pytest.fixture
 def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
     """A fresh cluster of three brokers with proxies for eight members, for tests that need no scenario."""
-    from fencepost import choice
+    from fencepost.clusters import selection
     from fencepost.interfaces import ClusterSpec
-    from fencepost.processes import Owner
-    from fencepost.turns import turn
+    from fencepost.processes.concurrency import turn
+    from fencepost.processes.owner import Owner
 
-    own = choice.own(_backend(request.config))
+    own = selection.own(_backend(request.config))
     with turn(request.node.nodeid), Owner.open() as owner:
         with library_logs.quiet():
             cluster = own.provide(ClusterSpec(), owner, lambda note: None)
@@ -227,7 +228,7 @@ def _where(config: pytest.Config) -> list[str]:
 
 def section(item: pytest.Item, runs: list[ChaosRun]) -> str:
     """What a failing test says of its last run: seed, folder, the worst finding, the command that repeats it."""
-    from fencepost.brief import worst
+    from fencepost.reports.summary import worst
 
     run = runs[-1]
     finding = worst(run.judged) if run.judged else ["the run was not judged"]

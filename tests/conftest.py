@@ -11,7 +11,7 @@ from rotation import Rotation
 from sharing import Sharing
 from steadiness import REAL, Steadiness
 
-from fencepost.turns import PLACES
+from fencepost.processes.concurrency import PLACES
 
 pytest_plugins = ["pytester", "postgres"]
 

@@ -20,15 +20,16 @@ from typing import Any
 
 import pytest
 
-from fencepost import codec, faults
-from fencepost.abilities import Abilities, needs
+from fencepost import faults
 from fencepost.clock import NS, now_ns
 from fencepost.clusters import backends
 from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.capabilities import Abilities, needs
 from fencepost.interfaces import Evidence, Fault, Injection, Selector, Target
-from fencepost.schedule import make_plan
-from fencepost.settings import SESSION
-from fencepost.single import at
+from fencepost.model import serialization
+from fencepost.model.settings import SESSION
+from fencepost.schedule.planning import make_plan
+from fencepost.schedule.single import at
 from fencepost.targets import brokers, idle, member
 
 ITSELF = "itself"  # the fault chooses what it hits
@@ -80,14 +81,14 @@ class Cell:
     def of(cls, fault: Fault, target: Target, backend: str) -> Cell:
         """Where an injection belongs."""
         kind = "brokers" if target.brokers else next(iter(fault.hits - {"brokers"}), ITSELF)
-        return cls(codec.name_of(fault), kind, backend)
+        return cls(serialization.name_of(fault), kind, backend)
 
     def __str__(self) -> str:
         return f"{self.fault}-{self.target}-{self.backend}".replace(" ", "-")
 
     def made(self) -> Fault:
         """The fault, as it comes."""
-        made: Fault = codec.decode("fault", self.fault)
+        made: Fault = serialization.decode("fault", self.fault)
         return made
 
     def lacking(self) -> str:
@@ -107,7 +108,7 @@ class Cell:
 def cells(backend: str) -> list[Cell]:
     """Every fault on everything that it can be aimed at, with one back-end."""
     made = [getattr(faults, name)() for name in faults.__all__]
-    names = [(codec.name_of(fault), target) for fault in made for target in sorted(fault.hits or {ITSELF})]
+    names = [(serialization.name_of(fault), target) for fault in made for target in sorted(fault.hits or {ITSELF})]
     return [Cell(name, target, backend) for name, target in names]
 
 

@@ -5,64 +5,24 @@ from __future__ import annotations
 import ast
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from graphlib import CycleError, TopologicalSorter
 
 FUNCTION_MAX = 70
 
-NOUNS = ["errors", "model", "history", "interfaces", "outcomes", "codec", "plan", "schedule", "targets", "settings"]
-NOUNS += ["signs", "states", "single", "combined", "survival", "swarm", "entries", "scenario", "network_interfaces"]
-NOUNS += ["admin_interfaces", "process_interfaces", "clients", "consumers", "described", "abilities", "isolation"]
-NOUNS += ["compaction"]
-PURE = [*NOUNS, "overrides", "smaller"]
-BASE = [*PURE, "catalogue", "clock"]  # what everybody may import: pure, but for reading a scenario and a clock
-EFFECTS = [
-    "store",
-    "schema",
-    "retries",
-    "cleaner",
-    "processes",
-    "turns",
-    "versions",
-    "injector",
-    "group",
-    "inside",
-    "live",
-    "lives",
-    "member_process",
-    "outside",
-    "commands",
-    "programs",
-    "phases",
-    "world",
-    "watch",
-]
-EFFECTS += ["aim", "topics", "draining"]
-EFFECTS += ["clusters", "network", "evidence"]
-ENTRIES = ["library_logs", "cli", "plugin", "doctor", "listing", "progress", "judging", "brief", "__main__"]
-ENTRIES += ["arguments", "conforming", "choice", "terminal", "series", "replay", "shrink", "steering", "seeds"]
-# Layer -> its parts, and the parts that they may import. A part is the first name after ``fencepost.``.
-LAYERS: dict[str, tuple[list[str], list[str]]] = {
-    "pure": (PURE, [*PURE, "fencepost_member.outcomes", "fencepost_member.adapters.settings"]),
-    "base": (["catalogue", "clock", "__init__"], BASE),
-    "faults": (["faults"], [*BASE, "evidence", "faults"]),
-    "workloads": (
-        ["workloads"],
-        [*BASE, "checkers", "workloads", "fencepost_member.config", "fencepost_member.planted"],
-    ),
-    "checkers": (
-        ["checkers"],
-        [*BASE, "store", "clusters.cache", "clusters.provision", "checkers", "fencepost_member.payload"],
-    ),
-    "reports": (["reports"], [*BASE, "store", "reports"]),
-    "effects": (EFFECTS, [*BASE, *EFFECTS, "fencepost_member"]),
-    "runner": (["runner"], [*BASE, *EFFECTS, "fencepost_member"]),
-    "member": (["fencepost_member"], ["fencepost_member"]),
-    "entries": (ENTRIES, [*BASE, *EFFECTS, *ENTRIES, "runner", "checkers", "reports", "fencepost_member"]),
-}
-OF_PYTEST = ("library_logs", "plugin", "seeds")
-STDLIB_ONLY = [*BASE, "__init__", *OF_PYTEST, "workloads"]
+# The parts of the product, from the lowest to the highest; each imports itself and lower ones. A part is the first name
+# after ``fencepost.``: a folder, or a file at the top of ``harness``.
+RANKS = (
+    *("fencepost_member", "errors", "clock", "model", "history", "interfaces", "schedule", "states", "targets"),
+    *("scenario", "__init__", "processes", "evidence", "witnesses", "faults", "network", "group", "clusters"),
+    *("reports", "checkers", "workloads", "runner", "console", "judging", "repeat", "seeds", "cli", "plugin"),
+    "__main__",
+)
+OF_PYTEST = ("harness/plugin.py", "harness/seeds.py", "harness/console/library_logs.py")
+STDLIB_ONLY = ("errors", "clock", "model", "history", "interfaces", "schedule", "states", "targets", "scenario")
+STDLIB_ONLY += ("__init__", "workloads", "fencepost_member")
 # Library -> the only places that import it.
 PLACES: dict[str, str | tuple[str, ...]] = {
     "pyspark": "checkers/spark/",
@@ -75,7 +35,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     ),
     "aiokafka": ("harness/member/adapters/aiokafka.py", "harness/member/instrument/aiokafka.py"),
     "toxiproxy": "harness/network/proxies.py",
-    "typer": ("harness/cli.py", "harness/arguments.py"),
+    "typer": "harness/cli/",
     "jinja2": "harness/reports/",
     "psycopg": "harness/member/databases.py",
     "msgspec": "checkers/tables/",
@@ -106,6 +66,15 @@ class Source:
             return "fencepost_member"
         return self.path.removeprefix("harness/").split("/")[0].removesuffix(".py")
 
+    @property
+    def module(self) -> str:
+        """Its name as it is imported."""
+        path = self.path.removesuffix(".py").removesuffix("/__init__")
+        for folder, package in (("harness/member", "fencepost_member"), ("harness", "fencepost")):
+            if path == folder or path.startswith(f"{folder}/"):
+                return f"{package}{path.removeprefix(folder)}".replace("/", ".")
+        return f"fencepost/{path}".replace("/", ".")
+
     def imports(self) -> Iterator[tuple[int, str]]:
         """Line and full name of everything imported, ``from a import b`` as ``a.b``."""
         for node in ast.walk(self.tree):
@@ -119,21 +88,45 @@ Rule = Callable[[Source], Iterator[str]]
 
 
 def imports_go_one_way(source: Source) -> Iterator[str]:
-    """Pure parts import pure parts, plug-ins never the runner, nobody imports what is above it."""
+    """Nobody imports what is above it."""
     if source.part == "tests":
         return
-    allowed = next((may for parts, may in LAYERS.values() if source.part in parts), None)
-    if allowed is None:
-        yield f"{source.path}: found a module in no layer, use LAYERS of tests/layout_rules.py to give it one"
+    if source.part not in RANKS:
+        yield f"{source.path}: found a part without a rank, use RANKS of tests/layout_rules.py to give it one"
         return
     for line, name in source.imports():
         if name.startswith("."):
             yield f"{source.path}:{line}: found the relative import {name}, use the full name"
-        own = (
-            re.match(r"(?:fencepost\.)?(.*)", name) if name.split(".")[0] in ("fencepost", "fencepost_member") else None
-        )
-        if own and not any(own[1] == part or own[1].startswith(f"{part}.") for part in allowed):
-            yield f"{source.path}:{line}: found import of {name}, use only {', '.join(allowed)}"
+        part = part_of(name)
+        if part and RANKS.index(part) > RANKS.index(source.part):
+            lower = ", ".join(RANKS[: RANKS.index(source.part)])
+            yield f"{source.path}:{line}: found import of {name}, use only {lower}"
+
+
+def part_of(name: str) -> str:
+    """The part that something imported belongs to; empty when it is none of ours."""
+    top, _, rest = name.partition(".")
+    if top == "fencepost":
+        first = rest.partition(".")[0]
+        return first if first in RANKS else "__init__"
+    return top if top == "fencepost_member" else ""
+
+
+def circles(sources: Iterable[Source]) -> list[str]:
+    """Modules that import each other, also for types alone or inside of functions: one circle, or none."""
+    modules = {source.module: source for source in sources if source.part != "tests"}
+    graph = {name: {_module(target, modules) for _, target in one.imports()} - {name} for name, one in modules.items()}
+    try:
+        TopologicalSorter({name: found - {""} for name, found in graph.items()}).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def _module(target: str, modules: Mapping[str, Source]) -> str:
+    while target and target not in modules:
+        target = target.rpartition(".")[0]
+    return target
 
 
 def the_judged_do_not_import_the_specification(source: Source) -> Iterator[str]:
@@ -154,9 +147,9 @@ def libraries_stay_in_their_place(source: Source) -> Iterator[str]:
             yield f"{source.path}:{line}: found import of {top}, use it in {place} alone"
         if top == "tests":
             yield f"{source.path}:{line}: found import of tests, use code that is installed"
-        foreign = top not in sys.stdlib_module_names and top not in ("fencepost", "fencepost_member")
-        excused = OF_MEMBERS if source.part == "fencepost_member" else ("pytest",) if source.part in OF_PYTEST else ()
-        bare = source.part in STDLIB_ONLY or source.part == "fencepost_member"
+        foreign = top not in sys.stdlib_module_names and top not in ("fencepost", "fencepost_member", "tests")
+        excused = OF_MEMBERS if source.part == "fencepost_member" else ("pytest",) if source.path in OF_PYTEST else ()
+        bare = source.part in STDLIB_ONLY or source.path in OF_PYTEST
         if foreign and bare and top not in excused:
             yield f"{source.path}:{line}: found import of {top}, use the standard library"
 

@@ -14,7 +14,7 @@ import psycopg
 import pytest
 
 from fencepost.clock import eventually
-from fencepost.processes import Owner, send, wait_ended
+from fencepost.processes.owner import Owner, send, wait_ended
 
 DEBIANS = "/usr/lib/postgresql"
 USER = "postgres"  # the server refuses to be root's

@@ -14,7 +14,7 @@ import pytest
 
 from fencepost.clock import now_ns
 from fencepost.evidence import host
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 REAL = ("chaos", "cluster", "docker", "spark", "browser", "postgresql")
 REPEATS = 2

@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from fencepost import codec
-from fencepost.model import Inventory
-from fencepost.settings import check_topic
+from fencepost.model import Inventory, serialization
+from fencepost.model.settings import check_topic
 from fencepost.workloads._common import (
     Load,
     alien_loop,
@@ -56,7 +55,7 @@ class Writing(Load):
     bugs: ClassVar[Collection[str]] = ()
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         check_known("commit policy", self.commit, self.policies)
         check_known("planted bug", self.planted_bug, ("", *self.bugs))
         check_options(self)

@@ -7,10 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
-from fencepost.model import Inventory
+from fencepost.model import Inventory, serialization
 from fencepost.workloads._common import (
     Load,
     alien_loop,
@@ -57,7 +56,7 @@ class ExclusiveWrites(Load):
     rate_hz: float = field(default=100, kw_only=True)
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         check_known("fence", self.fence, FENCES)
         check_options(self)
         _check_store(self.store)

@@ -6,11 +6,10 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any
 
-from fencepost import codec
-from fencepost.clients import BLACK_BOX, VERIFIABLE
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
-from fencepost.model import Inventory
+from fencepost.model import Inventory, serialization
+from fencepost.model.clients import BLACK_BOX, VERIFIABLE
 from fencepost.workloads._common import Load, at_least_once, check_options
 from fencepost_member.config import EFFECT, PROCESSED, TOLD
 
@@ -40,7 +39,7 @@ class OwnProgram(Load):
     rate_hz: float = field(default=200, kw_only=True)
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         if self.processed not in (*PROCESSED, UNKNOWN):
             raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join((*PROCESSED, UNKNOWN))}")
         check_options(self)

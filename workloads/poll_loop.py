@@ -6,10 +6,9 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost import codec
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
-from fencepost.model import Inventory
+from fencepost.model import Inventory, serialization
 from fencepost.workloads._common import (
     Load,
     alien_loop,
@@ -77,7 +76,7 @@ class PollLoop(Load):
     deadline_ms: float = 0
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         check_known("commit policy", self.commit, COMMIT_POLICIES)
         check_known("planted bug", self.planted_bug, ("", *PLANTED_BUGS))
         check_known("backpressure", self.backpressure, ("", *BACKPRESSURE))

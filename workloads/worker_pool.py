@@ -6,9 +6,8 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost import codec
 from fencepost.interfaces import Promise
-from fencepost.model import Inventory
+from fencepost.model import Inventory, serialization
 from fencepost.workloads._common import (
     Load,
     alien_loop,
@@ -70,7 +69,7 @@ class WorkerPool(Load):
     planted_in: tuple[int, ...] = ()
 
     def __post_init__(self) -> None:
-        codec.settle(self)
+        serialization.settle(self)
         check_known("lanes", self.lanes, LANES)
         check_known("planted bug", self.planted_bug, ("", *POOLS))
         check_options(self)

@@ -6,14 +6,11 @@ finder performs these rules themselves. Like the oracle's, a rule's docstring sa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Mapping
 from functools import wraps
 
 from fencepost.checkers.coordination import callbacks, commits, effects, ownership, progress, rebalances
-from fencepost.checkers.sightings import Sighting
-from fencepost.checkers.tables import Tables
-
-Rule = Callable[[Tables], Iterable[Sighting]]
+from fencepost.checkers.coordination.rule import Rule
 
 
 def _by_name(rules: Mapping[Rule, tuple[str, ...]]) -> dict[Rule, tuple[str, ...]]:

@@ -14,7 +14,7 @@ from fencepost.checkers.tables.commits import NOT_A_MEMBER
 from fencepost.checkers.tables.rows import FOREVER, NS, Interval, Window
 
 if TYPE_CHECKING:
-    from fencepost.checkers.coordination import Rule
+    from fencepost.checkers.coordination.rule import Rule
 
 RETURNED_NS = NS  # within so long a callback returns after it told the client that the partition is given up
 

@@ -15,15 +15,16 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.answers import KIND, TOLD, misled
+from fencepost.checkers.tables.answers import KIND, TOLD
 from fencepost.checkers.tables.commits import hindrance
 from fencepost.checkers.tables.requests import Request
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Window
 from fencepost.checkers.tables.spans import Spans
-from fencepost.outcomes import outcome
+from fencepost.checkers.tables.starts import misled
+from fencepost_member.outcomes import outcome
 
 if TYPE_CHECKING:
-    from fencepost.checkers.coordination import Rule
+    from fencepost.checkers.coordination.rule import Rule
 
 
 def stale_answer(tables: Tables) -> Iterator[Sighting]:

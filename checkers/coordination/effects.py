@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 
 from fencepost.checkers.sightings import EXPIRED, Sighting
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.answers import KIND, NOT_SEEN, may_be_misled, misled
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN
 from fencepost.checkers.tables.effects import Effect
+from fencepost.checkers.tables.starts import may_be_misled, misled
 
 if TYPE_CHECKING:
-    from fencepost.checkers.coordination import Rule
+    from fencepost.checkers.coordination.rule import Rule
 
 
 def duplicate_effect(tables: Tables) -> Iterator[Sighting]:

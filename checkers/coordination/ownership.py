@@ -13,7 +13,7 @@ from fencepost.checkers.tables.rows import FOREVER, NS, Given, Window
 from fencepost.checkers.tables.spans import Spans
 
 if TYPE_CHECKING:
-    from fencepost.checkers.coordination import Rule
+    from fencepost.checkers.coordination.rule import Rule
 
 REST_NS = 5 * NS  # for so long nothing may have happened before callbacks and assignment are compared
 TOLD_NS = NS  # within so long a healthy client has told its program what a heartbeat told it

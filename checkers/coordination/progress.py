@@ -11,7 +11,7 @@ from fencepost.checkers.tables.rows import FOREVER, NS, Life, Step, Window
 from fencepost.history import NAME_TAKEN
 
 if TYPE_CHECKING:
-    from fencepost.checkers.coordination import Rule
+    from fencepost.checkers.coordination.rule import Rule
 
 WITHIN_S = 30.0  # unless progress is promised within another time
 STABLE_NS = 5 * NS  # so long without a new round, and the group was stable

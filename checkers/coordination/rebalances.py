@@ -15,7 +15,7 @@ from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Interval, Life, Window
 
 if TYPE_CHECKING:
-    from fencepost.checkers.coordination import Rule
+    from fencepost.checkers.coordination.rule import Rule
 
 PROMISE = "rebalances"
 

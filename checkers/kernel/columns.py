@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from fencepost.checkers.kernel.arrays import constant
 from fencepost.checkers.kernel.ranges import Task, told
 from fencepost.checkers.tables.reading import first_line
-from fencepost.store import opened
+from fencepost.history.run_folder import opened
 
 Array = NDArray[Any]
 Columns = dict[str, Array]

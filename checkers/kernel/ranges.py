@@ -21,7 +21,7 @@ import numpy as np
 from fencepost.checkers.tables.reading import UNREADABLE, first_line, misfit
 from fencepost.checkers.tables.rows import Damage
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS
-from fencepost.store import listed, opened
+from fencepost.history.run_folder import listed, opened
 
 # Records of one task: memory is some 150 bytes for each, and a cut partition is read by a quarter more. Columns of so
 # many stay below the 32 MiB from which malloc takes new pages for every array, and gives them back.

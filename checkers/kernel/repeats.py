@@ -13,9 +13,10 @@ from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.rows import Rows, of_streams
 from fencepost.checkers.kernel.tallies import Label
 from fencepost.checkers.sightings import EXPIRED, Sighting, people
-from fencepost.checkers.tables.answers import KIND, NOT_SEEN, Begun, begun
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 from fencepost.checkers.tables.seeks import Seek
+from fencepost.checkers.tables.starts import Begun, begun
 
 Array = NDArray[Any]
 UNKNOWN = np.iinfo(np.int64).min

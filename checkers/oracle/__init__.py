@@ -1,6 +1,6 @@
 """The oracle: every finding in plain, slow Python. **This is the specification**; Spark must find the same anomalies.
 
-``judge`` looks at each of ``rules`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
+``judge`` looks at each of ``RULES`` in turn. A rule is a generator of sightings (see ``sightings.gather`` for how they
 become anomalies); its docstring says exactly which record is a sighting, and its kind, cause, excuse, members, offset,
 times and count. The rules are in eight modules: ``delivery`` (records against the log), ``effects`` (what
 they leave behind), ``repeats`` (a record again), ``order`` and ``ownership`` (who, when), ``commits``, ``writes`` (how
@@ -16,186 +16,35 @@ Words used in the rules:
 
 from __future__ import annotations
 
-import sys
-from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from fencepost.checkers import coordination
 from fencepost.checkers.facts import Bounds, Facts
-from fencepost.checkers.sightings import Sighting, gather, performed
+from fencepost.checkers.oracle import commits, delivery, effects, order, ownership, progress, repeats, writes
+from fencepost.checkers.oracle.history import FINISHED, History, Rule
+from fencepost.checkers.sightings import gather, performed
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.passed import Passed, passed
-from fencepost.checkers.tables.records import Delivered, Logged, Produced, Records, load_records
-from fencepost.checkers.tables.retention import NO_KEY, same_key
-from fencepost.checkers.tables.rows import Interval
-from fencepost.history import Sent, State
+from fencepost.checkers.tables.records import load_records
+from fencepost.history import Sent
 from fencepost.model import Anomaly
 
-FINISHED = (State.DONE, State.PARKED)
-
-
-@dataclass(frozen=True)
-class History:
-    """Tables and records of one run, with the lookups that the rules share."""
-
-    tables: Tables
-    records: Records
-    bounds: Bounds
-
-    @cached_property
-    def rows(self) -> Mapping[int, list[Delivered]]:
-        """Rows by partition, in the order of (incarnation, ord)."""
-        found: dict[int, list[Delivered]] = defaultdict(list)
-        for row in sorted(self.records.delivered, key=lambda r: (r.incarnation, r.ord)):
-            found[row.tp].append(row)
-        return found
-
-    @cached_property
-    def of_offset(self) -> Mapping[tuple[int, int], list[Delivered]]:
-        """Rows by (tp, offset), in the order of (delivered_ns, incarnation, ord)."""
-        found: dict[tuple[int, int], list[Delivered]] = defaultdict(list)
-        for row in sorted(self.records.delivered, key=lambda r: (r.delivered_ns, r.incarnation, r.ord)):
-            found[row.tp, row.offset].append(row)
-        return found
-
-    @cached_property
-    def streams(self) -> Mapping[tuple[str, int, int], list[Delivered]]:
-        """Rows by (incarnation, tp, interval number), in the order of ``ord``; others are left out."""
-        found: dict[tuple[str, int, int], list[Delivered]] = defaultdict(list)
-        for rows in self.rows.values():
-            for row in rows:
-                if row.interval >= 0:
-                    found[row.incarnation, row.tp, row.interval].append(row)
-        return found
-
-    @cached_property
-    def log(self) -> Mapping[int, dict[int, Logged]]:
-        """The visible records of each partition by offset, ascending; every known partition is there."""
-        found: dict[int, dict[int, Logged]] = {tp: {} for tp in self.tables.partitions}
-        for record in sorted(self.records.log, key=lambda r: (r.tp, r.offset)):
-            found.setdefault(record.tp, {})[record.offset] = record
-        return found
-
-    def visible(self, tp: int) -> list[int]:
-        """The visible offsets of a partition, ascending."""
-        return list(self.log.get(tp, {}))
-
-    def record(self, tp: int, offset: int) -> Logged | None:
-        """The visible record at an offset."""
-        return self.log.get(tp, {}).get(offset)
-
-    @cached_property
-    def acknowledged(self) -> Mapping[tuple[int, int], Produced]:
-        """Acknowledged sends by (tp, offset)."""
-        return {(p.tp, p.offset): p for p in self.records.produced if p.outcome == Sent.OK}
-
-    @cached_property
-    def aborted(self) -> Mapping[tuple[int, int, int, int], bool]:
-        """Of each record that was sent, by (tp, key, writer, seq), whether one of its sends was aborted with its
-        transaction."""
-        sent: dict[tuple[int, int, int, int], bool] = {}
-        for p in self.records.produced:
-            record = (p.tp, p.key, p.writer, p.seq)
-            sent[record] = sent.get(record, False) or p.outcome == Sent.ABORTED
-        return sent
-
-    @cached_property
-    def latest(self) -> Mapping[tuple[int, int], int]:
-        """In partitions that are compacted, by (tp, ``same_key``) the highest offset at which a record of a key was
-        committed, as far as is known: one that is in the log, was acknowledged, or was delivered and not aborted."""
-        acknowledged = (p for p in self.records.produced if p.outcome == Sent.OK)
-        delivered = (r for r in self.records.delivered if not self.aborted.get((r.tp, r.key, r.writer, r.seq)))
-        found: dict[tuple[int, int], int] = {}
-        rows: Iterable[Logged | Produced | Delivered] = (*self.records.log, *acknowledged, *delivered)
-        for row in rows:
-            if row.tp in self.tables.compacted:
-                key = (row.tp, same_key(row.key, row.writer))
-                found[key] = max(row.offset, found.get(key, -1))
-        return found
-
-    def replaced(self, row: Delivered | Produced) -> bool:
-        """Whether compaction may have taken a record: nothing is at its offset, and a later one of its key was there.
-
-        A later one whose send was never answered, and which nobody saw, does not count: it would be there itself.
-        """
-        if row.tp not in self.tables.compacted or self.record(row.tp, row.offset) is not None:
-            return False
-        key = same_key(row.key, row.writer)
-        return key != NO_KEY and self.latest.get((row.tp, key), -1) > row.offset
-
-    def is_finished(self, row: Delivered) -> bool:
-        """Whether a row was processed to the end."""
-        return row.state in FINISHED
-
-    def finished(self, tp: int, offset: int) -> list[Delivered]:
-        """The finished rows of one offset, in the order of their deliveries."""
-        return [row for row in self.of_offset.get((tp, offset), ()) if self.is_finished(row)]
-
-    def had_effect(self, tp: int, offset: int) -> bool:
-        """Whether a record's effect was there, where that tells what is processed: with or without a delivery."""
-        return self.tables.by_effect and offset in self.tables.affected.get(tp, ())
-
-    def unread(self, tp: int) -> Mapping[int, Passed]:
-        """By offset, the visible records from the group's start on that nobody tells of having been given, and that an
-        assignment committed past of which no delivery at all is recorded; the first such assignment."""
-        return self._unread.get(tp, {})
-
-    @cached_property
-    def _unread(self) -> Mapping[int, Mapping[int, Passed]]:
-        found: dict[int, dict[int, Passed]] = defaultdict(dict)
-        for tp, log in self.log.items():
-            for one in passed(self.tables, tp):
-                told = (one.interval.incarnation, tp, one.interval.number) in self.streams
-                for offset in () if told else (o for o in log if o in one.offsets and o >= self.start(tp)):
-                    if (tp, offset) not in self.of_offset:
-                        found[tp].setdefault(offset, one)
-        return found
-
-    def interval(self, row: Delivered) -> Interval | None:
-        """The assignment interval that a row was delivered in."""
-        return self.tables.interval.get((row.incarnation, row.tp, row.interval))
-
-    def start(self, tp: int) -> int:
-        """Where the group starts: the log's start, or its first delivered offset if its reset policy is ``latest``."""
-        if self.tables.resets_to_end:
-            return min((row.offset for row in self.rows.get(tp, ())), default=sys.maxsize)
-        return self.tables.log_start(tp)
-
-    def domain(self, tp: int) -> range:
-        """The offsets that the group answers for: from its start to before its final committed offset."""
-        return range(self.start(tp), max(self.start(tp), self.tables.final_committed(tp)))
-
-    def declared(self, tp: int, by_ns: int) -> str:
-        """The excuse by a declared act on the partition that began before ``by_ns``; empty when there is none."""
-        return self.tables.declared(tp, by_ns)
-
-
-Rule = Callable[[History], Iterable[Sighting]]
-
-
-def rules() -> dict[Rule, tuple[str, ...]]:
-    """Every rule with the kinds that it can report."""
-    from fencepost.checkers.oracle import commits, delivery, effects, order, ownership, progress, repeats, writes
-
-    return {
-        **delivery.RULES,
-        **effects.RULES,
-        **repeats.RULES,
-        **order.RULES,
-        **ownership.RULES,
-        **commits.RULES,
-        **writes.RULES,
-        **progress.RULES,
-    }
+RULES: dict[Rule, tuple[str, ...]] = {
+    **delivery.RULES,
+    **effects.RULES,
+    **repeats.RULES,
+    **order.RULES,
+    **ownership.RULES,
+    **commits.RULES,
+    **writes.RULES,
+    **progress.RULES,
+}
 
 
 def judge(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
     """The oracle as a finder of ``fencepost.checkers.judge``."""
     history = History(tables, load_records(run), bounds)
-    found, failed = performed(rules(), history)
+    found, failed = performed(RULES, history)
     also, also_failed = performed(coordination.RULES, tables)
     return gather([*found, *also], tables.partitions), facts(history, {**failed, **also_failed})
 

@@ -16,7 +16,7 @@ from fencepost.checkers.tables.rows import Accepted, Interval
 from fencepost.history import Sent
 
 if TYPE_CHECKING:
-    from fencepost.checkers.oracle import History, Rule
+    from fencepost.checkers.oracle.history import History, Rule
 
 
 def commit_ahead(history: History) -> Iterator[Sighting]:

@@ -11,7 +11,7 @@ from fencepost.checkers.tables.rows import FOREVER, Commit
 from fencepost.history import Sent, State
 
 if TYPE_CHECKING:
-    from fencepost.checkers.oracle import History, Rule
+    from fencepost.checkers.oracle.history import History, Rule
 
 DIED = ("killed", "crashed")
 

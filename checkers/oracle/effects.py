@@ -12,7 +12,7 @@ from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import State
 
 if TYPE_CHECKING:
-    from fencepost.checkers.oracle import History, Rule
+    from fencepost.checkers.oracle.history import History, Rule
 
 
 def missing_effect(history: History) -> Iterator[Sighting]:

@@ -12,7 +12,7 @@ from fencepost.checkers.oracle.repeats import places
 from fencepost.checkers.sightings import COMPACTED, DELETED, Sighting, people
 
 if TYPE_CHECKING:
-    from fencepost.checkers.oracle import History, Rule
+    from fencepost.checkers.oracle.history import History, Rule
 
 
 def poll_skip(history: History) -> Iterator[Sighting]:

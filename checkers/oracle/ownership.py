@@ -11,7 +11,7 @@ from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import Interval, Window
 
 if TYPE_CHECKING:
-    from fencepost.checkers.oracle import History, Rule
+    from fencepost.checkers.oracle.history import History, Rule
 
 
 def assignment_overlap(history: History) -> Iterator[Sighting]:

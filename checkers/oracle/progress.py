@@ -12,7 +12,7 @@ from fencepost.checkers.sightings import Sighting, people
 from fencepost.checkers.tables.rows import FOREVER, Window
 
 if TYPE_CHECKING:
-    from fencepost.checkers.oracle import History, Rule
+    from fencepost.checkers.oracle.history import History, Rule
 
 
 def stuck_partition(history: History) -> Iterator[Sighting]:

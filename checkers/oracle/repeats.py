@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from fencepost.checkers.oracle.ownership import owns_again, returned_before
 from fencepost.checkers.sightings import EXPIRED, Sighting, people
-from fencepost.checkers.tables.answers import KIND, NOT_SEEN, Begun, begun
+from fencepost.checkers.tables.answers import KIND, NOT_SEEN
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import FOREVER, Interval, Window
 from fencepost.checkers.tables.seeks import Seek
+from fencepost.checkers.tables.starts import Begun, begun
 
 if TYPE_CHECKING:
-    from fencepost.checkers.oracle import History, Rule
+    from fencepost.checkers.oracle.history import History, Rule
 
 
 def repeats(history: History) -> Iterator[Sighting]:

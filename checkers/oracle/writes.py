@@ -10,7 +10,7 @@ from fencepost.checkers.sightings import Sighting
 from fencepost.checkers.tables.records import Logged
 
 if TYPE_CHECKING:
-    from fencepost.checkers.oracle import History, Rule
+    from fencepost.checkers.oracle.history import History, Rule
 
 
 def landed(history: History) -> Iterator[Sighting]:

@@ -41,6 +41,13 @@ class Engine(Protocol):
         """End what is under way when there is no executor at all; whether that is so. Where nobody can know: no."""
 
 
+class HasEngine(Protocol):
+    """A session: what has an engine, sooner or later."""
+
+    def get(self) -> Engine:
+        """The engine; waited for. Raises WaitTimeout or ProvisionError where there is none."""
+
+
 class OnContext:
     """On a context of this process: local, or the driver of a cluster."""
 

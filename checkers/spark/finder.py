@@ -21,14 +21,14 @@ from fencepost.checkers.spark.engines import apart
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.rows import Damage
+from fencepost.history.run_folder import part_of
 from fencepost.model import Anomaly
-from fencepost.store import part_of
 
 if TYPE_CHECKING:
+    from fencepost.checkers.coordination.rule import Rule
     from fencepost.checkers.kernel.judged import Judged
     from fencepost.checkers.kernel.tallies import Tallies
-    from fencepost.checkers.spark.engines import Engine
-    from fencepost.checkers.spark.session import Spark
+    from fencepost.checkers.spark.engines import Engine, HasEngine
 
 COUNTED = ("acknowledged", "visible", "judged", "delivered", "begun", "finished")
 BUNDLES_EACH, MOST_EACH = 2, 16  # for a core: each reads the footers of its files, which are long in long runs
@@ -37,12 +37,14 @@ TASK_ROWS = 20_000  # what a task costs besides its rows
 Perform = Callable[["Judged", Sequence[Task]], "Tallies"]
 
 
-def finder(spark: Spark) -> Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]:
+def finder(spark: HasEngine) -> Callable[[Path, Tables, Bounds], tuple[list[Anomaly], Facts]]:
     """``find`` on one session, as ``fencepost.checkers.judge`` wants it."""
     return lambda run, tables, bounds: find(run, tables, bounds, spark)
 
 
-def find(run: Path, tables: Tables, bounds: Bounds, spark: Spark, width: int = WIDTH) -> tuple[list[Anomaly], Facts]:
+def find(
+    run: Path, tables: Tables, bounds: Bounds, spark: HasEngine, width: int = WIDTH
+) -> tuple[list[Anomaly], Facts]:
     """Every anomaly in the history of ``run``, sorted, and how much was judged.
 
     Args:
@@ -84,9 +86,7 @@ def _find(run: Path, tables: Tables, bounds: Bounds, width: int, perform: Perfor
     return tallies.anomalies(tables.partitions), _facts(tallies, failed, damage)
 
 
-def _rules_of_driver(
-    tallies: Tallies, groups: Sequence[Group], judged: Judged
-) -> dict[coordination.Rule, tuple[str, ...]]:
+def _rules_of_driver(tallies: Tallies, groups: Sequence[Group], judged: Judged) -> dict[Rule, tuple[str, ...]]:
     """The rules over small tables, with what the tasks found and the footers say of the records."""
     from fencepost.checkers.kernel.commits import off_by_one_of
     from fencepost.checkers.kernel.members import stuck_member_of
@@ -105,7 +105,7 @@ def _rules_of_driver(
     def stuck_member(tables: Tables) -> Iterator[Sighting]:
         return stuck_member_of(tallies, judged)
 
-    own: dict[coordination.Rule, tuple[str, ...]] = {
+    own: dict[Rule, tuple[str, ...]] = {
         assignment_overlap: ("assignment-overlap",),
         off_by_one: ("off-by-one",),
         commit_above_end: ("commit-beyond-end",),

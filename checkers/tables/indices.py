@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
-from fencepost.checkers.tables.answers import Stale, by_asker, stale
 from fencepost.checkers.tables.committed import Committed
 from fencepost.checkers.tables.effects import Effect, by_key, by_tp, offsets_of
 from fencepost.checkers.tables.paused import Paused
@@ -208,16 +207,6 @@ class Indexed(Recorded):
     def fetched_by_tp(self) -> Spans[int, Request]:
         """The same by partition."""
         return Spans(self.fetched, lambda f: f.tp, lambda f: f.served)
-
-    @cached_property
-    def stale(self) -> Mapping[Request, Stale]:
-        """The answers of coordinators that were older than they may be."""
-        return stale(self)
-
-    @cached_property
-    def stale_of(self) -> Mapping[tuple[str, int], list[Stale]]:
-        """The same by who asked, and partition, in the order of time."""
-        return by_asker(self.stale)
 
     @cached_property
     def affected(self) -> Mapping[int, frozenset[int]]:

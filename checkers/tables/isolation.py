@@ -7,7 +7,7 @@ from typing import Any
 
 from fencepost.checkers.tables.lives import Event
 from fencepost.history import EventKind
-from fencepost.isolation import UNCOMMITTED, reads
+from fencepost.model.isolation import UNCOMMITTED, reads
 
 EXCUSES = {
     UNCOMMITTED: "its consumer reads what is not committed",

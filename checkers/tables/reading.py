@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
 
 from fencepost.checkers.tables.rows import Damage
 from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION, LACKING
-from fencepost.store import listed, opened
+from fencepost.history.run_folder import listed, opened
 
 if TYPE_CHECKING:
     import pyarrow as pa

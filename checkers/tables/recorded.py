@@ -32,8 +32,8 @@ from fencepost.checkers.tables.rows import (
     Window,
 )
 from fencepost.checkers.tables.seeks import Seek
-from fencepost.clients import BLACK_BOX
-from fencepost.settings import RESET
+from fencepost.model.clients import BLACK_BOX
+from fencepost.model.settings import RESET
 
 OWN_PROGRAM, BY_EFFECT = "own_program", "effect"  # see that workload
 HEARTBEAT_MS, SESSION_MS = "3000", "45000"  # Kafka's defaults

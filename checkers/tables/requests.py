@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from fencepost.checkers.tables.rows import NS, Accepted, Window
 from fencepost.checkers.tables.spans import Spans
-from fencepost.outcomes import outcome
+from fencepost_member.outcomes import outcome
 
 Line = Mapping[str, Any]
 Numbers = Mapping[tuple[str, int], int]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from fencepost.checkers.tables.lives import Event
 from fencepost.history import EventKind
-from fencepost.settings import RESET
+from fencepost.model.settings import RESET
 
 AT_THE_END = ("latest", "largest", "end")
 USUAL = "latest"  # of every client whose settings are told

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from fencepost.checkers.tables.rows import Partition
-from fencepost.compaction import policies
-from fencepost.settings import CLEANED, DAY_MS, OFFSETS_RETENTION, TOMBSTONES
+from fencepost.model.settings import CLEANED, DAY_MS, OFFSETS_RETENTION, TOMBSTONES
+from fencepost.scenario.compaction import policies
 from fencepost_member.payload import key_hash
 
 MS = 1_000_000

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise, zip_longest
 
+from fencepost.checkers.tables.answers import Stale, by_asker, stale
 from fencepost.checkers.tables.indices import Indexed
+from fencepost.checkers.tables.requests import Request
 from fencepost.checkers.tables.rests import Rest, rests
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Expiry, Given, Gone, Interval, Round, Window
 from fencepost.checkers.tables.seeks import Seek
@@ -51,6 +53,16 @@ class Tables(Indexed):
         written = self.accepted_of.meeting(commit.tp, asking)
         last_ns = max((a.written.end_ns for a in written if a.offset == commit.offset), default=FOREVER)
         return min(asking.end_ns, last_ns)
+
+    @cached_property
+    def stale(self) -> Mapping[Request, Stale]:
+        """The answers of coordinators that were older than they may be."""
+        return stale(self)
+
+    @cached_property
+    def stale_of(self) -> Mapping[tuple[str, int], list[Stale]]:
+        """The same by who asked, and partition, in the order of time."""
+        return by_asker(self.stale)
 
     def moves_in(self, incarnation: str, tp: int, interval: Interval | None, until_ns: int = FOREVER) -> list[Seek]:
         """The moves of a program's position in an interval (None: in all of its life) up to a moment, by begin."""

@@ -12,7 +12,7 @@ from typing import Any
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.rows import Damage, Life
 from fencepost.history import DELIVERED_COLUMNS, HARNESS, LOG_COLUMNS, PRODUCED_COLUMNS, EventKind
-from fencepost.store import digest, fingerprint, judged_files, listed, part_of, strangers
+from fencepost.history.run_folder import digest, fingerprint, judged_files, listed, part_of, strangers
 
 SEAL = "history/seal.json"
 

@@ -15,9 +15,10 @@ from dataclasses import dataclass, replace
 from itertools import chain
 
 from fencepost.clusters import nodes
-from fencepost.clusters.nodes import Endpoint, Listener
+from fencepost.clusters.nodes import Listener
 from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
+from fencepost.model.endpoint import Endpoint
 
 NUMBERS = 250
 FIRST_SLOT = 20

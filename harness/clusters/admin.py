@@ -13,11 +13,11 @@ from fencepost.clusters import admin_groups as groups
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters import admin_topics as made
 from fencepost.clusters.admin_connections import Connections, late, needless, refuse
-from fencepost.clusters.nodes import Endpoint
-from fencepost.described import Described
 from fencepost.errors import ClusterError
+from fencepost.interfaces.described import Described
 from fencepost.model import TopicPartition
-from fencepost.scenario import Topic
+from fencepost.model.endpoint import Endpoint
+from fencepost.model.topic import Topic
 
 OFFSETS_TOPIC = "__consumer_offsets"
 

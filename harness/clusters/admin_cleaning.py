@@ -9,8 +9,8 @@ from kafka import errors as kafka_errors
 from fencepost.clock import eventually
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin_connections import Connections
-from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError, WaitTimeout
+from fencepost.model.endpoint import Endpoint
 
 CONNECT_S = 5.0
 

@@ -16,8 +16,8 @@ from kafka.net.manager import KafkaConnectionManager
 from kafka.net.selector import NetworkSelector
 
 from fencepost.clock import eventually
-from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
+from fencepost.model.endpoint import Endpoint
 from fencepost_member.adapters.settings import access_arguments, with_context
 
 T = TypeVar("T")
@@ -56,7 +56,7 @@ class _TlsSocket(ssl.SSLSocket):
 
 
 class _Net(NetworkSelector):  # type: ignore[misc]
-    """The library's event loop. Its thread is ours by this method, which is what ``fencepost.library_logs`` goes by."""
+    """The library's event loop. Its thread is ours by this method, which is what ``library_logs`` goes by."""
 
     def run_forever(self) -> None:
         """Until it is closed."""

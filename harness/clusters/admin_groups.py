@@ -11,7 +11,7 @@ from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, Consume
 
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin_connections import Connections, refuse
-from fencepost.described import Described, GroupMember
+from fencepost.interfaces.described import Described, GroupMember
 from fencepost.model import TopicPartition
 
 UNKNOWN_GROUP = (kafka_errors.GroupIdNotFoundError.errno,)  # also of one of the other protocol

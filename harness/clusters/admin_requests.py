@@ -29,7 +29,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 from fencepost.clusters.admin_connections import ANSWER_MS
 from fencepost.clusters.admin_schemas import ConsumerGroupDescribeRequest
 from fencepost.model import TopicPartition
-from fencepost.scenario import Topic
+from fencepost.model.topic import Topic
 
 PREFERRED, LATEST, EARLIEST, GROUP, TOPIC, BROKER = 0, -1, -2, 0, 2, 4
 OF_TOPIC = 1  # the source of a setting that is the topic's own

@@ -11,7 +11,7 @@ from kafka import errors as kafka_errors
 from fencepost.clock import eventually
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin_connections import WITHIN_S, Connections, late, refuse
-from fencepost.scenario import Topic
+from fencepost.model.topic import Topic
 
 
 def create(brokers: Connections, topics: Iterable[Topic]) -> None:

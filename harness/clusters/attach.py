@@ -6,7 +6,6 @@ import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fencepost.cleaner import Cleaner
 from fencepost.clock import eventually
 from fencepost.clusters import cleaning_task, environments, transparent
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
@@ -15,16 +14,17 @@ from fencepost.clusters.attachment import Attachment, loopback, loses_packets, m
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.clusters.cleaning_task import CLEAN_S, Task
 from fencepost.clusters.foreign import ForeignEvidence
-from fencepost.clusters.nodes import Endpoint
 from fencepost.clusters.transparent import TransparentProxies
 from fencepost.errors import ClusterError, FaultError, PlanError
 from fencepost.interfaces import ClusterSpec
+from fencepost.interfaces.network import Links, Packets
+from fencepost.interfaces.process import Interpreter
 from fencepost.model import group_partition
-from fencepost.network_interfaces import Links, Packets
-from fencepost.plan import Plan
-from fencepost.process_interfaces import Interpreter
-from fencepost.processes import Owner
-from fencepost.scenario import Scenario
+from fencepost.model.endpoint import Endpoint
+from fencepost.processes.cleanup_process import Cleaner
+from fencepost.processes.owner import Owner
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan
 
 COORDINATOR_S = 30.0
 # With the consumer protocol brokers decide these, and the judge goes by what the scenario says.

@@ -10,15 +10,15 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
-from fencepost.abilities import Abilities, always
 from fencepost.clusters.cache import Progress
-from fencepost.clusters.nodes import Endpoint
+from fencepost.clusters.capabilities import Abilities, always
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.interfaces import Cluster
+from fencepost.model.endpoint import Endpoint
 from fencepost.network import redirects
-from fencepost.plan import Plan
-from fencepost.processes import Owner
-from fencepost.scenario import Scenario
+from fencepost.processes.owner import Owner
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan
 from fencepost_member.adapters.settings import ACCESS, access_arguments, with_context
 
 SCHEME = "attach:"

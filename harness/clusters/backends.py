@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from fencepost.abilities import Abilities
 from fencepost.clusters.attachment import SCHEME, Attachment
 from fencepost.clusters.cache import Progress
+from fencepost.clusters.capabilities import Abilities
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Cluster, ClusterSpec
-from fencepost.plan import Plan
-from fencepost.processes import Owner
-from fencepost.scenario import Scenario
+from fencepost.processes.owner import Owner
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan
 
 START = Callable[[ClusterSpec, Owner, Progress], Cluster]
 

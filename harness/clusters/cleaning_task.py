@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.cleaner import serve
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
 from fencepost.clusters.admin_cleaning import Cleaning
-from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import FencepostError
 from fencepost.model import TopicPartition
+from fencepost.model.endpoint import Endpoint
+from fencepost.processes.cleanup_process import serve
 
 CLEAN_S = 90.0  # the default session time-out is half of it
 

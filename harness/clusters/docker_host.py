@@ -14,22 +14,22 @@ from pathlib import Path
 from typing import Any
 
 import fencepost_member
-from fencepost.abilities import Abilities, always
-from fencepost.clients import VERIFIABLE
 from fencepost.clusters import docker, docker_packets, nodes
 from fencepost.clusters.addresses import PROXY, Addresses
 from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters.capabilities import Abilities, always
 from fencepost.clusters.docker_images import HOME, Images, images, installed
 from fencepost.clusters.docker_packets import ContainerPackets
 from fencepost.clusters.docker_processes import ContainerProcess, Containers, Place
 from fencepost.clusters.jvm import Jvm
 from fencepost.clusters.own import OWN, OwnCluster
 from fencepost.errors import ClusterError, ScenarioError
-from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
-from fencepost.process_interfaces import Environment, Interpreter, Spawn
-from fencepost.processes import Owner
-from fencepost.settings import KAFKAS
+from fencepost.interfaces.process import Environment, Interpreter, Spawn
+from fencepost.model.clients import VERIFIABLE
+from fencepost.model.settings import KAFKAS
+from fencepost.processes.owner import Owner
+from fencepost.witnesses import sockets
 
 PARTS = ("Docker",)
 ABILITIES: Abilities = {

@@ -20,7 +20,6 @@ from typing import Any
 
 from packaging.requirements import Requirement
 
-from fencepost.clients import KNOWN, Client
 from fencepost.clusters import cache, docker, nodes, provision, toxiproxy
 from fencepost.clusters.addresses import Addresses
 from fencepost.clusters.cache import Progress
@@ -28,6 +27,7 @@ from fencepost.clusters.jvm import FLAGS
 from fencepost.clusters.template import standalone
 from fencepost.errors import ProvisionError
 from fencepost.interfaces import ClusterSpec
+from fencepost.model.clients import KNOWN, Client
 
 CHECKPOINT = "bootstrap.checkpoint"
 BASE = "FENCEPOST_DOCKER_BASE"

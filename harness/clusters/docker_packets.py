@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 
+from fencepost.interfaces.network import Loss
+from fencepost.interfaces.process import Process
 from fencepost.network import namespaces, packets
 from fencepost.network.namespaces import Namespace
 from fencepost.network.packets import PacketFilter
-from fencepost.network_interfaces import Loss
-from fencepost.process_interfaces import Process
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 
 class ContainerPackets:

@@ -16,11 +16,11 @@ from typing import Any
 
 import psutil
 
-from fencepost.clusters import reaper
 from fencepost.clusters.docker import asking
 from fencepost.clusters.docker_removal import OWNER, remove
 from fencepost.errors import ClusterError
-from fencepost.processes import Owner
+from fencepost.processes import reaper
+from fencepost.processes.owner import Owner
 
 ENTRY = ["/bin/sh", "-c", 'exec >>"$0" 2>&1 && exec "$@"']
 SIGNALLED = 128  # what a container's exit code has on top of a signal's number

@@ -16,14 +16,14 @@ from functools import cache as once
 from importlib import metadata
 from pathlib import Path
 
-from fencepost.clients import BLACK_BOX, LINES, VERIFIABLE, Client
 from fencepost.clusters import cache, provision
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.clusters.jvm import Jvm
 from fencepost.errors import ProvisionError
-from fencepost.lives import member_side
-from fencepost.process_interfaces import Environment, Interpreter
-from fencepost.settings import KAFKAS, OLDEST_PYTHON
+from fencepost.group.incarnation import member_side
+from fencepost.interfaces.process import Environment, Interpreter
+from fencepost.model.clients import BLACK_BOX, LINES, VERIFIABLE, Client
+from fencepost.model.settings import KAFKAS, OLDEST_PYTHON
 
 NAME = re.compile(r"python3\.\d+")
 TRIAL_S = 20.0

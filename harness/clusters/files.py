@@ -9,8 +9,8 @@ from pathlib import Path
 
 from fencepost.clusters.jvm import Jvm
 from fencepost.errors import ClusterError, FencepostError
-from fencepost.process_interfaces import Spawn
-from fencepost.processes import wait_ended
+from fencepost.interfaces.process import Spawn
+from fencepost.processes.owner import wait_ended
 
 REQUEST_LOG = "kafka-request.log"
 DECODERS = {"__consumer_offsets": "--offsets-decoder", "__cluster_metadata": "--cluster-metadata-decoder"}

@@ -17,7 +17,7 @@ from fencepost.clusters.files import dumped
 from fencepost.clusters.jvm import Jvm
 from fencepost.errors import FencepostError, NotShown
 from fencepost.model import TopicPartition
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 _HEAD, _HEAD_BYTES = struct.Struct(">qi"), 12  # of a batch: its first offset, and how many bytes follow
 _LAST, _COUNT = (23, struct.Struct(">i")), (57, struct.Struct(">i"))  # the last one's distance; how many records

@@ -11,8 +11,8 @@ from zipfile import ZipFile
 
 from fencepost.clock import eventually
 from fencepost.errors import ClusterError
-from fencepost.process_interfaces import Process, Spawn
-from fencepost.processes import send, wait_ended
+from fencepost.interfaces.process import Process, Spawn
+from fencepost.processes.owner import send, wait_ended
 
 # C1 only and the serial collector: the shortest start and the smallest footprint for a short-lived broker.
 FLAGS = ("-Xms64M", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")

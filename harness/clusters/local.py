@@ -8,19 +8,19 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from fencepost.abilities import Abilities, always
 from fencepost.clusters import environments, nodes, provision, toxiproxy
 from fencepost.clusters.addresses import Addresses, reserve
 from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters.capabilities import Abilities, always
 from fencepost.clusters.jvm import Jvm
 from fencepost.clusters.own import OWN, OwnCluster
 from fencepost.clusters.template import template
-from fencepost.evidence import sockets
 from fencepost.interfaces import ClusterSpec
+from fencepost.interfaces.process import Interpreter, Spawn
 from fencepost.network import packets
 from fencepost.network.packets import PacketFilter
-from fencepost.process_interfaces import Interpreter, Spawn
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
+from fencepost.witnesses import sockets
 
 PARTS = ("Kafka", "Toxiproxy", "ss", "loopback")
 ABILITIES: Abilities = {

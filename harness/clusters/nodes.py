@@ -14,7 +14,8 @@ from typing import Any
 
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec
-from fencepost.settings import KAFKAS, of_kafka_3
+from fencepost.model.endpoint import Endpoint
+from fencepost.model.settings import KAFKAS, of_kafka_3
 
 CONTROLLER_ID = 100
 MOST_BROKERS = 9
@@ -33,17 +34,6 @@ OURS = frozenset(
         "inter.broker.listener.name",
     }
 )
-
-
-@dataclass(frozen=True)
-class Endpoint:
-    """A host and port to listen on or to connect to."""
-
-    host: str
-    port: int
-
-    def __str__(self) -> str:
-        return f"{self.host}:{self.port}"
 
 
 @dataclass(frozen=True)

@@ -10,21 +10,21 @@ from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
-from fencepost.abilities import Abilities, always
 from fencepost.clock import eventually
 from fencepost.clusters import nodes
 from fencepost.clusters.addresses import Addresses
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
+from fencepost.clusters.capabilities import Abilities, always
 from fencepost.clusters.files import NodeFiles
 from fencepost.clusters.jvm import Jvm, JvmNode
 from fencepost.clusters.template import new_id
 from fencepost.errors import ClusterError
 from fencepost.interfaces import ClusterSpec
+from fencepost.interfaces.network import Packets
+from fencepost.interfaces.process import Interpreter, Process, Spawn
 from fencepost.network import proxies
 from fencepost.network.proxies import Proxies
-from fencepost.network_interfaces import Packets
-from fencepost.process_interfaces import Interpreter, Process, Spawn
-from fencepost.processes import Owner, send, wait_ended
+from fencepost.processes.owner import Owner, send, wait_ended
 
 OWN: Abilities = always(  # whatever its processes run on
     "signal",

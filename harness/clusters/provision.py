@@ -23,8 +23,8 @@ from xml.sax.saxutils import quoteattr
 from fencepost.clusters import cache
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.errors import ClusterError, ProvisionError, WaitTimeout
-from fencepost.processes import Owner, wait_ended
-from fencepost.settings import KAFKAS, of_kafka_3
+from fencepost.model.settings import KAFKAS, of_kafka_3
+from fencepost.processes.owner import Owner, wait_ended
 
 JAVA_MINIMUM = 17
 FETCH_S = 900.0

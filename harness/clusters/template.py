@@ -26,7 +26,7 @@ from fencepost.clusters.jvm import FLAGS, Jvm, JvmNode
 from fencepost.clusters.provision import Java, kafka_version
 from fencepost.errors import ClusterError, ProvisionError, WaitTimeout
 from fencepost.interfaces import ClusterSpec
-from fencepost.processes import Owner, wait_ended
+from fencepost.processes.owner import Owner, wait_ended
 
 ARCHIVE = "kafka.jsa"
 CHECKPOINT = "bootstrap.checkpoint"

@@ -16,15 +16,15 @@ from pathlib import Path
 from fencepost.clusters import nodes, toxiproxy
 from fencepost.clusters.addresses import Addresses, reserve
 from fencepost.clusters.cache import Progress
-from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError, PlanError
 from fencepost.interfaces import ClusterSpec
+from fencepost.interfaces.process import Interpreter, Process
+from fencepost.model.endpoint import Endpoint
 from fencepost.network import proxies
 from fencepost.network.packets import PacketFilter
 from fencepost.network.proxies import Pair, Proxies
 from fencepost.network.redirects import FIRST_GROUP, Redirect, redirect
-from fencepost.process_interfaces import Interpreter, Process
-from fencepost.processes import Owner, send, wait_ended
+from fencepost.processes.owner import Owner, send, wait_ended
 
 END_S = 10.0
 

@@ -10,14 +10,14 @@ from collections.abc import Callable, Mapping
 from importlib import metadata
 from typing import Any
 
-from fencepost.abilities import Abilities
 from fencepost.clusters import environments
 from fencepost.clusters.cache import Progress
-from fencepost.consumers import Group
+from fencepost.clusters.capabilities import Abilities
 from fencepost.errors import ProvisionError, ScenarioError, WaitTimeout
-from fencepost.lives import member_side
-from fencepost.process_interfaces import Environment
-from fencepost.processes import Owner, wait_ended
+from fencepost.group.incarnation import member_side
+from fencepost.interfaces.process import Environment
+from fencepost.processes.owner import Owner, wait_ended
+from fencepost.scenario.group import Group
 from fencepost_member.process import BAD_CONFIG
 
 SLOW_S, TRIAL_S = 2.0, 60.0

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import Any
 
-from fencepost.admin_interfaces import LogAdmin
-from fencepost.settings import CLEANED, CLEANUP, OFFSETS_RETENTION, TOMBSTONES
+from fencepost.interfaces.admin import LogAdmin
+from fencepost.model.settings import CLEANED, CLEANUP, OFFSETS_RETENTION, TOMBSTONES
 
 OF_TOPICS = (CLEANUP, TOMBSTONES)
 OF_BROKERS = (CLEANED, OFFSETS_RETENTION)

@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from fencepost.clients import VERIFIABLE
 from fencepost.errors import RunFolderError
 from fencepost.evidence import event_table, renewed, requests
 from fencepost.evidence.segment_reader import Segment
 from fencepost.history import HARNESS, EventKind
-from fencepost.store import RunFolder
+from fencepost.history.run_folder import RunFolder
+from fencepost.model.clients import VERIFIABLE
 from fencepost_member.segments import DELIVERED
 
 

@@ -15,7 +15,7 @@ from fencepost.errors import RunFolderError
 from fencepost.evidence import event_table, renewed
 from fencepost.evidence.segment_reader import Records, Segment
 from fencepost.history import HARNESS, EventKind
-from fencepost.store import RunFolder
+from fencepost.history.run_folder import RunFolder
 from fencepost_member.config import EFFECT
 from fencepost_member.segments import DELIVERED
 

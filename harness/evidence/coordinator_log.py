@@ -12,7 +12,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from fencepost.evidence.times import Timeline
-from fencepost.signs import CoordinatorSigns
+from fencepost.interfaces.signs import CoordinatorSigns
 
 _WHO = r"\[Group(?:Coordinator|MetadataManager) [^]]*\]:?"
 _HEAD = re.compile(rf"\[([-\d]+ [:\d]+,\d{{3}})\] \w+ {_WHO} (.*)")

@@ -20,7 +20,7 @@ from typing import Any
 import psutil
 
 from fencepost.clock import NS, now_ns, ticks
-from fencepost.processes import Owner, send, wait_ended
+from fencepost.processes.owner import Owner, send, wait_ended
 
 FILE = "host.jsonl"
 PERIOD_S = 0.05

@@ -13,7 +13,7 @@ from fencepost.evidence.audit import ABORTED_WITHIN_S, READING, SILENCE_S
 from fencepost.evidence.times import MS, Timeline
 from fencepost.interfaces import Cluster, Workload, Writes
 from fencepost.model import TopicPartition
-from fencepost.topics import Topics
+from fencepost.scenario.run_topics import Topics
 from fencepost_member.events import EventLog
 from fencepost_member.payload import HEADER, SOURCE, letter_id, source_of, unpack
 

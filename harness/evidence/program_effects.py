@@ -18,8 +18,8 @@ from fencepost.clock import NS, now_ns
 from fencepost.errors import MemberError, WaitTimeout
 from fencepost.evidence import audit, effects
 from fencepost.interfaces import Cluster, Workload
-from fencepost.process_interfaces import TellsEffects
-from fencepost.processes import Owner, send, wait_ended
+from fencepost.interfaces.process import TellsEffects
+from fencepost.processes.owner import Owner, send, wait_ended
 from fencepost_member.effects import SETTINGS
 from fencepost_member.events import EventLog
 

@@ -30,7 +30,7 @@ from numpy.typing import NDArray
 from fencepost.evidence import event_table
 from fencepost.evidence.segment_reader import Records, Segment
 from fencepost.history import HARNESS, EventKind
-from fencepost.store import RunFolder
+from fencepost.history.run_folder import RunFolder
 from fencepost_member.segments import DELIVERED
 
 PARTITIONS = "history/partitions.json"

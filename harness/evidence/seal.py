@@ -20,8 +20,8 @@ from fencepost.errors import RunFolderError
 from fencepost.evidence import by_commit, by_effect, columns, event_table, renewed
 from fencepost.evidence.segment_reader import Segment, by_partition, read_segments, without_strangers
 from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
+from fencepost.history.run_folder import RunFolder, digest, fingerprint, judged_files
 from fencepost.model import TopicPartition
-from fencepost.store import RunFolder, digest, fingerprint, judged_files
 from fencepost_member.segments import DELIVERED
 
 REPORT = "history/seal.json"

@@ -12,10 +12,9 @@ does nothing.
 from __future__ import annotations
 
 import os
-from typing import Any, List
+from typing import Any
 
-CONFIG = "FENCEPOST_MEMBER"  # the variable by which a process knows that it belongs to a run
-PROGRAMS: List[Any] = []  # of this process: a ``Program`` for each client library that is instrumented
+from fencepost_member.this_process import CONFIG, PROGRAMS
 
 
 def processed(record: Any) -> None:

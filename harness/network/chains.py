@@ -12,10 +12,10 @@ from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 
-from fencepost.clusters import reaper
 from fencepost.errors import ClusterError
 from fencepost.network.namespaces import Namespace
-from fencepost.processes import Owner
+from fencepost.processes import reaper
+from fencepost.processes.owner import Owner
 
 
 class Chain:

@@ -8,11 +8,11 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 
 from fencepost.errors import FencepostError
-from fencepost.evidence import segments
+from fencepost.interfaces.network import Loss
 from fencepost.network.chains import Chain
 from fencepost.network.namespaces import Namespace
-from fencepost.network_interfaces import Loss
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
+from fencepost.witnesses import segments
 
 Address = tuple[str, int]
 TRIAL: Address = ("127.77.254.254", 9100)  # no cluster has it

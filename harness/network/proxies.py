@@ -17,9 +17,9 @@ from toxiproxy.api import APIConsumer
 from toxiproxy.exceptions import InvalidToxic, NotFound, ProxyExists
 
 from fencepost.clock import eventually
-from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
-from fencepost.process_interfaces import Process, Spawn
+from fencepost.interfaces.process import Process, Spawn
+from fencepost.model.endpoint import Endpoint
 
 ANSWER_S = 5.0
 FLUSH_S = 30.0  # the server waits 5 s for each piece that a toxic still holds for a client which has gone

@@ -13,11 +13,11 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
-from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError, FencepostError
+from fencepost.model.endpoint import Endpoint
 from fencepost.network import packets
 from fencepost.network.chains import Chain
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 FIRST_GROUP = 2_077_000_000  # no system gives such numbers to anybody
 TRIAL_GROUP = FIRST_GROUP - 1

@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 from fencepost.errors import ScenarioError
+from fencepost.history.run_folder import listed, opened, strangers
 from fencepost.model import Verdict
-from fencepost.plan import plan_from_json
 from fencepost.reports.words import shown
-from fencepost.scenario import Scenario
-from fencepost.store import listed, opened, strangers
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import plan_from_json
 
 Column = NDArray[Any]
 RATE_ROWS_MAX = 100_000_000

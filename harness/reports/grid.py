@@ -6,11 +6,10 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from fencepost import codec
 from fencepost.interfaces import Names
-from fencepost.model import Inventory
+from fencepost.model import Inventory, serialization
 from fencepost.reports.steps import Fault
-from fencepost.states import LASTING
+from fencepost.schedule.protocol_states import LASTING
 
 NONE = "none of these"
 
@@ -35,7 +34,7 @@ def grid(faults: Sequence[Fault], protocol: str) -> Grid | None:
         return None
     names = Counter(fault.fault for fault in told)
     there = Inventory(0, 0, {}, protocol=protocol)
-    states = [codec.name_of(s) for s in LASTING if not (isinstance(s, Names) and s.lacking(there))]
+    states = [serialization.name_of(s) for s in LASTING if not (isinstance(s, Names) and s.lacking(there))]
     by_name = {name: [fault.states for fault in told if fault.fault == name] for name in names}
     rows = [(state, [_count([met.get(state) for met in many]) for many in by_name.values()]) for state in states]
     calm = [_count([_calm(met) for met in many]) for many in by_name.values()]

@@ -19,9 +19,10 @@ from fencepost.checkers import Commits, Delivery, Progress
 from fencepost.clusters import backends
 from fencepost.faults import AddPartitions, Bounce, Latency, Pause, Refuse, ScaleOut
 from fencepost.model import Severity, Validity, Verdict
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.series import Where, perform
-from fencepost.single import at
+from fencepost.model.topic import Topic
+from fencepost.repeat.batch import Where, perform
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import all_members, idle, member
 from fencepost.workloads import PollLoop, WorkerPool
 

@@ -18,14 +18,14 @@ from pathlib import Path
 import psutil
 import pyarrow.parquet as pq
 
-from fencepost import Group, Scenario, Topic, doctor, runner
+from fencepost import Group, Scenario, Topic, runner
 from fencepost.clock import eventually
-from fencepost.clusters import backends, cache, local, provision, toxiproxy
+from fencepost.clusters import backends, cache, doctor, local, provision, toxiproxy
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.own import OwnCluster
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition, group_partition
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 from fencepost.workloads import PollLoop
 
 SPEC = ClusterSpec(brokers=3, slots=8)

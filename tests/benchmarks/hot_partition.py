@@ -20,7 +20,8 @@ from in_turns import by_name, medians, performed
 
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
-from fencepost.scenario import Group, Scenario, Topic
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
 from fencepost.workloads import PollLoop, WorkerPool
 
 PARTITIONS, HOT, SLOW_MS, RATE_HZ = 6, 0, 20, 600

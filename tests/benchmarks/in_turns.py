@@ -11,8 +11,8 @@ from typing import Any
 from fencepost.checkers.tables import Tables, load
 from fencepost.clusters import backends
 from fencepost.model import Verdict
-from fencepost.scenario import Scenario
-from fencepost.series import Where, perform
+from fencepost.repeat.batch import Where, perform
+from fencepost.scenario.scenario import Scenario
 
 
 def performed(

@@ -16,14 +16,15 @@ import textwrap
 from collections.abc import Mapping
 from pathlib import Path
 
-from fencepost import group, scenario
 from fencepost.clock import eventually
 from fencepost.clusters import local
 from fencepost.clusters.own import OwnCluster
+from fencepost.group import running_group
+from fencepost.group.incarnation import Home, Incarnation
 from fencepost.interfaces import ClusterSpec
-from fencepost.lives import Home, Incarnation
-from fencepost.process_interfaces import Interpreter
-from fencepost.processes import Owner
+from fencepost.interfaces.process import Interpreter
+from fencepost.processes.owner import Owner
+from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
 from fencepost_member.events import EventLog
 
@@ -105,7 +106,9 @@ FAKES = "VALUE = b'x' * 64\ndef order(key, seq): return VALUE\n"
 def write(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int]], payload: str) -> None:
     """Fill the topic as fast as one producer can."""
     spec = scenario.Group(command=["none"], members=1)
-    made = group.make(home, cluster, spec, OwnProgram(payload=payload, rate_hz=1e6), name="g", topics=topics, seed=1)
+    made = running_group.make(
+        home, cluster, spec, OwnProgram(payload=payload, rate_hz=1e6), name="g", topics=topics, seed=1
+    )
     made.start_producers()
     eventually(lambda: made.progress().acknowledged >= RECORDS, WITHIN_S, "the records to be written")
     made.stop_producers(WITHIN_S)

@@ -19,14 +19,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fencepost import group, scenario
 from fencepost.clock import eventually
 from fencepost.clusters import local
 from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import audit
+from fencepost.group import running_group
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
+from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member import adapters
 from fencepost_member.config import LoopConfig, MemberConfig
@@ -98,10 +99,10 @@ def child(loop: str, path: str) -> None:
 def write(cluster: OwnCluster, owner: Owner, folder: Path) -> float:
     """Write as fast as one producer can for a while; records per second."""
     log = EventLog(folder / "history" / "events" / "harness.jsonl", "harness")
-    home = group.Home(owner, log, folder / "history", folder / "logs")
+    home = running_group.Home(owner, log, folder / "history", folder / "logs")
     spec = scenario.Group(members=1)
     topics = {t: {int(p): tp for p, tp in ps.items()} for t, ps in TOPICS.items()}
-    writers = group.make(home, cluster, spec, PollLoop(rate_hz=0), name="g", topics=topics, seed=1)
+    writers = running_group.make(home, cluster, spec, PollLoop(rate_hz=0), name="g", topics=topics, seed=1)
     writers.start_producers()
     until = time.monotonic() + WRITE_S
     eventually(lambda: time.monotonic() > until, WRITE_S + 1, "the time to pass")

@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 
 from fencepost.evidence.seal import seal
-from fencepost.store import RunFolder
+from fencepost.history.run_folder import RunFolder
 from fencepost_member.recorder import Recorder
 
 RECORDS = 200_000  # per round; less than a segment

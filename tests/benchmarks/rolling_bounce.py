@@ -21,9 +21,10 @@ from in_turns import by_name, performed
 
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
-from fencepost.combined import rolling_deploy
 from fencepost.model import Verdict
-from fencepost.scenario import Group, Scenario, Topic
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.combinators import rolling_deploy
 from fencepost.workloads import PollLoop
 
 RATE_HZ = 500

@@ -30,8 +30,9 @@ from fencepost.checkers.tables.rows import NS, Window
 from fencepost.faults import Stall
 from fencepost.history import State
 from fencepost.model import Severity, Verdict
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import member
 from fencepost.workloads import DeadLetters, PollLoop, Requeue
 

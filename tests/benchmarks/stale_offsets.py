@@ -29,14 +29,14 @@ from fencepost.clock import NS, eventually, now_ns
 from fencepost.clusters import admin_requests as requests
 from fencepost.clusters.admin import OFFSETS_TOPIC
 from fencepost.clusters.admin_connections import Connections
-from fencepost.clusters.nodes import Endpoint
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import WaitTimeout
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition, group_partition
-from fencepost.processes import Owner
-from fencepost.scenario import Topic
-from fencepost.settings import KAFKAS
+from fencepost.model.endpoint import Endpoint
+from fencepost.model.settings import KAFKAS
+from fencepost.model.topic import Topic
+from fencepost.processes.owner import Owner
 
 GROUP, PLACE = "movers", TopicPartition("orders", 0)
 WITHIN_S = 10.0

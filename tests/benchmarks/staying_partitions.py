@@ -24,7 +24,8 @@ from fencepost import at
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Window
 from fencepost.faults import ScaleOut
-from fencepost.scenario import Group, Scenario, Topic
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
 from fencepost.targets import idle
 from fencepost.workloads import WorkerPool
 

@@ -33,9 +33,10 @@ from numpy.typing import NDArray
 from fencepost.evidence import columns
 from fencepost.evidence.seal import seal
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, State
-from fencepost.plan import plan_to_json
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.store import RunFolder
+from fencepost.history.run_folder import RunFolder
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.plan import plan_to_json
 from fencepost.workloads import PollLoop
 
 Array = NDArray[Any]

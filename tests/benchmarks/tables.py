@@ -27,8 +27,8 @@ from synthetic import Shape, planted, write
 from fencepost.checkers import judge
 from fencepost.checkers.spark import finder
 from fencepost.checkers.tables import load
+from fencepost.history.run_folder import RunFolder
 from fencepost.reports import html
-from fencepost.store import RunFolder
 
 PARTITIONS = 100
 

@@ -15,16 +15,16 @@ from fault_table import Cell, Noted
 
 from cluster.docker_base import base_image
 from cluster.worlds import LONG_S, Inject, World, bounded
-from fencepost import group as groups
-from fencepost import scenario
 from fencepost.clock import eventually, now_ns
 from fencepost.clusters import docker, local
 from fencepost.clusters.docker_images import BASE
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ProvisionError
+from fencepost.group import running_group as groups
 from fencepost.interfaces import Cluster, ClusterSpec, Fault, Injection, Target
 from fencepost.network import packets
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
+from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
 

@@ -18,7 +18,7 @@ from typing import Any
 from fencepost.clusters import provision
 from fencepost.clusters.docker_images import BASE, client_libraries
 from fencepost.clusters.docker_removal import OWNER
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 TOOLS = ("sh", "ss", "grep", "sleep", "cp", "rm", "chmod", "tail")
 LEFT_OUT = {"site-packages", "dist-packages", "test", "tests", "idlelib", "ensurepip", "__pycache__", "turtledemo"}

@@ -13,8 +13,8 @@ from pathlib import Path
 
 from cluster.worlds import LONG_S
 from fencepost.clock import eventually
-from fencepost.clusters import reaper
-from fencepost.scenario import Scenario
+from fencepost.processes import reaper
+from fencepost.scenario.scenario import Scenario
 
 LASTS_S = 30.0  # when it is killed at the latest
 LABEL = "fencepost-"

@@ -9,9 +9,10 @@ from rotation import DAY, TURNS
 
 from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
 from fencepost.faults import Bounce, Kill, Pause, ScaleOut, Stall
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.settings import PROTOCOLS
-from fencepost.single import at, past_session
+from fencepost.model.settings import PROTOCOLS
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at, past_session
 from fencepost.targets import idle, member
 from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
 

@@ -53,8 +53,8 @@ from cluster.plans import (
     under,
 )
 from fencepost.checkers import Commits, Requeued
-from fencepost.scenario import Scenario
-from fencepost.settings import PROTOCOLS
+from fencepost.model.settings import PROTOCOLS
+from fencepost.scenario.scenario import Scenario
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from cluster.worlds import LONG_S
-from fencepost import scenario
-from fencepost.clients import KNOWN, Extra, Library
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
+from fencepost.model.clients import KNOWN, Extra, Library
+from fencepost.scenario import scenario
 from fencepost_member import adapters
 from fencepost_member.config import ConfigError, LoopConfig, MemberConfig
 

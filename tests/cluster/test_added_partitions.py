@@ -16,8 +16,9 @@ from fencepost import runner
 from fencepost.clock import eventually
 from fencepost.clusters import backends, local
 from fencepost.clusters.own import OwnCluster
-from fencepost.phases import Progress
-from fencepost.scenario import Group, Scenario, Topic
+from fencepost.model.topic import Topic
+from fencepost.runner.phases import Progress
+from fencepost.scenario.scenario import Group, Scenario
 from fencepost.workloads import PollLoop
 
 pytestmark = pytest.mark.cluster

@@ -41,9 +41,10 @@ from fencepost.faults import (
 from fencepost.history import Sent
 from fencepost.interfaces import Fault, Target, Workload
 from fencepost.model import Severity, TopicPartition, Validity
+from fencepost.model.topic import Topic
 from fencepost.plugin import Chaos
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at, past_session
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at, past_session
 from fencepost.targets import all_members, member
 from fencepost.workloads import DeadLetters, PollLoop, Transform
 

@@ -16,14 +16,15 @@ from typing import Any
 import pytest
 
 from cluster.plans import one_in, topic, under
-from fencepost import catalogue
-from fencepost.clients import KNOWN, LINES, VERIFIABLE
 from fencepost.faults import ScaleOut
 from fencepost.model import Validity, Verdict
+from fencepost.model.clients import KNOWN, LINES, VERIFIABLE
+from fencepost.model.settings import STRATEGY
+from fencepost.model.topic import Topic
 from fencepost.plugin import ChaosRun
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.settings import STRATEGY
-from fencepost.single import at
+from fencepost.scenario import loader
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import idle
 from fencepost.workloads import PollLoop
 
@@ -115,7 +116,7 @@ def test_who_comes_to_an_empty_group_is_waited_for_where_its_first_rebalance_is_
     """Of the classic protocol: a join storm is one rebalance then. Without the delay it is several: each member is
     started once the one before it has subscribed, which is answered before a process comes to ask."""
     storm, delayed = (
-        chaos.run(under(protocol, catalogue.load(name))) for name in ("first_join_storm", "first_join_delayed")
+        chaos.run(under(protocol, loader.load(name))) for name in ("first_join_storm", "first_join_delayed")
     )
     assert {run.verdict.validity for run in (storm, delayed)} == {Validity.VALID}
     several, few = let_in(storm), let_in(delayed)

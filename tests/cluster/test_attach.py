@@ -38,9 +38,10 @@ from fencepost.faults import (
 )
 from fencepost.judging import judge
 from fencepost.model import Finding, Severity, Validity, Verdict, group_partition
-from fencepost.processes import Owner
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at, past_session
+from fencepost.model.topic import Topic
+from fencepost.processes.owner import Owner
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at, past_session
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 

@@ -15,7 +15,6 @@ from cluster.test_attach import SCENARIO as GUEST
 from cluster.test_attach import address, violations
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
-from fencepost.clients import Members
 from fencepost.clusters import local, nodes
 from fencepost.clusters.admin_cleaning import discover
 from fencepost.clusters.attachment import Attachment
@@ -26,8 +25,9 @@ from fencepost.faults import Kill, MoveCoordinator, Pause
 from fencepost.interfaces import ClusterSpec
 from fencepost.judging import judge
 from fencepost.model import Validity
-from fencepost.processes import Owner
-from fencepost.single import at, past_session
+from fencepost.model.clients import Members
+from fencepost.processes.owner import Owner
+from fencepost.schedule.single import at, past_session
 from fencepost.targets import member
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

@@ -20,8 +20,9 @@ from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError, PlanError, WaitTimeout
 from fencepost.faults import BlackHole
-from fencepost.scenario import Group, Topic
-from fencepost.single import at
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group
+from fencepost.schedule.single import at
 from fencepost.targets import member
 
 pytestmark = pytest.mark.cluster

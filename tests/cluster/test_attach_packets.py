@@ -20,13 +20,13 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.clock import eventually
 from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.own import OwnCluster
-from fencepost.evidence.probes import Probe
 from fencepost.faults import BlackHole, DropPackets, LoseConnects, LosePackets
 from fencepost.judging import judge
 from fencepost.network import redirects
-from fencepost.processes import Owner
-from fencepost.single import at, past_session
+from fencepost.processes.owner import Owner
+from fencepost.schedule.single import at, past_session
 from fencepost.targets import brokers, member
+from fencepost.witnesses.probes import Probe
 
 pytestmark = [*ON_CLUSTER, pytest.mark.spark]
 PARTITIONS = 4

@@ -12,11 +12,11 @@ from typing import Any
 import pytest
 
 from cluster.plans import one_in
-from fencepost import catalogue
 from fencepost.model import Severity, Validity
 from fencepost.reports import folder
 from fencepost.reports.advice import advise
 from fencepost.reports.glossary import GLOSSARY
+from fencepost.scenario import loader
 from fencepost_member.events import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
@@ -27,9 +27,9 @@ ERROR = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b")  # as Kafka names them
 ADVICE = {"round_robin_with_cooperative": "as long as roundrobin is in it, rebalances stop all members, and the cooper"}
 
 
-@pytest.mark.parametrize("name", one_in(math.ceil(len(catalogue.built_in()) / A_DAY), catalogue.built_in(), daily=True))
+@pytest.mark.parametrize("name", one_in(math.ceil(len(loader.built_in()) / A_DAY), loader.built_in(), daily=True))
 def test_a_built_in_scenario_shows_what_it_says(chaos: Any, name: str) -> None:
-    scenario = catalogue.load(name)
+    scenario = loader.load(name)
     run = chaos.run(scenario)
     verdict = run.verdict
     named = {kind for kind in GLOSSARY if f"`{kind}`" in scenario.about}

@@ -31,8 +31,8 @@ from fencepost.faults import ChangeAssignor, ChangeProtocol, Kill
 from fencepost.faults.change_assignor import REFUSED
 from fencepost.history import EventKind
 from fencepost.interfaces import Target
-from fencepost.processes import Owner
-from fencepost.settings import STRATEGY
+from fencepost.model.settings import STRATEGY
+from fencepost.processes.owner import Owner
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import read

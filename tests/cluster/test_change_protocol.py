@@ -26,11 +26,11 @@ from fencepost import Group, Members, Scenario, Topic, at
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import PlanError, ScenarioError
-from fencepost.evidence.witness import Sight
 from fencepost.faults import ChangeProtocol
 from fencepost.interfaces import Target
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 from fencepost.targets import member
+from fencepost.witnesses.witness import Sight
 from fencepost.workloads import OwnProgram, PollLoop
 
 pytestmark = ON_CLUSTER

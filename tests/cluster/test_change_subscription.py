@@ -23,7 +23,7 @@ from fencepost.clusters.own import OwnCluster
 from fencepost.faults import AddPartitions, ChangeSubscription, ScaleOut
 from fencepost.interfaces import Target
 from fencepost.model import TopicPartition, Validity
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 from fencepost.states import joining, revoking
 from fencepost.targets import all_members, idle, member
 from fencepost.workloads import PollLoop

@@ -14,9 +14,9 @@ import pytest
 from cluster.contract import History, complaints
 from cluster.plans import one_in, topic
 from fencepost import Group, Scenario, at, past_session, runner
-from fencepost.clients import KNOWN, LINES, Library
 from fencepost.faults import Bounce, Pause
-from fencepost.settings import STRATEGY
+from fencepost.model.clients import KNOWN, LINES, Library
+from fencepost.model.settings import STRATEGY
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 

@@ -10,9 +10,9 @@ import confluent_kafka as ck
 import pytest
 
 from cluster.worlds import LONG_S
-from fencepost import scenario
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
+from fencepost.scenario import scenario
 
 pytestmark = pytest.mark.cluster
 NAME = "asked-for-before"

@@ -44,9 +44,9 @@ from fencepost.faults import (
     PartitionBrokers,
     Pause,
 )
+from fencepost.group.event_tail import last_poll_ns
 from fencepost.interfaces import ClusterSpec, Fault, Target
-from fencepost.live import last_poll_ns
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 pytestmark = [
     *ON_CLUSTER,

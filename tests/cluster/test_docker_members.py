@@ -14,8 +14,8 @@ from cluster.test_black_box import broken, reasons
 from cluster.test_docker_programs import nothing_left, performed  # noqa: F401 (a fixture)
 from fencepost import Scenario
 from fencepost.checkers.spark.session import Spark
-from fencepost.clients import Members
 from fencepost.model import Validity
+from fencepost.model.clients import Members
 
 pytestmark = [
     pytest.mark.cluster,

@@ -24,7 +24,7 @@ from fencepost.errors import ProvisionError
 from fencepost.faults import Bounce, Kill, Pause
 from fencepost.judging import judge
 from fencepost.model import Validity, Verdict
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
 

@@ -25,10 +25,11 @@ from fencepost.clusters import backends
 from fencepost.faults import Bounce, Pause
 from fencepost.judging import judge
 from fencepost.model import Validity
-from fencepost.processes import Owner
-from fencepost.scenario import Group, Topic
-from fencepost.settings import PROTOCOLS
-from fencepost.single import at
+from fencepost.model.settings import PROTOCOLS
+from fencepost.model.topic import Topic
+from fencepost.processes.owner import Owner
+from fencepost.scenario.scenario import Group
+from fencepost.schedule.single import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop
 
@@ -45,7 +46,7 @@ import signal, sys, threading
 from pathlib import Path
 from fencepost.clusters import docker_host
 from fencepost.interfaces import ClusterSpec
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 with Owner.open(Path(sys.argv[1])) as owner:
     print(owner.token, owner.directory, flush=True)

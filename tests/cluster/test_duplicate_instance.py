@@ -11,13 +11,14 @@ import pytest
 
 from cluster.plans import one_a_day, topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see
-from fencepost.clients import Members
 from fencepost.clock import eventually
 from fencepost.errors import FencepostError, PlanError
 from fencepost.faults import DuplicateInstance
 from fencepost.interfaces import Target
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
+from fencepost.model.clients import Members
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 

@@ -11,15 +11,15 @@ import confluent_kafka as ck
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost import group as groups
-from fencepost import scenario
 from fencepost.clock import clock_pair, eventually, now_ns
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError
 from fencepost.evidence import audit, metadata, offsets, requests
+from fencepost.group import running_group as groups
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition, group_partition
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
+from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member import payload
 from fencepost_member.events import EventLog

@@ -26,10 +26,10 @@ from cluster.worlds import (
 )
 from fencepost.clock import eventually
 from fencepost.errors import ClusterError
-from fencepost.evidence.processes import Life
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Fault, Target
 from fencepost.model import TopicPartition
+from fencepost.witnesses.processes import Life
 
 pytestmark = ON_CLUSTER
 

@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fencepost import group as groups
-from fencepost import scenario
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import MemberError
 from fencepost.evidence.segment_reader import read_segments
+from fencepost.group import running_group as groups
 from fencepost.model import TopicPartition
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
+from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog, read
 from fencepost_member.segments import DELIVERED, PRODUCED, Layout

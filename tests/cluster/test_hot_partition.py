@@ -13,7 +13,7 @@ from cluster.plans import CALM, one_a_day, topic, under
 from fencepost.checkers.tables import load
 from fencepost.model import Severity
 from fencepost.plugin import Chaos
-from fencepost.scenario import Group
+from fencepost.scenario.scenario import Group
 from fencepost.workloads import PollLoop, WorkerPool
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

@@ -14,7 +14,7 @@ from cluster.test_no_false_alarm import scenario as drawn
 from fencepost.checkers.spark.session import Spark
 from fencepost.judging import judge
 from fencepost.model import Validity
-from fencepost.settings import PROTOCOLS
+from fencepost.model.settings import PROTOCOLS
 from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

@@ -14,10 +14,10 @@ from cluster.plans import one_a_day
 from cluster.programs import broken, performed
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.checkers import Progress
-from fencepost.clients import Members
 from fencepost.faults import Bounce, MoveCoordinator, Pause
 from fencepost.history import EventKind
 from fencepost.model import Validity, Verdict
+from fencepost.model.clients import Members
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member.events import read

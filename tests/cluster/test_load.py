@@ -11,8 +11,8 @@ import pytest
 from cluster.plans import SESSION, one_in, topic
 from fencepost.clock import NS
 from fencepost.faults import Kill, Pause
-from fencepost.scenario import Group, Scenario
-from fencepost.single import at, past_session
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at, past_session
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 

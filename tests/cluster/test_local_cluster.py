@@ -21,10 +21,10 @@ from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ClusterError
 from fencepost.evidence import offsets
 from fencepost.interfaces import BrokerEvidence, Cluster, ClusterSpec, Links
+from fencepost.interfaces.process import Node
 from fencepost.model import TopicPartition, group_partition
-from fencepost.process_interfaces import Node
-from fencepost.processes import Owner
-from fencepost.scenario import Topic
+from fencepost.model.topic import Topic
+from fencepost.processes.owner import Owner
 
 pytestmark = pytest.mark.cluster
 

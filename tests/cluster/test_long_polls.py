@@ -12,8 +12,8 @@ from cluster.programs import broken, performed
 from cluster.test_lines import PROGRAM as TOLD
 from fencepost import Group, Scenario
 from fencepost.checkers import Progress
-from fencepost.clients import LINES
 from fencepost.model import Validity
+from fencepost.model.clients import LINES
 from fencepost.workloads import OwnProgram
 
 pytestmark = pytest.mark.cluster

@@ -28,11 +28,11 @@ from cluster.worlds import (
     requests_by,
 )
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.combined import rolling_deploy
 from fencepost.faults import Pause, ScaleIn, ScaleOut, Stall
 from fencepost.interfaces import Target
-from fencepost.scenario import Group, Scenario
-from fencepost.single import at
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.combinators import rolling_deploy
+from fencepost.schedule.single import at
 from fencepost.targets import coordinator, idle, members, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import read

@@ -16,8 +16,6 @@ from cluster import subscriber
 from cluster.contract import History
 from cluster.defects import behind
 from cluster.killing import left_of
-from fencepost.clients import CONFLUENT
-from fencepost.combined import together
 from fencepost.faults import (
     AddPartitions,
     BlackHole,
@@ -48,10 +46,13 @@ from fencepost.faults import (
     Stall,
 )
 from fencepost.model import Severity, Validity
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.settings import PROTOCOLS
-from fencepost.single import at, past_session
-from fencepost.swarm import swarm
+from fencepost.model.clients import CONFLUENT
+from fencepost.model.settings import PROTOCOLS
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.combinators import together
+from fencepost.schedule.single import at, past_session
+from fencepost.schedule.swarm import swarm
 from fencepost.targets import coordinator, idle, one_member
 from fencepost.workloads import DeadLetters, ExclusiveWrites, OwnProgram, PollLoop, Requeue, Transform, WorkerPool
 

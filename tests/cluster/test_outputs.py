@@ -13,11 +13,12 @@ import pytest
 
 from cluster.test_adapters import Told
 from cluster.worlds import LONG_S
-from fencepost import retries, scenario
 from fencepost.clock import NS, clock_pair, eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import outputs
+from fencepost.group import retry_service
 from fencepost.history import EventKind
+from fencepost.scenario import scenario
 from fencepost.workloads import DeadLetters
 from fencepost_member import adapters
 from fencepost_member.adapters import confluent_parked, confluent_reading, confluent_trying
@@ -268,11 +269,11 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
     assert waits(after)(), "it has not taken the partition yet"
     after.parked.taking([cast.tp(A)])
     assert waits(after, b"a", b"b")()
-    retries(first, other)
+    retry_service(first, other)
     for output in (before, after):
         output.parked.taking([cast.tp(A)])
         assert waits(output, b"a")()
-    retries(second)
+    retry_service(second)
     eventually(waits(before), LONG_S, "the key to be free for who parked it, without another assignment")
     eventually(waits(after), LONG_S, "the key to be free for the next owner")
     # A tombstone may be there before the entry, which may have been on its way for longer.
@@ -280,7 +281,7 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
     after.parked._write = lambda **record: entry.update(record)
     after.parked.add(cast.tp(A), 3, b"z")
     assert waits(after, b"z")()
-    retries(letter_id(*cast.tp(A), 3))
+    retry_service(letter_id(*cast.tp(A), 3))
     producer.produce(**entry)
     assert producer.flush(LONG_S) == 0
     for output in (before, after):
@@ -315,7 +316,7 @@ def test_the_retry_program_is_done_with_letters_in_their_time_and_the_audit_tell
     log = EventLog(cast.folder / "harness.jsonl", "harness")
     output = cast.owner("after-batch", redirect=workload.redirect)
     output.parked.taking([cast.tp(A)])
-    with retries.of(workload, cast.cluster, "", log):
+    with retry_service.of(workload, cast.cluster, "", log):
         for offset, key in enumerate([b"a", None, b"b"]):
             if key and keep_order:
                 output.parked.add(cast.tp(A), offset, key)
@@ -326,9 +327,9 @@ def test_the_retry_program_is_done_with_letters_in_their_time_and_the_audit_tell
         eventually(lambda: sum(ends(workload.retried).values()) == told, LONG_S, "all letters to be retried")
         free = [lambda key=key: not output.parked.holds(cast.tp(A), key) for key in (b"a", b"b")]
         eventually(lambda: all(is_free() for is_free in free), LONG_S, "both keys to be free")
-    with retries.of(workload, cast.cluster, "no-such-", log):
+    with retry_service.of(workload, cast.cluster, "no-such-", log):
         pass
-    with retries.of(replace(workload, keep_order=False, retried_after_ms=0), cast.cluster, "no-such-", log):
+    with retry_service.of(replace(workload, keep_order=False, retried_after_ms=0), cast.cluster, "no-such-", log):
         pass
     outputs.tell(workload, Names([cast.into], workload.retried), cast.cluster, [clock_pair()], log)
     log.close()

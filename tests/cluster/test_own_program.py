@@ -11,16 +11,17 @@ from typing import Any
 import pytest
 
 from cluster.test_group import LONG_S, Run, run  # noqa: F401 (a fixture)
-from fencepost import group as groups
-from fencepost import runner, scenario
+from fencepost import runner
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.finder import find_here
 from fencepost.clock import eventually
 from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import audit
+from fencepost.group import running_group as groups
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition, Validity
+from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
 from fencepost_member.events import read
 from fencepost_member.segments import DELIVERED, PRODUCED

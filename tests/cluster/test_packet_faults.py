@@ -42,18 +42,18 @@ from cluster.worlds import (
 )
 from fencepost import Group, Scenario, at, past_session
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.clusters import reaper
 from fencepost.errors import ClusterError
-from fencepost.evidence import segments
-from fencepost.evidence.links import named
 from fencepost.evidence.wire import probe
 from fencepost.faults import BlackHole, DropPackets, LoseConnects, LosePackets
 from fencepost.interfaces import Fault
+from fencepost.interfaces.network import Loss
 from fencepost.network.packets import TRIAL, PacketFilter
-from fencepost.network_interfaces import Loss
 from fencepost.plugin import Chaos
-from fencepost.processes import Owner
+from fencepost.processes import reaper
+from fencepost.processes.owner import Owner
 from fencepost.targets import one_member
+from fencepost.witnesses import segments
+from fencepost.witnesses.links import named
 from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("packets_work")]

@@ -32,18 +32,19 @@ from fencepost.checkers.spark.session import Spark
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError
 from fencepost.evidence import metadata, records
-from fencepost.evidence.seats import kept
 from fencepost.evidence.times import Timeline
 from fencepost.faults import DropPackets, PartitionBrokers
 from fencepost.interfaces import Target
+from fencepost.interfaces.network import Loss
 from fencepost.judging import judge
 from fencepost.model import TopicPartition, Validity
+from fencepost.model.topic import Topic
 from fencepost.network.packets import PacketFilter
-from fencepost.network_interfaces import Loss
-from fencepost.processes import Owner
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
+from fencepost.processes.owner import Owner
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import coordinator
+from fencepost.witnesses.seats import kept
 from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.usefixtures("packets_work")]

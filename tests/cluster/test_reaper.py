@@ -16,14 +16,14 @@ import pytest
 
 from cluster.killing import iptables, rules_of
 from fencepost.clock import eventually
-from fencepost.clusters import reaper
 from fencepost.clusters.addresses import Addresses
 from fencepost.errors import ClusterError
+from fencepost.interfaces.network import Loss
 from fencepost.network import packets
 from fencepost.network.packets import PacketFilter
 from fencepost.network.redirects import TRIAL_GROUP
-from fencepost.network_interfaces import Loss
-from fencepost.processes import Owner, sweep
+from fencepost.processes import reaper
+from fencepost.processes.owner import Owner, sweep
 
 pytestmark = pytest.mark.cluster
 
@@ -34,12 +34,12 @@ HARNESS = """
 import signal, sys, threading
 from pathlib import Path
 from fencepost.clusters import local
-from fencepost.clusters.nodes import Endpoint
+from fencepost.model.endpoint import Endpoint
 from fencepost.interfaces import ClusterSpec
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.network.redirects import TRIAL_GROUP, Redirect, redirect
-from fencepost.network_interfaces import Loss
-from fencepost.processes import Owner
+from fencepost.interfaces.network import Loss
+from fencepost.processes.owner import Owner
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # what a shell starts in the background ignores it
 
@@ -261,7 +261,8 @@ def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
 
 def test_the_processes_of_an_owner_within_an_owner_go_too(tmp_path: Path) -> None:
     nested = (
-        "from fencepost.processes import Owner; o = Owner.open(); o.spawn(['sleep', '640'], log=o.directory / 'log');"
+        "from fencepost.processes.owner import Owner; o = Owner.open();"
+        "o.spawn(['sleep', '640'], log=o.directory / 'log');"
     )
     with Owner.open(tmp_path) as owner:
         inner = owner.spawn([sys.executable, "-c", nested + "import signal; signal.pause()"], log=tmp_path / "log")

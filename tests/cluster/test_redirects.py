@@ -16,12 +16,12 @@ import pytest
 
 from cluster.worlds import LONG_S
 from fencepost.clock import eventually
-from fencepost.clusters.nodes import Endpoint
+from fencepost.interfaces.network import Loss
+from fencepost.model.endpoint import Endpoint
 from fencepost.network import redirects
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.network.redirects import TRIAL_GROUP, Redirect, redirect
-from fencepost.network_interfaces import Loss
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 pytestmark = pytest.mark.cluster
 NET = os.getpid() % (1 << 14)  # no other test process has it

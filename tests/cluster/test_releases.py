@@ -9,12 +9,12 @@ import pytest
 
 from cluster.plans import one_in
 from fencepost import Group, Scenario, Topic, at, runner
-from fencepost.clients import parse
 from fencepost.clusters import environments, nodes, provision
 from fencepost.errors import ProvisionError, ScenarioError
 from fencepost.faults import MoveCoordinator
 from fencepost.model import Validity
-from fencepost.settings import KAFKAS
+from fencepost.model.clients import parse
+from fencepost.model.settings import KAFKAS
 from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

@@ -13,7 +13,7 @@ import pytest
 
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.faults import Bounce, CutConnections, Latency, Pause
-from fencepost.replay import fired
+from fencepost.repeat.replay import fired
 from fencepost.targets import coordinator, member, owner_of
 from fencepost.workloads import PollLoop
 

@@ -6,11 +6,12 @@ import pytest
 
 from fencepost.clusters.admin import ObserverAdmin
 from fencepost.faults import BlackHole, Bounce, Kill, MoveCoordinator, Pause
-from fencepost.group import MemberProcess
+from fencepost.group.running_group import MemberProcess
 from fencepost.model import Validity
+from fencepost.model.topic import Topic
 from fencepost.network.proxies import Proxies
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 

@@ -14,7 +14,7 @@ from fencepost import Group, Scenario, Topic, flap, rolling_bounce, rolling_depl
 from fencepost.faults import Refuse
 from fencepost.history import EventKind
 from fencepost.plugin import Chaos
-from fencepost.replay import EVENTS
+from fencepost.repeat.replay import EVENTS
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 

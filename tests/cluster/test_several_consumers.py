@@ -14,9 +14,9 @@ from typing import Any
 import pytest
 
 from cluster.test_group import LONG_S, PARTITIONS, SESSION_MS, Run, run  # noqa: F401 (a fixture)
-from fencepost import group as groups
-from fencepost import scenario
 from fencepost.clock import eventually
+from fencepost.group import running_group as groups
+from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
 from fencepost_member.segments import DELIVERED
 

@@ -12,8 +12,8 @@ from fencepost.evidence.times import MS
 from fencepost.faults import Kill, Stall
 from fencepost.history import EventKind
 from fencepost.model import Severity
-from fencepost.settings import PROTOCOLS
-from fencepost.single import at
+from fencepost.model.settings import PROTOCOLS
+from fencepost.schedule.single import at
 from fencepost.targets import member
 from fencepost.workloads import DeadLetters, PollLoop, Requeue
 from fencepost_member.events import read

@@ -7,12 +7,13 @@ import json
 import pyarrow.parquet as pq
 import pytest
 
-from fencepost import Group, Scenario, Topic, at, codec, past_session, replay, steering, until, when
+from fencepost import Group, Scenario, Topic, at, past_session, until, when
 from fencepost.clusters.local import ABILITIES
 from fencepost.faults import Bounce, CutConnections, Hold, Kill, MoveCoordinator, Pause, RemoveMember
-from fencepost.model import Validity
+from fencepost.model import Validity, serialization
+from fencepost.repeat import coverage, replay
+from fencepost.schedule.swarm import swarm
 from fencepost.states import commit_in_flight, coordinator_loading, fenced, joining, rebalanced, revoking
-from fencepost.swarm import swarm
 from fencepost.targets import coordinator, member
 from fencepost.workloads import PollLoop
 
@@ -147,7 +148,7 @@ def test_a_swarm_that_is_steered_meets_what_no_run_has_met(chaos):
     asked = scenario("eager", swarm(20, *parts, until_s=28))
     every = asked.schedule[0].pairs(asked.inventory(), ABILITIES)
     done = {(fault, state) for fault, states in every.items() for state in states if state != "joining"}
-    steered = steering.steer(asked, done, ABILITIES)
+    steered = coverage.steer(asked, done, ABILITIES)
     seed = next(number for number in range(1000) if len(aimed(steered.plan(number))) > 2)
     run = chaos.run(steered, seed=seed)
     assert run.verdict.validity is Validity.VALID, run.verdict
@@ -157,11 +158,11 @@ def test_a_swarm_that_is_steered_meets_what_no_run_has_met(chaos):
         (fault["fault"], state) for fault in replay.fired(run.folder) for state, was in fault["states"].items() if was
     } & aimed(plan)
     assert met
-    assert met <= steering.met(run.folder.parent, "eager")
-    left = steering.steer(asked, done | met, ABILITIES).schedule[0].towards
+    assert met <= coverage.met(run.folder.parent, "eager")
+    left = coverage.steer(asked, done | met, ABILITIES).schedule[0].towards
     assert not any(state in left.get(fault, ()) for fault, state in met)
 
 
 def aimed(plan):
     """What its steps wait for, by their faults."""
-    return {(codec.name_of(step.fault), codec.name_of(step.when)) for step in plan.steps if step.when}
+    return {(serialization.name_of(step.fault), serialization.name_of(step.when)) for step in plan.steps if step.when}

@@ -9,11 +9,11 @@ import pytest
 
 from cluster.plans import CALM, PROMISES, SESSION, one_a_day, topic
 from fencepost.checkers import Rebalances
-from fencepost.clients import Members
 from fencepost.faults import Bounce
-from fencepost.scenario import Group
-from fencepost.settings import PROTOCOLS
-from fencepost.single import at
+from fencepost.model.clients import Members
+from fencepost.model.settings import PROTOCOLS
+from fencepost.scenario.scenario import Group
+from fencepost.schedule.single import at
 from fencepost.targets import member
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

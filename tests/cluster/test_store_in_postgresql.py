@@ -11,7 +11,7 @@ from cluster.plans import CRITICAL, one_a_day, under
 from cluster.planted import BUGS
 from fencepost.checkers.tables import load
 from fencepost.model import Validity
-from fencepost.settings import PROTOCOLS
+from fencepost.model.settings import PROTOCOLS
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.postgresql]
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 import pytest
 
 from cluster.plans import SUSPECT, WATCHED, one_a_day, under
-from fencepost import catalogue
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
-from fencepost.settings import PROTOCOLS
+from fencepost.model.settings import PROTOCOLS
+from fencepost.scenario import loader
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
@@ -33,7 +33,7 @@ def test_who_stands_still_is_killed_before_others_have_its_partitions_and_comes_
 
 
 def test_a_static_member_that_is_killed_for_it_is_back_within_its_session_and_nobody_ever_has_what_it_had(chaos):
-    run = chaos.run(catalogue.load("supervisor_of_static_members"))
+    run = chaos.run(loader.load("supervisor_of_static_members"))
     run.must_keep_its_promises()
     tables = load(run.folder)
     (stopped,) = tables.steps

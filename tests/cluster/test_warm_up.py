@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from fencepost import runner
-from fencepost.group import MemberProcess
+from fencepost.group.running_group import MemberProcess
 from fencepost.model import Validity
-from fencepost.scenario import Group, Scenario, Topic
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
 from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

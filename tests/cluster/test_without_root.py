@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from cluster.worlds import LONG_S
-from fencepost import Group, Scenario, Topic, at, doctor
+from fencepost import Group, Scenario, Topic, at
+from fencepost.clusters import doctor
 from fencepost.faults import BlackHole, LosePackets
+from fencepost.processes.concurrency import turn
 from fencepost.targets import one_member
-from fencepost.turns import turn
 from fencepost.workloads import PollLoop
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

@@ -12,10 +12,10 @@ import pytest
 from cluster.plans import ABORTS, one_a_day, under
 from fencepost import Group
 from fencepost.checkers import Commits, Delivery, Order, Progress
-from fencepost.clients import Members
 from fencepost.faults import Bounce
 from fencepost.history import Sent
-from fencepost.single import at
+from fencepost.model.clients import Members
+from fencepost.schedule.single import at
 from fencepost.targets import member
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]

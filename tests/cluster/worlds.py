@@ -15,15 +15,16 @@ import pytest
 from fault_table import Cell
 
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.evidence import requests, sockets
+from fencepost.evidence import requests
 from fencepost.evidence.times import Timeline
 from fencepost.evidence.wire import probe
 from fencepost.faults import ResetOffsets
 from fencepost.interfaces import Awaits, Evidence, Fault, Injection, Target
+from fencepost.interfaces.network import Loss
+from fencepost.interfaces.process import Node
 from fencepost.model import MemberView, View
 from fencepost.network.packets import TRIAL
-from fencepost.network_interfaces import Loss
-from fencepost.process_interfaces import Node
+from fencepost.witnesses import sockets
 
 # What tests on a cluster are marked with.
 ON_CLUSTER = [
@@ -57,11 +58,11 @@ BOUNDS = (
     "faults.stall.PROOF_S",
     "faults.stall.HEALED_S",
     "faults.hold.RELEASED_S",
-    "evidence.doors.PROOF_S",
-    "evidence.holes.PROOF_S",
-    "evidence.links.HEALED_S",
-    "evidence.losses.PROOF_S",
-    "evidence.pace.PROOF_S",
+    "witnesses.doors.PROOF_S",
+    "witnesses.holes.PROOF_S",
+    "witnesses.links.HEALED_S",
+    "witnesses.losses.PROOF_S",
+    "witnesses.pace.PROOF_S",
 )
 MEMBER, BROKER = Target(members=(1,)), Target(brokers=(3,))
 MEMBERS_LINKS, OTHERS_LINKS = [(1, 1), (1, 2), (1, 3)], [(0, 1), (0, 2), (0, 3)]

@@ -27,8 +27,8 @@ from fencepost.checkers.judge import Finder, judge
 from fencepost.checkers.spark.finder import find_here
 from fencepost.checkers.tables import Tables
 from fencepost.history import LACKING
+from fencepost.history.run_folder import RunFolder, judged_files
 from fencepost.model import Anomaly
-from fencepost.store import RunFolder, judged_files
 
 RUNS = Path(__file__).with_name("runs")
 STORIES_FROZEN = Path(__file__).with_name("stories.json")

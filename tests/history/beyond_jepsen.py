@@ -25,13 +25,13 @@ from inspect import getdoc
 from pathlib import Path
 from typing import Any
 
-from fencepost import codec, judging
+from fencepost import judging
 from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 from fencepost.checkers.judge import judge
 from fencepost.checkers.spark.finder import find_here
+from fencepost.history.run_folder import RunFolder
 from fencepost.interfaces import Promise
-from fencepost.model import Severity, Validity, Verdict
-from fencepost.store import RunFolder
+from fencepost.model import Severity, Validity, Verdict, serialization
 from history.builder import HistoryBuilder, MemberTeller
 
 Tell = Callable[[HistoryBuilder], None]
@@ -57,7 +57,7 @@ class Demonstration:
 
     def build(self, folder: Path, promise: Promise) -> Path:
         """Its run folder, under one promise."""
-        h = HistoryBuilder(folder, promises=[codec.encode(promise)], name=self.title, **self.options)
+        h = HistoryBuilder(folder, promises=[serialization.encode(promise)], name=self.title, **self.options)
         self.tell(h)
         return h.seal()
 

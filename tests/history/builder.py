@@ -31,8 +31,8 @@ from fencepost.checkers.tables.records import Delivered, Logged, Produced
 from fencepost.evidence import columns
 from fencepost.evidence.seal import seal
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
+from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
-from fencepost.store import RunFolder
 from fencepost_member.events import EventLog
 from fencepost_member.payload import key_hash
 

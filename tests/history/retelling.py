@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from fencepost.evidence import columns, event_table
 from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
-from fencepost.store import RunFolder, digest, fingerprint, judged_files
+from fencepost.history.run_folder import RunFolder, digest, fingerprint, judged_files
 from fencepost_member.segments import ABORTED, COMMITTED, DELIVERED, FAILED, HEADER_BYTES, PARKED, PRODUCED, create
 
 Row = dict[str, Any]

@@ -17,7 +17,7 @@ import psutil
 import pyspark
 
 from fencepost.clock import eventually
-from fencepost.processes import Owner, wait_ended
+from fencepost.processes.owner import Owner, wait_ended
 
 START_S = 60.0
 LAST = 2000

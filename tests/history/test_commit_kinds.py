@@ -39,7 +39,7 @@ def test_every_kind_of_the_oracle_has_a_case(tmp_path: Path) -> None:
     shown = set()
     for n, story in enumerate(STORIES):
         shown |= {told[0] for told in story(HistoryBuilder(tmp_path / str(n), 2), True)}
-    assert shown >= {kind for kinds in oracle.rules().values() for kind in kinds} | set(Commits.kinds)
+    assert shown >= {kind for kinds in oracle.RULES.values() for kind in kinds} | set(Commits.kinds)
 
 
 @case

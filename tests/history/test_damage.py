@@ -17,9 +17,9 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, reject, settings
 from hypothesis import strategies as st
 
-from fencepost import cli
 from fencepost.checkers.spark import finder
 from fencepost.checkers.spark.session import Spark
+from fencepost.cli import commands
 from fencepost.errors import RunFolderError
 from fencepost.judging import judge
 from fencepost_member.events import EventLog
@@ -66,7 +66,7 @@ def check(
     def perform(run: Path) -> tuple[int, str]:
         began_s = time.monotonic()
         with pytest.raises(SystemExit) as left:
-            cli.main(["check", str(run)])
+            commands.main(["check", str(run)])
         assert time.monotonic() - began_s < WITHIN_S
         said = capsys.readouterr()
         assert (said.err, caplog.text) == ("", "")  # a shell shows what is logged, stack traces too
@@ -129,7 +129,7 @@ def test_a_report_names_what_is_no_file(
         damages.ANY[what](run / name)
         began_s = time.monotonic()
         with pytest.raises(SystemExit) as left:
-            cli.main(["report", str(run)])
+            commands.main(["report", str(run)])
         assert time.monotonic() - began_s < WITHIN_S, what
         assert (left.value.code or 0, capsys.readouterr().err) == (0, ""), what
         assert f"{name} cannot be read: " in (run / "report.html").read_text(), what

@@ -21,8 +21,8 @@ from fencepost.checkers.tables import PARTS, Tables, load
 from fencepost.checkers.tables.rows import Damage
 from fencepost.errors import ProvisionError, ScenarioError
 from fencepost.evidence.seal import seal
+from fencepost.history.run_folder import RunFolder
 from fencepost.model import Anomaly, Check, Severity, Validity, Verdict
-from fencepost.store import RunFolder
 from history.builder import HistoryBuilder, MemberTeller, ns
 
 DEFAULT = [{"type": name} for name in ("delivery", "order", "ownership", "progress")]
@@ -592,7 +592,7 @@ def test_a_delivery_from_before_its_assignment_is_damage_and_no_crash(tmp_path: 
 
 
 def test_every_kind_has_a_ground_that_names_known_parts() -> None:
-    kinds = {kind for of_rule in oracle.rules().values() for kind in of_rule} - {KIND_OF_DAMAGE, KIND_OF_RECORDS}
+    kinds = {kind for of_rule in oracle.RULES.values() for kind in of_rule} - {KIND_OF_DAMAGE, KIND_OF_RECORDS}
     assert set(certainty.GROUNDS) >= kinds | set(Commits.kinds)
     for ground in certainty.GROUNDS.values():
         assert ground.anywhere | ground.own <= set(PARTS)

@@ -16,9 +16,9 @@ from fencepost.checkers.judge import judge
 from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.spark.finder import find_here
 from fencepost.checkers.tables.rows import NS
-from fencepost.codec import encode
 from fencepost.evidence import columns
 from fencepost.model import Severity, Validity
+from fencepost.model.serialization import encode
 from history.builder import HistoryBuilder
 from history.test_kernel_equals_oracle import NARROW, agreed
 from history.test_kinds import A, B, Story, Told, rest, two

@@ -568,7 +568,7 @@ def test_a_sentence_says_it_all(tables: Tables, anomaly: Anomaly, sentence: str)
 
 
 def test_every_kind_has_a_sentence_with_its_place_and_no_loose_end(tmp_path: Path) -> None:
-    kinds = {kind for of_rule in oracle.rules().values() for kind in of_rule}
+    kinds = {kind for of_rule in oracle.RULES.values() for kind in of_rule}
     assert set(SENTENCES) >= kinds | set(Commits.kinds)
     for story in STORIES:
         h = HistoryBuilder(tmp_path / story.__name__, 2)

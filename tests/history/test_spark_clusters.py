@@ -27,7 +27,7 @@ from fencepost.checkers.tables import load
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError
 from fencepost.model import Validity, Verdict
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 from history import random_histories
 from history.spark_cluster import SparkCluster, folders_of, make_python
 from history.test_kernel_equals_oracle import NARROW

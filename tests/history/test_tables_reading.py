@@ -17,8 +17,8 @@ from fencepost.checkers.tables.records import Delivered, Logged, Produced, load_
 from fencepost.checkers.tables.rows import Act, Damage, Life, Partition, Window
 from fencepost.checkers.tables.seeks import Seek
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS
+from fencepost.history.run_folder import digest, fingerprint
 from fencepost.model import TopicPartition
-from fencepost.store import digest, fingerprint
 
 TYPES = {"string": pa.string(), "int8": pa.int8(), "int16": pa.int16(), "int32": pa.int32(), "int64": pa.int64()}
 OTHER = f"it has format version 99; {FORMAT_VERSION} can be judged"

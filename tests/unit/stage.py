@@ -8,14 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from fencepost import cli, judging, runner
+from fencepost import judging, runner
 from fencepost.checkers.spark.session import Spark
+from fencepost.cli import commands
 from fencepost.clusters.backends import Backend
+from fencepost.history.run_folder import RunFolder
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
-from fencepost.plan import Plan, plan_to_json
 from fencepost.runner import Observer, Progress
-from fencepost.scenario import Scenario
-from fencepost.store import RunFolder
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan, plan_to_json
 
 SENTENCE = "member-1.1 never processed orders-3 offset 42, and the group committed 43"
 
@@ -91,7 +92,7 @@ class Shell:
 
     def __call__(self, *args: object) -> tuple[int, str, str]:
         with pytest.raises(SystemExit) as left:
-            cli.main([str(arg) for arg in args])
+            commands.main([str(arg) for arg in args])
         said = self._captured.readouterr()
         return int(left.value.code or 0), said.out, said.err
 

@@ -10,8 +10,8 @@ import pytest
 
 from fencepost.clusters import admin_connections, admin_requests
 from fencepost.clusters.admin_connections import Connections
-from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import WaitTimeout
+from fencepost.model.endpoint import Endpoint
 
 
 @pytest.fixture

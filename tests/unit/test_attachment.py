@@ -10,14 +10,13 @@ from typing import Any
 
 import pytest
 
-from fencepost.abilities import check_abilities
-from fencepost.choice import backend
 from fencepost.clusters import local, transparent
 from fencepost.clusters.attachment import Attachment, loopback, read_access
 from fencepost.clusters.cache import quiet
+from fencepost.clusters.capabilities import check_abilities
 from fencepost.clusters.cleaning_task import Task
 from fencepost.clusters.foreign import ForeignEvidence, whole_batches
-from fencepost.clusters.nodes import Endpoint
+from fencepost.clusters.selection import backend
 from fencepost.errors import ClusterError, NotShown, PlanError, ScenarioError
 from fencepost.faults import (
     AddPartitions,
@@ -34,9 +33,11 @@ from fencepost.faults import (
     RemoveMember,
     ResetOffsets,
 )
-from fencepost.processes import Owner
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
+from fencepost.model.endpoint import Endpoint
+from fencepost.model.topic import Topic
+from fencepost.processes.owner import Owner
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import brokers, member
 from fencepost.workloads import PollLoop, Transform
 from fencepost_member.adapters.settings import arguments, with_context

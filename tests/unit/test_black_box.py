@@ -17,29 +17,29 @@ import report_runs as runs
 from rich.console import Console
 
 from fencepost import Group, Scenario, Topic, at, when
-from fencepost import group as groups
 from fencepost.checkers import Outside
-from fencepost.clients import BLACK_BOX, LINES, Client
+from fencepost.cli.listing import Kind, rows
 from fencepost.clock import eventually
-from fencepost.described import Described, GroupMember
+from fencepost.console.progress_display import members
 from fencepost.errors import MemberError, PlanError, ScenarioError
 from fencepost.faults import ChangeSubscription, DuplicateInstance, Kill, Pause, RemoveMember, ScaleOut, Stall
+from fencepost.group import running_group as groups
+from fencepost.group.coordinator_view import Outside as View
+from fencepost.group.coordinator_view import connected
+from fencepost.group.incarnation import Home, Incarnation
+from fencepost.group.member_handle import MemberProcess
+from fencepost.group.programs import interpreter
 from fencepost.history import EventKind
-from fencepost.listing import Kind, rows
-from fencepost.lives import Home, Incarnation
-from fencepost.member_process import MemberProcess
+from fencepost.interfaces.described import Described, GroupMember
+from fencepost.interfaces.process import Environment, Interpreter
+from fencepost.interfaces.signs import MemberSigns, Signs
 from fencepost.model import TopicPartition
-from fencepost.outside import Outside as View
-from fencepost.outside import connected
-from fencepost.phases import Progress
-from fencepost.process_interfaces import Environment, Interpreter
-from fencepost.processes import Owner
-from fencepost.programs import interpreter
-from fencepost.progress import members
+from fencepost.model.clients import BLACK_BOX, LINES, Client
+from fencepost.processes.owner import Owner
 from fencepost.reports import headline, html, text
-from fencepost.signs import MemberSigns, Signs
-from fencepost.single import until
-from fencepost.states import commit_in_flight, fenced, joining, lasting
+from fencepost.runner.phases import Progress
+from fencepost.schedule.protocol_states import commit_in_flight, fenced, joining, lasting
+from fencepost.schedule.single import until
 from fencepost.targets import idle, member, one_member, owner_of
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member.events import EventLog, read

@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from unit.test_lines import ASSIGNED, MS, REVOKED, STARTED, Told, committed, consumed, record
 
-from fencepost.clients import LINES, VERIFIABLE
 from fencepost.evidence import renewed, requests
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, State
-from fencepost.store import RunFolder
+from fencepost.history.run_folder import RunFolder
+from fencepost.model.clients import LINES, VERIFIABLE
 from fencepost_member.events import EventLog
 
 DONE, BEGUN, DELIVERED = State.DONE, State.BEGUN, State.DELIVERED

@@ -16,8 +16,8 @@ from fencepost.evidence import audit, columns, effects, program_effects
 from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, LOG_COLUMNS, EventKind, State
-from fencepost.processes import Owner
-from fencepost.store import RunFolder
+from fencepost.history.run_folder import RunFolder
+from fencepost.processes.owner import Owner
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member.events import EventLog, read
 from fencepost_member.recorder import Recorder

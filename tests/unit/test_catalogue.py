@@ -6,13 +6,13 @@ import re
 
 import pytest
 
-from fencepost import catalogue
 from fencepost.reports.glossary import GLOSSARY
+from fencepost.scenario import loader
 
 
-@pytest.mark.parametrize("name", catalogue.built_in())
+@pytest.mark.parametrize("name", loader.built_in())
 def test_a_built_in_scenario_says_what_it_shows_and_has_a_plan(name: str) -> None:
-    scenario = catalogue.load(name)
+    scenario = loader.load(name)
     assert scenario.name.replace(" ", "_") == name
     assert scenario.about.endswith(".")
     assert "  " not in scenario.about
@@ -21,5 +21,5 @@ def test_a_built_in_scenario_says_what_it_shows_and_has_a_plan(name: str) -> Non
 
 
 def test_no_two_show_the_same() -> None:
-    abouts = [catalogue.load(name).about for name in catalogue.built_in()]
+    abouts = [loader.load(name).about for name in loader.built_in()]
     assert len(set(abouts)) == len(abouts)

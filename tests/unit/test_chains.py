@@ -10,13 +10,13 @@ from typing import cast
 
 import pytest
 
-from fencepost.clusters import reaper
-from fencepost.clusters.nodes import Endpoint
 from fencepost.errors import ClusterError
+from fencepost.interfaces.network import Loss
+from fencepost.model.endpoint import Endpoint
 from fencepost.network.packets import TRIAL, PacketFilter
 from fencepost.network.redirects import TRIAL_GROUP, Redirect, redirect
-from fencepost.network_interfaces import Loss
-from fencepost.processes import Owner
+from fencepost.processes import reaper
+from fencepost.processes.owner import Owner
 
 LOSS = Loss("a trial", TRIAL, "upstream", share=0.2)
 LEADING = Redirect(TRIAL_GROUP, Endpoint(*TRIAL), Endpoint(*TRIAL))

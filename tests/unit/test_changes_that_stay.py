@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from fencepost import member_process
 from fencepost.errors import PlanError, ScenarioError
-from fencepost.evidence.witness import Sight
 from fencepost.faults import ChangeAssignor, ChangeProtocol, ScaleIn, _bounced
+from fencepost.group import member_handle
+from fencepost.group.member_handle import MemberProcess
 from fencepost.interfaces import Fault, Target
-from fencepost.member_process import MemberProcess
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import At, at
-from fencepost.survival import ends_for_good, given_up
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.fault_tolerance import ends_for_good, given_up
+from fencepost.schedule.single import At, at
 from fencepost.targets import member
+from fencepost.witnesses.witness import Sight
 from fencepost.workloads import PollLoop
 
 TO = ("roundrobin", "range")
@@ -87,7 +88,7 @@ def test_a_member_adopts_what_its_later_lives_begin_with(monkeypatch: pytest.Mon
             begun.append(config)
             super().__init__(pid=None)
 
-    monkeypatch.setattr(member_process, "Incarnation", Life)
+    monkeypatch.setattr(member_handle, "Incarnation", Life)
     home: Any = None
     one = MemberProcess(home, 0, 0, {"protocol": "eager", "assignors": ""})
     one.launch(protocol="consumer")

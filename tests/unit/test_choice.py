@@ -6,10 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from fencepost import choice
-from fencepost.clusters import backends
+from fencepost.clusters import backends, selection
 from fencepost.clusters.backends import Own
-from fencepost.doctor import Part, State
+from fencepost.clusters.doctor import Part, State
 from fencepost.errors import ScenarioError
 
 KAFKA = Part("Kafka", State.LATER, "the first run fetches it")
@@ -34,24 +33,24 @@ LOCAL, DOCKER = backends.local(), backends.docker()
 def test_what_is_ready_goes_before_what_is_quick(
     local: tuple[Part, ...], docker: tuple[Part, ...], name: str, why: str
 ) -> None:
-    chosen = choice.pick([(LOCAL, local), (DOCKER, docker)])
+    chosen = selection.pick([(LOCAL, local), (DOCKER, docker)])
     assert (str(chosen), chosen.why) == (name, why)
 
 
 def test_who_names_a_back_end_gets_that() -> None:
-    chosen = choice.backend("docker")
+    chosen = selection.backend("docker")
     assert isinstance(chosen, Own)
     assert (str(chosen), chosen.why) == ("docker", "")
 
 
 def test_auto_is_one_of_ours_and_takes_no_access() -> None:
-    chosen = choice.backend(choice.AUTO)
+    chosen = selection.backend(selection.AUTO)
     assert str(chosen) in backends.OWN
     assert chosen.why.startswith("auto: ")
     with pytest.raises(ScenarioError, match="belong to attach:HOST:PORT, not to auto"):
-        choice.backend(choice.AUTO, Path("client.properties"))
+        selection.backend(selection.AUTO, Path("client.properties"))
 
 
 def test_an_unknown_name_is_told_what_there_is() -> None:
     with pytest.raises(ScenarioError, match="no back-end 'podman'; there is auto, local, docker, attach:HOST:PORT"):
-        choice.backend("podman")
+        selection.backend("podman")

@@ -13,15 +13,18 @@ import stage
 from rich.console import Console
 from stage import Shell
 
-from fencepost import catalogue, codec, listing, progress
-from fencepost.clients import Extra
+from fencepost.cli import listing
+from fencepost.console import progress_display
 from fencepost.errors import ClusterError, ScenarioError
-from fencepost.injector import Stage
-from fencepost.model import Validity
-from fencepost.overrides import override
+from fencepost.history.run_folder import RunFolder
+from fencepost.model import Validity, serialization
+from fencepost.model.clients import Extra
+from fencepost.model.topic import Topic
 from fencepost.runner import Progress
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.store import RunFolder
+from fencepost.runner.injector import Stage
+from fencepost.scenario import loader
+from fencepost.scenario.overrides import override
+from fencepost.scenario.scenario import Group, Scenario
 from fencepost.workloads import PollLoop
 
 V = Validity
@@ -90,7 +93,7 @@ def test_a_scenario_file_with_an_error_of_its_own_is_bad_usage(shell: Shell, tmp
 def test_what_a_scenario_shows_is_said_when_it_is_listed_and_when_it_begins(
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    about = catalogue.load("demo").about
+    about = loader.load("demo").about
     assert about
     assert about in " ".join(shell("list", "scenarios")[1].split())
     stage.set_up(monkeypatch, V.VALID, V.VALID)
@@ -132,7 +135,7 @@ def test_a_list_says_what_there_is_and_its_options(shell: Shell) -> None:
     assert "black_hole" in faults
     assert "Attributes:" not in faults
     for told, why in {"Seen: ": "what brokers and members see of it", "Witness: ": "what proves it"}.items():
-        assert faults.count(told) == len(codec.known("fault")), f"every fault says {why}"
+        assert faults.count(told) == len(serialization.known("fault")), f"every fault says {why}"
     assert "index" in shell("list", "targets")[1]
     assert "librdkafka" in shell("list", "clients")[1]
     assert "pause partitions and resume them" in shell("list", "clients")[1]
@@ -201,14 +204,14 @@ def test_spark_starts_before_what_judges_is_imported(tmp_path: Path) -> None:
     folder = RunFolder.create(tmp_path, "demo", 1).path
     script = f"""
 import sys
-from fencepost import cli
+from fencepost.cli import commands
 from fencepost.checkers.spark.session import Spark
 
 def start(*_, **__):
     sys.exit(", ".join({{"numpy", "pyarrow", "pyspark", "fencepost.judging"}} & set(sys.modules)) or "nothing")
 
 Spark.start = start
-cli.app(["check", {str(folder)!r}])
+commands.app(["check", {str(folder)!r}])
 """
     left = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert left.stderr.strip() == "nothing"
@@ -258,7 +261,7 @@ def test_a_defect_is_a_sentence_and_a_trace_only_for_those_who_ask(
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("of ours")
 
-    monkeypatch.setattr("fencepost.catalogue.load", broken)
+    monkeypatch.setattr("fencepost.scenario.loader.load", broken)
     code, _, err = shell("run", "demo")
     assert code == 4
     assert "a defect of Fencepost itself: ZeroDivisionError: of ours" in err
@@ -333,7 +336,7 @@ LATE = Progress(
 
 
 def test_a_log_gets_a_line_for_every_change_and_no_other(capsys: pytest.CaptureFixture[str]) -> None:
-    with progress.view(Console(force_terminal=False, width=40)) as watcher:
+    with progress_display.view(Console(force_terminal=False, width=40)) as watcher:
         for moment in (EARLY, EARLY, LATE, LATE):
             watcher(moment)
     assert capsys.readouterr().out.splitlines() == [
@@ -347,7 +350,7 @@ def test_a_log_gets_a_line_for_every_change_and_no_other(capsys: pytest.CaptureF
 
 def test_a_terminal_gets_a_picture_of_phase_counts_members_and_faults(capsys: pytest.CaptureFixture[str]) -> None:
     console = Console(force_terminal=True, width=120)
-    with progress.view(console) as watcher:
+    with progress_display.view(console) as watcher:
         watcher(EARLY)
         watcher(LATE)
     shown = capsys.readouterr().out
@@ -364,7 +367,7 @@ def test_a_terminal_gets_a_picture_of_phase_counts_members_and_faults(capsys: py
 
 
 def test_a_picture_has_a_style_for_every_stage_of_a_step() -> None:
-    assert set(progress.STATE_STYLES) == set(get_args(Stage))
+    assert set(progress_display.STATE_STYLES) == set(get_args(Stage))
 
 
 def test_the_watcher_of_a_run_is_told_while_it_runs(shell: Shell, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,12 +7,13 @@ from dataclasses import replace
 import pytest
 
 import fencepost_member.adapters as adapters
-from fencepost import clients
-from fencepost.clients import KNOWN, Client, Extra, Members, parse
 from fencepost.errors import ScenarioError
-from fencepost.plan import Plan
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.smaller import Case, fewer_members
+from fencepost.model import clients
+from fencepost.model.clients import KNOWN, Client, Extra, Members, parse
+from fencepost.model.topic import Topic
+from fencepost.repeat.smaller import Case, fewer_members
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.plan import Plan
 from fencepost.workloads import PollLoop
 from fencepost_member.planted import NAMES, NEEDS
 

@@ -8,8 +8,9 @@ import pytest
 
 from fencepost.errors import PlanError
 from fencepost.faults import DeleteRecords
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.workloads import DeadLetters, OwnProgram, PollLoop
 
 COMPACTED = {"cleanup.policy": "compact"}

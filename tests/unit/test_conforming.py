@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from stage import Shell
 
-from fencepost.conforming import UNTOLD
+from fencepost.cli.conformance import UNTOLD
 from fencepost_member.lines.reading import NAMES
 
 PLACE = {"topic": "orders", "partition": 0}

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost import doctor
-from fencepost.clusters import backends, provision
-from fencepost.doctor import State
+from fencepost.clusters import backends, doctor, provision
+from fencepost.clusters.doctor import State
 from fencepost.errors import ProvisionError
 from fencepost.network import packets
 

@@ -10,17 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost import catalogue
-from fencepost.combined import Mix, Sequence, Together, mix, rolling_bounce, rolling_deploy, sequence, together
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import BlackHole, Bounce, CutConnections, Kill, MoveCoordinator, Pause, Refuse
-from fencepost.plan import Step
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import Entry, Quiet, make_plan, quiet
-from fencepost.settings import SESSION
-from fencepost.single import at, every, flap, past_session
-from fencepost.survival import given_up
-from fencepost.swarm import Swarm, swarm
+from fencepost.model.settings import SESSION
+from fencepost.model.topic import Topic
+from fencepost.scenario import loader
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.combinators import (
+    Mix,
+    Sequence,
+    Together,
+    mix,
+    rolling_bounce,
+    rolling_deploy,
+    sequence,
+    together,
+)
+from fencepost.schedule.fault_tolerance import given_up
+from fencepost.schedule.plan import Step
+from fencepost.schedule.planning import Entry, Quiet, make_plan, quiet
+from fencepost.schedule.single import at, every, flap, past_session
+from fencepost.schedule.swarm import Swarm, swarm
 from fencepost.targets import all_members, brokers, coordinator, idle, member, one_member
 from fencepost.workloads import PollLoop
 
@@ -248,7 +258,7 @@ parts = [{ fault = "kill", required = false }, { fault = "pause", target = "coor
 
 def test_all_of_it_is_read_from_toml(tmp_path):
     (tmp_path / "all.toml").write_text(TOML)
-    assert catalogue.load(tmp_path / "all.toml").schedule == (
+    assert loader.load(tmp_path / "all.toml").schedule == (
         sequence(
             5,
             at(0, Pause(), one_member(), heal_after=past_session(1.5), expect="fenced"),

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.clients import Client
 from fencepost.clusters import environments
 from fencepost.errors import ProvisionError
-from fencepost.process_interfaces import Environment
+from fencepost.interfaces.process import Environment
+from fencepost.model.clients import Client
 
 OURS = f"{sys.version_info.major}.{sys.version_info.minor}"
 RELEASE = Client("confluent-kafka", "9.8.7")

@@ -11,7 +11,7 @@ import psutil
 
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.evidence import host
-from fencepost.processes import Owner
+from fencepost.processes.owner import Owner
 
 LONG_S = 60  # for what comes at once on a machine that has nothing else to do
 STAT = "cpu  100 0 50 800 10 0 5 35 0 0\ncpu0 1 2 3\n"

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from fencepost.clock import eventually
-from fencepost.evidence.probes import Probe
 from fencepost.evidence.wire import answers_in, probe
+from fencepost.witnesses.probes import Probe
 
 ANSWER = (6).to_bytes(4, "big") + b"answer"
 LONG_S = 30

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.evidence import sockets
-from fencepost.evidence.sockets import Passed
+from fencepost.witnesses import sockets
+from fencepost.witnesses.sockets import Passed
 
 SAMPLES = Path(__file__).parent / "samples"
 ENDPOINT, UPSTREAM = ("127.0.0.1", 40103), ("127.0.0.1", 30103)

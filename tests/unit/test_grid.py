@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from fencepost import codec
+from fencepost.model import serialization
 from fencepost.reports.folder import Fact
 from fencepost.reports.grid import NONE, grid
 from fencepost.reports.steps import faults
-from fencepost.states import LASTING
+from fencepost.schedule.protocol_states import LASTING
 
-QUIET = {codec.name_of(state): False for state in LASTING}
+QUIET = {serialization.name_of(state): False for state in LASTING}
 UNKNOWN = {**QUIET, "joining": None, "syncing": None, "coordinator_loading": None}
 
 

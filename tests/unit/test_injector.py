@@ -11,16 +11,16 @@ import pytest
 
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.errors import FaultError, WaitTimeout
-from fencepost.evidence.witness import Injected, Sight, witness
-from fencepost.injector import Injector
 from fencepost.interfaces import Evidence
+from fencepost.interfaces.signs import CoordinatorSigns, MemberSigns, Signs
 from fencepost.model import MemberView, View
-from fencepost.schedule import make_plan
-from fencepost.settings import SESSION
-from fencepost.signs import CoordinatorSigns, MemberSigns, Signs
-from fencepost.single import at, until, when
+from fencepost.model.settings import SESSION
+from fencepost.runner.injector import Injector
+from fencepost.schedule.planning import make_plan
+from fencepost.schedule.single import at, until, when
 from fencepost.states import commit_in_flight, fenced, joining, revoking
 from fencepost.targets import all_members, member, one_member
+from fencepost.witnesses.witness import Injected, Sight, witness
 from fencepost_member.events import EventLog
 
 
@@ -280,7 +280,7 @@ def test_a_fault_that_cannot_be_injected_yet_is_tried_again(perform):
 
 
 def test_a_fault_that_can_never_be_injected_is_skipped_and_says_why(perform, monkeypatch):
-    monkeypatch.setattr("fencepost.injector.TARGET_WINDOW_S", 0.3)
+    monkeypatch.setattr("fencepost.runner.injector.TARGET_WINDOW_S", 0.3)
     fault = Awaiting("remove", reasons=["nobody is in the group"] * 1000)
     injector, _, events = perform(at(0, fault, member(0), heal_after=0))
     until_finished(injector)
@@ -308,7 +308,7 @@ def test_one_member_is_never_taken_from_under_another_fault(perform):
 
 
 def test_a_step_whose_target_never_comes_is_not_applicable_and_says_so(perform, monkeypatch):
-    monkeypatch.setattr("fencepost.injector.TARGET_WINDOW_S", 0.3)
+    monkeypatch.setattr("fencepost.runner.injector.TARGET_WINDOW_S", 0.3)
     fault = Scripted("pause")
     injector, _, events = perform(at(0, fault, member(2)))
     until_finished(injector)
@@ -330,7 +330,7 @@ def test_a_step_waits_for_a_cluster_that_cannot_be_looked_at(perform):
 def clock(monkeypatch):
     """Moved by hand, in seconds."""
     moved = [0.0]
-    monkeypatch.setattr("fencepost.injector.now_ns", lambda: int(moved[0] * NS))
+    monkeypatch.setattr("fencepost.runner.injector.now_ns", lambda: int(moved[0] * NS))
     return moved
 
 

@@ -15,15 +15,15 @@ from typing import Any
 import psutil
 import pytest
 
-from fencepost import inside
 from fencepost.clock import eventually
-from fencepost.evidence.processes import STOPPED, Life
 from fencepost.faults import RemoveMember
-from fencepost.inside import Inside
+from fencepost.group import process_consumers
+from fencepost.group.process_consumers import Inside
+from fencepost.group.programs import Family
 from fencepost.interfaces import Target
 from fencepost.model import MemberView, TopicPartition, View
-from fencepost.processes import Owner, wait_ended
-from fencepost.programs import Family
+from fencepost.processes.owner import Owner, wait_ended
+from fencepost.witnesses.processes import STOPPED, Life
 from fencepost_member.config import MemberConfig
 from fencepost_member.events import EventLog
 from fencepost_member.instrument.claims import claim
@@ -230,19 +230,23 @@ def test_a_process_in_a_container_is_known_here_by_another_number() -> None:
             if outside.poll() is not None:
                 pytest.skip("this user may make no namespace of process ids")
             first, second = family.children(recursive=True)
-            assert [inside._here(first.pid, told) for told in (1, 2)] == [first.pid, second.pid]
-            assert [inside._in_container(pid) for pid in (first.pid, second.pid, outside.pid)] == [True, True, False]
+            assert [process_consumers._here(first.pid, told) for told in (1, 2)] == [first.pid, second.pid]
+            assert [process_consumers._in_container(pid) for pid in (first.pid, second.pid, outside.pid)] == [
+                True,
+                True,
+                False,
+            ]
             with pytest.raises(psutil.NoSuchProcess):
-                inside._here(first.pid, 99)
+                process_consumers._here(first.pid, 99)
         finally:
             for process in (*family.children(recursive=True), family):
                 with suppress(psutil.NoSuchProcess):  # what is in the namespace ends with its first process
                     process.kill()
-    assert not inside._in_container(outside.pid), "nobody knows any more"
+    assert not process_consumers._in_container(outside.pid), "nobody knows any more"
 
 
 def test_whose_container_is_gone_before_it_was_met_is_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inside, "_in_container", lambda pid: True)
+    monkeypatch.setattr(process_consumers, "_in_container", lambda pid: True)
     consumers = Consumers(tmp_path)
     consumers.starts("member-0.1", pid=1)  # here it is another one
     assert not consumers.inside.strays

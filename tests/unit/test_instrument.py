@@ -14,12 +14,12 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 
-from fencepost import lives
 from fencepost.clock import NS, eventually
 from fencepost.errors import MemberError, WaitTimeout
-from fencepost.lives import Home, Incarnation
-from fencepost.process_interfaces import Interpreter
-from fencepost.processes import Owner
+from fencepost.group import incarnation
+from fencepost.group.incarnation import Home, Incarnation
+from fencepost.interfaces.process import Interpreter
+from fencepost.processes.owner import Owner
 from fencepost_member.config import MemberConfig
 from fencepost_member.events import EventLog, read
 from fencepost_member.instrument.program import Program
@@ -204,7 +204,7 @@ def test_the_sitecustomize_of_the_site_runs_as_well_and_ours_is_not_seen(
 def test_a_program_that_python_keeps_from_being_recorded_is_told_so(
     started: Started, monkeypatch: pytest.MonkeyPatch, option: str
 ) -> None:
-    monkeypatch.setattr(lives, "START_S", 1.0)
+    monkeypatch.setattr(incarnation, "START_S", 1.0)
     life = started.life("import threading\nthreading.Event().wait()", option)
     with pytest.raises(WaitTimeout, match="without the options -I, -E and -S, which keep it from importing"):
         life.wait_started()
@@ -414,7 +414,7 @@ def test_what_cannot_be_instrumented_does_not_run(started: Started) -> None:
 
 
 def test_who_does_not_belong_to_a_run_is_left_alone(tmp_path: Path) -> None:
-    site = Path(lives.fencepost_member.__file__).parent / "instrument" / "site"
+    site = Path(incarnation.fencepost_member.__file__).parent / "instrument" / "site"
     env = {**os.environ, "PYTHONPATH": str(site)}
     argv = [sys.executable, "-c", "import confluent_kafka; print(confluent_kafka.Consumer.__module__)"]
     assert subprocess.run(argv, env=env, capture_output=True, text=True, check=True).stdout == "cimpl\n"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fencepost.isolation import UNCOMMITTED, reads
+from fencepost.model.isolation import UNCOMMITTED, reads
 from fencepost_member.adapters.settings import ISOLATION, READ_COMMITTED, settings_of
 from fencepost_member.config import MemberConfig
 

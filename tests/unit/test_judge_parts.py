@@ -19,8 +19,8 @@ from fencepost.checkers.measures import Deal, deals, rebalances
 from fencepost.checkers.sentences import EXAMPLES_MAX, example
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import NS, Damage, Given, Round, Step
-from fencepost.clients import BLACK_BOX
 from fencepost.model import Anomaly, Check, Finding, Severity, Validity
+from fencepost.model.clients import BLACK_BOX
 
 TABLES = Tables(Path())
 LOST = Anomaly("lost-write", "orders", 1, ("producer-0",), "", "", 5, 9, 100, 200, 3)

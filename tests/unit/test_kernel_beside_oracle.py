@@ -28,7 +28,7 @@ SHARED = {"stale-offset-answer"}  # what several rules tell of, each of what fol
 
 def expected(of: History, kinds: tuple[str, ...]) -> list[Anomaly]:
     def seen() -> Iterator[Sighting]:
-        for rule, told in oracle.rules().items():
+        for rule, told in oracle.RULES.items():
             if ({*told} & {*kinds}) - SHARED and rule.__name__ != "commit_above_end":
                 yield from (sighting for sighting in rule(of) if sighting.kind in kinds)
 

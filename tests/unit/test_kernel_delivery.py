@@ -14,9 +14,9 @@ from fencepost.checkers.kernel import delivery
 from fencepost.checkers.kernel.tallies import Numbers
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import Accepted, Act, Commit, Given, Gone, Interval, Life, Partition, Window
-from fencepost.clients import BLACK_BOX
 from fencepost.history import Sent, State
 from fencepost.model import TopicPartition
+from fencepost.model.clients import BLACK_BOX
 
 LOG = {"offset": np.arange(10, 14), "key": np.ones(4, int), "writer": np.zeros(4, int), "seq": np.arange(4)}
 NOTHING = {name: np.zeros(0, np.int64) for name in LOG}

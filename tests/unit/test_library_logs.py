@@ -13,14 +13,14 @@ import pytest
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from fencepost import library_logs
 from fencepost.clusters.admin_connections import Connections
-from fencepost.clusters.nodes import Endpoint
+from fencepost.console import library_logs
+from fencepost.model.endpoint import Endpoint
 
 SLOW = "blocking the event loop"
 IN_A_PROCESS_OF_ITS_OWN = """
 import logging
-from fencepost import library_logs
+from fencepost.console import library_logs
 code = compile("def warn(): logging.getLogger('urllib3.connectionpool').warning('from inside')", "x", "exec")
 with library_logs.quiet():
     exec(code, {"__name__": "fencepost.x", "logging": logging} | (inside := {}), inside)

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.evidence.segment_reader import read_segments
-from fencepost.live import last_poll_ns
+from fencepost.group.event_tail import last_poll_ns
 from fencepost_member.config import LoopConfig, MemberConfig
 from fencepost_member.events import read
 from fencepost_member.lines.__main__ import write

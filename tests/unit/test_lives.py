@@ -8,9 +8,9 @@ import signal
 import pytest
 
 from fencepost.clock import eventually
-from fencepost.lives import Home, Incarnation
-from fencepost.process_interfaces import Interpreter
-from fencepost.processes import Owner
+from fencepost.group.incarnation import Home, Incarnation
+from fencepost.interfaces.process import Interpreter
+from fencepost.processes.owner import Owner
 from fencepost_member.events import EventLog
 
 WITHIN_S = 20.0

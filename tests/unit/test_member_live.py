@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from fencepost.live import LiveEvents, RecordCounts, count_records, last_poll_ns
+from fencepost.group.event_tail import LiveEvents, RecordCounts, count_records, last_poll_ns
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
 from fencepost_member.recorder import Recorder

@@ -9,7 +9,7 @@ from confluent_kafka import KafkaError
 from kafka import errors as python_errors
 from kafka.errors import CommitFailedError
 
-from fencepost import outcomes
+from fencepost_member import outcomes
 from fencepost_member.adapters.confluent_errors import cause, error_name
 from fencepost_member.adapters.confluent_kafka import client_settings, connect, identity_of
 from fencepost_member.adapters.confluent_outputs import has_left

@@ -5,15 +5,15 @@ from pathlib import Path
 
 import pytest
 
-from fencepost.clients import VERIFIABLE, Client
 from fencepost.clusters import docker_host, nodes
 from fencepost.clusters.addresses import Addresses, reserve
-from fencepost.clusters.nodes import Endpoint
 from fencepost.clusters.template import new_id
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import ClusterSpec
-from fencepost.process_interfaces import Environment
-from fencepost.processes import Owner
+from fencepost.interfaces.process import Environment
+from fencepost.model.clients import VERIFIABLE, Client
+from fencepost.model.endpoint import Endpoint
+from fencepost.processes.owner import Owner
 
 VOTER = Endpoint("127.77.5.254", 9082)
 PLACE = Addresses(number=5, lock=-1)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost import Members, catalogue
+from fencepost import Members
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import (
     AddPartitions,
@@ -26,9 +26,11 @@ from fencepost.faults import (
     ResetOffsets,
     Slice,
 )
-from fencepost.overrides import override
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import PastSession, at, every, past_session
+from fencepost.model.topic import Topic
+from fencepost.scenario import loader
+from fencepost.scenario.overrides import override
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import PastSession, at, every, past_session
 from fencepost.targets import leader_of, member, one_member, owner_of
 from fencepost.workloads import PollLoop
 
@@ -284,7 +286,7 @@ def test_a_client_in_java_is_eager_with_a_cooperative_assignor_beside_an_eager_o
 def test_a_json_file_that_holds_no_scenario_is_refused(tmp_path: Any, text: str) -> None:
     (tmp_path / "odd.json").write_text(text)
     with pytest.raises(ScenarioError):
-        catalogue.load(tmp_path / "odd.json")
+        loader.load(tmp_path / "odd.json")
 
 
 ANYTHING = st.recursive(

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from fencepost.checkers import Effects
-from fencepost.clients import BLACK_BOX, LINES, Members
 from fencepost.clusters import backends, docker_host, local
 from fencepost.clusters.attachment import Attachment
-from fencepost.commands import check_command, keeping_apart
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeSubscription, Kill, Pause, Stall
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
+from fencepost.model.clients import BLACK_BOX, LINES, Members
+from fencepost.model.topic import Topic
+from fencepost.runner.program_command import check_command, keeping_apart
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member import config, functions

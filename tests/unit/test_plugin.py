@@ -12,9 +12,9 @@ from types import SimpleNamespace
 import pytest
 import stage
 
-from fencepost import turns
 from fencepost.clusters import local
 from fencepost.model import Validity
+from fencepost.processes import concurrency
 
 SCENARIO = """
 import pytest
@@ -337,13 +337,13 @@ def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
 ) -> None:
     stage.set_up(monkeypatch)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may be running on this machine
-    monkeypatch.delenv(turns.HELD, raising=False)
-    monkeypatch.setattr(turns, "places", lambda: 1)
+    monkeypatch.delenv(concurrency.HELD, raising=False)
+    monkeypatch.setattr(concurrency, "places", lambda: 1)
     monkeypatch.setattr(local, "start", lambda spec, owner, progress: SimpleNamespace(stop=lambda: None))
     pytester.makepyfile(
         """
 import os
-from fencepost.turns import HELD, turn
+from fencepost.processes.concurrency import HELD, turn
 
 def test_cluster(chaos_cluster):
     assert HELD in os.environ

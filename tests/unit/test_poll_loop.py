@@ -8,7 +8,8 @@ import pytest
 
 from fencepost.checkers import Parked, Requeued
 from fencepost.errors import ScenarioError
-from fencepost.scenario import Group, Scenario, Topic
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
 from fencepost.workloads import DeadLetters, ExclusiveWrites, PollLoop, Requeue, Transform, WorkerPool
 from fencepost_member import config
 

@@ -10,16 +10,17 @@ from typing import Any
 import psutil
 import pytest
 
-from fencepost import programs
-from fencepost.clients import LINES, VERIFIABLE, Client, Members
 from fencepost.clock import eventually
 from fencepost.errors import MemberError, PlanError, ScenarioError
 from fencepost.faults import Stall
-from fencepost.lives import Home, Incarnation
-from fencepost.process_interfaces import Environment, Interpreter
-from fencepost.processes import Owner
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
+from fencepost.group import programs
+from fencepost.group.incarnation import Home, Incarnation
+from fencepost.interfaces.process import Environment, Interpreter
+from fencepost.model.clients import LINES, VERIFIABLE, Client, Members
+from fencepost.model.topic import Topic
+from fencepost.processes.owner import Owner
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import one_member
 from fencepost.workloads import ExclusiveWrites, OwnProgram, PollLoop, Transform
 from fencepost_member.events import EventLog, read

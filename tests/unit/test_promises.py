@@ -7,7 +7,6 @@ import sys
 
 import pytest
 
-from fencepost import codec
 from fencepost.checkers import (
     Commits,
     Delivery,
@@ -22,7 +21,7 @@ from fencepost.checkers import (
 )
 from fencepost.errors import ScenarioError
 from fencepost.interfaces import Promise
-from fencepost.model import Severity
+from fencepost.model import Severity, serialization
 
 DIED = "former owner died"
 IN_HAND = "in hand when its owner died"
@@ -167,7 +166,7 @@ def test_every_kind_is_safety_or_liveness_and_unexcused_has_a_severity(promise: 
 
 @pytest.mark.parametrize("promise", ALL, ids=str)
 def test_a_promise_survives_being_stored(promise: Promise) -> None:
-    assert codec.decode("promise", codec.encode(promise)) == promise
+    assert serialization.decode("promise", serialization.encode(promise)) == promise
 
 
 @pytest.mark.parametrize(
@@ -191,7 +190,7 @@ def test_a_promise_survives_being_stored(promise: Promise) -> None:
 )
 def test_a_bad_argument_is_refused_with_a_sentence(options: dict[str, object], sentence: str) -> None:
     with pytest.raises(ScenarioError, match=sentence.replace("(", r"\(")):
-        codec.decode("promise", options)
+        serialization.decode("promise", options)
 
 
 def test_a_bound_may_be_a_part_of_a_second() -> None:

@@ -12,7 +12,7 @@ import pytest
 
 from fencepost.clusters import cache, provision
 from fencepost.errors import ProvisionError
-from fencepost.settings import KAFKAS
+from fencepost.model.settings import KAFKAS
 
 
 @pytest.fixture(autouse=True)

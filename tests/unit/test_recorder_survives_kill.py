@@ -18,7 +18,7 @@ import pytest
 from fencepost.clock import eventually
 from fencepost.evidence.seal import SealReport, seal
 from fencepost.history import State
-from fencepost.store import RunFolder
+from fencepost.history.run_folder import RunFolder
 
 ACTOR = "member-0.1"
 THREADS = 2

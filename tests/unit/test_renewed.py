@@ -14,8 +14,8 @@ import pytest
 from fencepost.evidence import columns, renewed
 from fencepost.evidence.seal import seal
 from fencepost.history import LOG_COLUMNS
+from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
-from fencepost.store import RunFolder
 from fencepost_member import recorder
 from fencepost_member.events import EventLog
 from fencepost_member.recorder import Recorder

@@ -12,16 +12,17 @@ import pytest
 import stage
 from stage import Shell
 
-from fencepost import replay, series
 from fencepost.errors import PlanError, RunFolderError, ScenarioError
 from fencepost.evidence import event_table
 from fencepost.faults import BlackHole, MoveCoordinator, Pause, ScaleOut
 from fencepost.history import EventKind
 from fencepost.interfaces import Target
 from fencepost.model import Validity
-from fencepost.plan import Plan
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at, every
+from fencepost.model.topic import Topic
+from fencepost.repeat import batch, replay
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.plan import Plan
+from fencepost.schedule.single import at, every
 from fencepost.targets import all_members, brokers, coordinator, idle, member, members, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
@@ -156,8 +157,8 @@ def test_an_exact_replay_pins_what_was_hit(shell: Shell, monkeypatch: pytest.Mon
 )
 def test_a_rate_is_told_with_its_interval(failed: int, of: int, told: str) -> None:
     """The values of Wilson's score interval are those of its published tables."""
-    assert series.rate(failed, of) == told
+    assert batch.rate(failed, of) == told
 
 
 def test_runs_that_tell_nothing_have_no_rate() -> None:
-    assert series.tally([V.UNKNOWN, V.UNKNOWN]) == "2 runs: 0 valid, 2 unknown, 0 invalid"
+    assert batch.tally([V.UNKNOWN, V.UNKNOWN]) == "2 runs: 0 valid, 2 unknown, 0 invalid"

@@ -18,10 +18,10 @@ import report_runs as runs
 from markupsafe import escape
 from rich.console import Console
 
-from fencepost import replay
 from fencepost.checkers import coordination, faults, judge, oracle, promises
 from fencepost.checkers.sentences import SENTENCES
 from fencepost.model import Finding, Severity, Validity
+from fencepost.repeat import replay
 from fencepost.reports import folder as folders
 from fencepost.reports import headline, html, junit, palette, story, text, timeline, view
 from fencepost.reports.glossary import GLOSSARY
@@ -232,7 +232,7 @@ class TestThePage:
         assert all(told.count(f'id="{anchor}"') == 1 for anchor in linked)
 
     def test_every_kind_that_a_checker_can_report_is_explained_and_no_other(self) -> None:
-        of_rules = {kind for kinds in {**oracle.rules(), **coordination.RULES}.values() for kind in kinds}
+        of_rules = {kind for kinds in {**oracle.RULES, **coordination.RULES}.values() for kind in kinds}
         assert of_rules | {*faults.KINDS, judge.KIND_OF_FILES} == set(GLOSSARY)
 
     def test_every_kind_that_is_promised_or_has_a_sentence_is_explained(self) -> None:

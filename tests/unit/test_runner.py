@@ -14,16 +14,18 @@ from typing import Any
 
 import pytest
 
-from fencepost import runner, turns
+from fencepost import runner
 from fencepost.clusters import backends
 from fencepost.errors import ClusterError, MemberError, PlanError, WaitTimeout
 from fencepost.faults import DropPackets
-from fencepost.live import RecordCounts
+from fencepost.group.event_tail import RecordCounts
+from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
-from fencepost.phases import Phases
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at
-from fencepost.store import RunFolder
+from fencepost.model.topic import Topic
+from fencepost.processes import concurrency
+from fencepost.runner.phases import Phases
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
@@ -159,11 +161,11 @@ def test_a_run_holds_one_of_the_machines_places_and_gives_it_back_when_it_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may be running on this machine
-    monkeypatch.delenv(turns.HELD, raising=False)
+    monkeypatch.delenv(concurrency.HELD, raising=False)
     notes: list[str] = []
 
     def start(*_: object) -> Any:
-        assert turns.HELD in os.environ
+        assert concurrency.HELD in os.environ
         raise ClusterError("no broker came up")
 
     failing = replace(backends.local(), provide=start)
@@ -171,8 +173,8 @@ def test_a_run_holds_one_of_the_machines_places_and_gives_it_back_when_it_fails(
         runner.run(
             SCENARIO, plan=SCENARIO.plan(1), runs=tmp_path, backend=failing, observe=lambda p: notes.append(p.note)
         )
-    assert turns.HELD not in os.environ
-    with turns.turn("another one", within_s=0):
+    assert concurrency.HELD not in os.environ
+    with concurrency.turn("another one", within_s=0):
         pass
     (folder,) = tmp_path.glob("orders-1-*")
     assert phases_of(folder / "history/events/harness.jsonl") == [("provision", False, "no broker came up")]

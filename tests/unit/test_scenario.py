@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost import catalogue
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import BlackHole, MoveCoordinator, Pause
-from fencepost.plan import plan_to_json
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at, every, past_session
+from fencepost.model.topic import Topic
+from fencepost.scenario import loader
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.plan import plan_to_json
+from fencepost.schedule.single import at, every, past_session
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 
@@ -90,13 +91,13 @@ def test_members_run_on_our_own_python_unless_another_one_or_a_release_is_asked_
 
 def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):
     (tmp_path / "tiny.toml").write_text(TOML)
-    tiny = catalogue.load(tmp_path / "tiny.toml")
+    tiny = loader.load(tmp_path / "tiny.toml")
     assert (tiny.group.members, tiny.plan(1).steps[0].heal_after_s) == (2, 12.0)
-    (tmp_path / "mine.py").write_text("from fencepost.scenario import *\nSCENARIO = None\n")
+    (tmp_path / "mine.py").write_text("from fencepost.scenario.scenario import *\nSCENARIO = None\n")
     with pytest.raises(ScenarioError, match="defines no SCENARIO"):
-        catalogue.load(tmp_path / "mine.py")
-    assert "demo" in catalogue.built_in()
-    assert catalogue.load("demo").name == "demo"
+        loader.load(tmp_path / "mine.py")
+    assert "demo" in loader.built_in()
+    assert loader.load("demo").name == "demo"
 
 
 @pytest.mark.parametrize(
@@ -119,14 +120,14 @@ def test_what_is_wrong_with_a_file_is_said_in_a_sentence(tmp_path, before, after
     assert before in TOML
     (tmp_path / "bad.toml").write_text(TOML.replace(before, after, 1))
     with pytest.raises(ScenarioError, match=sentence):
-        catalogue.load(tmp_path / "bad.toml")
+        loader.load(tmp_path / "bad.toml")
 
 
 def test_a_missing_file_and_an_unknown_name_are_told_apart():
     with pytest.raises(ScenarioError, match=r"there is no file nowhere\.toml"):
-        catalogue.load("nowhere.toml")
+        loader.load("nowhere.toml")
     with pytest.raises(ScenarioError, match="no built-in scenario 'nowhere'; fencepost list scenarios shows"):
-        catalogue.load("nowhere")
+        loader.load("nowhere")
 
 
 def test_session_times_are_the_clients_and_the_brokers_and_with_the_consumer_protocol_no_programs():

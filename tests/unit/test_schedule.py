@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from fencepost.abilities import check_abilities, network, on_network
+from fencepost.clusters.capabilities import check_abilities, network, on_network
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import (
     BlackHole,
@@ -22,10 +22,10 @@ from fencepost.faults import (
 )
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory
-from fencepost.plan import Plan, check_plan, plan_from_json, plan_to_json
-from fencepost.schedule import make_plan
-from fencepost.settings import SESSION
-from fencepost.single import At, at, every, past_session
+from fencepost.model.settings import SESSION
+from fencepost.schedule.plan import Plan, check_plan, plan_from_json, plan_to_json
+from fencepost.schedule.planning import make_plan
+from fencepost.schedule.single import At, at, every, past_session
 from fencepost.targets import coordinator, idle, member, one_member
 
 TIMES = {SESSION: 6.0}

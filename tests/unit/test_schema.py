@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from postgres import schemas
 
-from fencepost import schema
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError
 from fencepost.evidence import effects
+from fencepost.group import postgres_schema
 from fencepost.workloads import ExclusiveWrites, PollLoop
 from fencepost_member import databases
 from fencepost_member.databases import PLACE, opened
@@ -24,7 +24,7 @@ from fencepost_member.events import EventLog, read
 HARNESS = """
 import sys, time
 from pathlib import Path
-from fencepost import schema
+from fencepost.group import postgres_schema as schema
 from fencepost.workloads import ExclusiveWrites
 with schema.of(ExclusiveWrites(store=sys.argv[1]), Path(sys.argv[2])):
     print("made", flush=True)
@@ -41,7 +41,7 @@ def told(history: Path) -> list[str]:
 
 @pytest.mark.postgresql
 def test_it_is_there_during_the_run_and_gone_after_it(postgres: str, tmp_path: Path) -> None:
-    with schema.of(ExclusiveWrites(store=postgres), tmp_path):
+    with postgres_schema.of(ExclusiveWrites(store=postgres), tmp_path):
         (made,) = schemas(postgres)
         assert made in (tmp_path / PLACE).read_text()
         with closing(opened(tmp_path)) as db:
@@ -65,7 +65,7 @@ def test_it_goes_with_a_harness_that_is_killed(postgres: str, tmp_path: Path) ->
 
 @pytest.mark.postgresql
 def test_who_is_gone_before_effects_are_told_leaves_them_unknown(postgres: str, tmp_path: Path) -> None:
-    with schema.of(ExclusiveWrites(store=postgres), tmp_path):
+    with postgres_schema.of(ExclusiveWrites(store=postgres), tmp_path):
         pass
     (text,) = told(tmp_path)
     assert re.match(r'the store of the run cannot be read: relation "effects" does not exist', text)
@@ -76,13 +76,13 @@ def test_what_cannot_be_removed_is_told(
     postgres: str, tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = databases.Place(postgres.replace("fencepost@", "nobody@"), "fencepost_1")
-    (left,) = schema.removed(place)
+    (left,) = postgres_schema.removed(place)
     assert re.match(r'the schema fencepost_1 \(.*role "nobody" does not exist\)', left, re.DOTALL)
 
 
 def test_other_workloads_have_none(tmp_path: Path) -> None:
     for workload in (ExclusiveWrites(), PollLoop()):
-        with schema.of(workload, tmp_path):
+        with postgres_schema.of(workload, tmp_path):
             assert not [*tmp_path.iterdir()]
 
 
@@ -90,7 +90,7 @@ def test_nobody_there_is_said_before_anything_starts(tmp_path: Path) -> None:
     address = "postgresql://somebody@127.0.0.1:1/nothing"
     with (
         pytest.raises(ProvisionError, match=rf"no schema can be made in {address}: .*Does the server run"),
-        schema.of(ExclusiveWrites(store=address), tmp_path),
+        postgres_schema.of(ExclusiveWrites(store=address), tmp_path),
     ):
         pass
     assert not [*tmp_path.iterdir()]
@@ -101,6 +101,6 @@ def test_a_python_without_the_driver_says_what_to_install(tmp_path: Path, monkey
     address = "postgresql://somebody@127.0.0.1:1/nothing"
     with (
         pytest.raises(ProvisionError, match=r"psycopg is not installed .*: pip install 'psycopg\[binary\]'"),
-        schema.of(ExclusiveWrites(store=address), tmp_path),
+        postgres_schema.of(ExclusiveWrites(store=address), tmp_path),
     ):
         pass

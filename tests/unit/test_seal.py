@@ -17,8 +17,8 @@ from fencepost.errors import RunFolderError
 from fencepost.evidence import columns
 from fencepost.evidence.seal import FileReport, seal
 from fencepost.history import DELIVERED_COLUMNS, EVENT_COLUMNS, PRODUCED_COLUMNS, Sent, State
+from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
-from fencepost.store import RunFolder
 from fencepost_member.events import EventLog
 from fencepost_member.recorder import Recorder
 from fencepost_member.segments import DELIVERED, HEADER_BYTES

@@ -12,10 +12,11 @@ from stage import Shell
 
 from fencepost.faults import Bounce, Pause
 from fencepost.model import Validity
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.shrink import Attempt, Effort, Shrinking, Shrunk
-from fencepost.single import at
-from fencepost.smaller import Case
+from fencepost.model.topic import Topic
+from fencepost.repeat.shrink import Attempt, Effort, Shrinking, Shrunk
+from fencepost.repeat.smaller import Case
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at
 from fencepost.targets import member
 from fencepost.workloads import PollLoop
 

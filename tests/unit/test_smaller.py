@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from fencepost.faults import BlackHole, Bounce, Kill, MoveCoordinator, Pause, Stall
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.single import at, past_session
-from fencepost.smaller import Case, search
+from fencepost.model.topic import Topic
+from fencepost.repeat.smaller import Case, search
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.single import at, past_session
 from fencepost.targets import all_members, member, members, one_member
 from fencepost.workloads import PollLoop
 

@@ -6,20 +6,18 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost import codec
-from fencepost.abilities import check_abilities
-from fencepost.catalogue import load
+from fencepost.clusters.capabilities import check_abilities
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import BlackHole, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Target
-from fencepost.model import Inventory
-from fencepost.plan import check_plan, plan_from_json, plan_to_json
-from fencepost.scenario import Scenario
-from fencepost.schedule import make_plan
-from fencepost.settings import SESSION
-from fencepost.signs import CoordinatorSigns, MemberSigns, Occurrence, Signs
-from fencepost.single import as_schedule, at, past_session, until, when
-from fencepost.states import (
+from fencepost.interfaces.signs import CoordinatorSigns, MemberSigns, Occurrence, Signs
+from fencepost.model import Inventory, serialization
+from fencepost.model.settings import SESSION
+from fencepost.scenario.loader import load
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import check_plan, plan_from_json, plan_to_json
+from fencepost.schedule.planning import make_plan
+from fencepost.schedule.protocol_states import (
     assigning,
     commit_in_flight,
     coordinator_loading,
@@ -31,6 +29,7 @@ from fencepost.states import (
     revoking,
     syncing,
 )
+from fencepost.schedule.single import as_schedule, at, past_session, until, when
 from fencepost.targets import brokers, member, one_member
 
 TIMES = {SESSION: 6.0}
@@ -237,4 +236,4 @@ def test_a_broker_in_a_state_can_be_hit_with_a_signal_only_where_brokers_can():
 
 
 def test_every_state_has_a_name():
-    assert set(codec.known("state")) >= {"fenced", "joining", "commit_in_flight", "coordinator_loading"}
+    assert set(serialization.known("state")) >= {"fenced", "joining", "commit_in_flight", "coordinator_loading"}

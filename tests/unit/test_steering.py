@@ -14,29 +14,30 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from stage import Shell
 
-from fencepost import codec, replay, steering
-from fencepost.abilities import check_abilities
 from fencepost.clusters import backends
 from fencepost.clusters.attachment import Attachment
+from fencepost.clusters.capabilities import check_abilities
 from fencepost.clusters.local import ABILITIES
-from fencepost.combined import together
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.evidence import event_table
 from fencepost.faults import CutConnections, Kill, MoveCoordinator, Pause
 from fencepost.history import EventKind
-from fencepost.model import Validity
-from fencepost.plan import Plan, Step, plan_from_json, plan_to_json
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.series import Where
-from fencepost.single import at, when
-from fencepost.states import LASTING, Joining, revoking
-from fencepost.survival import given_up, in_the_way
-from fencepost.swarm import STIRRED_BY, swarm
+from fencepost.model import Validity, serialization
+from fencepost.model.topic import Topic
+from fencepost.repeat import coverage, replay
+from fencepost.repeat.batch import Where
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.combinators import together
+from fencepost.schedule.fault_tolerance import given_up, in_the_way
+from fencepost.schedule.plan import Plan, Step, plan_from_json, plan_to_json
+from fencepost.schedule.protocol_states import LASTING, Joining, revoking
+from fencepost.schedule.single import at, when
+from fencepost.schedule.swarm import STIRRED_BY, swarm
 from fencepost.targets import member, one_member
 from fencepost.workloads import PollLoop
 from fencepost_member.events import EventLog
 
-STATES = tuple(codec.name_of(state) for state in LASTING)
+STATES = tuple(serialization.name_of(state) for state in LASTING)
 PARTS = (at(0, Pause()), at(0, Kill()), at(0, MoveCoordinator()), at(0, CutConnections()))
 FAULTS = ("pause", "kill", "move_coordinator", "cut_connections")
 EAGER = Scenario(
@@ -55,8 +56,8 @@ def towards(scenario: Scenario) -> Any:
     return entry.towards  # type: ignore[union-attr]
 
 
-def cells(steps: Any) -> list[steering.Cell]:
-    return [(type(s.fault).__name__, codec.name_of(s.when)) for s in steps if s.when]
+def cells(steps: Any) -> list[coverage.Cell]:
+    return [(type(s.fault).__name__, serialization.name_of(s.when)) for s in steps if s.when]
 
 
 few = settings(max_examples=30, deadline=None)
@@ -84,12 +85,12 @@ def test_a_steered_plan_is_made_of_the_scenario_and_the_seed_and_keeps_what_a_sw
 
 
 def test_a_good_part_of_the_steps_wait_and_with_nothing_to_steer_to_all_are_as_ever() -> None:
-    steered = steering.steer(EAGER, (), ABILITIES)
+    steered = coverage.steer(EAGER, (), ABILITIES)
     counts = [(len(cells(plan.steps)), len(plan.steps)) for plan in map(steered.plan, range(20))]
     assert 0.15 < sum(aimed for aimed, _ in counts) / sum(every for _, every in counts) < 0.6
     done = [(fault, state) for fault in FAULTS for state in STATES]
-    assert towards(steering.steer(EAGER, done, ABILITIES)) == {}
-    assert steering.steer(EAGER, done, ABILITIES).plan(7) == EAGER.plan(7)
+    assert towards(coverage.steer(EAGER, done, ABILITIES)) == {}
+    assert coverage.steer(EAGER, done, ABILITIES).plan(7) == EAGER.plan(7)
 
 
 def test_who_is_in_the_state_is_hit_and_the_wait_begins_as_what_stirs_it_up_fires() -> None:
@@ -103,23 +104,25 @@ def test_who_is_in_the_state_is_hit_and_the_wait_begins_as_what_stirs_it_up_fire
         ("brokers", "brokers", True),
     }
     for step, others in steps:
-        faults, whom = STIRRED_BY.get(codec.name_of(step.when), ((), None))
-        beside = [o for o in others if o.at_s == step.at_s and o is not step and codec.name_of(o.fault) in faults]
+        faults, whom = STIRRED_BY.get(serialization.name_of(step.when), ((), None))
+        beside = [
+            o for o in others if o.at_s == step.at_s and o is not step and serialization.name_of(o.fault) in faults
+        ]
         assert bool(beside) == (whom is not None)
         assert all(o.hits == whom.hits for o in beside if o.when is None)
 
 
 def test_only_pairs_are_left_that_a_group_and_a_back_end_can_meet_and_no_run_met() -> None:
-    every = towards(steering.steer(EAGER, (), ABILITIES))
+    every = towards(coverage.steer(EAGER, (), ABILITIES))
     assert every == dict.fromkeys(FAULTS, STATES)
     classic = ("joining", "syncing")
-    assert towards(steering.steer(CONSUMER, (), ABILITIES))["kill"] == tuple(s for s in STATES if s not in classic)
+    assert towards(coverage.steer(CONSUMER, (), ABILITIES))["kill"] == tuple(s for s in STATES if s not in classic)
     told = ("assigning", "revoking", "commit_in_flight")  # by members; attached clusters show no logs
-    as_guest = steering.steer(EAGER, (), Attachment.abilities)
+    as_guest = coverage.steer(EAGER, (), Attachment.abilities)
     assert towards(as_guest)["kill"] == told
     plain = replace(as_guest, schedule=[replace(as_guest.schedule[0], parts=[at(0, Kill(), one_member())])])
     check_abilities(plain.plan(1), Attachment.abilities, "attach")
-    some = steering.steer(EAGER, {("kill", "joining"), *(("pause", state) for state in STATES)}, ABILITIES)
+    some = coverage.steer(EAGER, {("kill", "joining"), *(("pause", state) for state in STATES)}, ABILITIES)
     assert towards(some) == {fault: STATES for fault in FAULTS if fault not in ("pause", "kill")} | {
         "kill": tuple(s for s in STATES if s != "joining")
     }
@@ -128,10 +131,10 @@ def test_only_pairs_are_left_that_a_group_and_a_back_end_can_meet_and_no_run_met
 def test_parts_that_wait_for_a_state_anyway_are_not_steered_and_swarms_in_other_entries_are() -> None:
     waits = swarm(20, when(revoking(), Kill(), within_s=3), *PARTS[2:], until_s=30)
     nested = replace(EAGER, schedule=[together(0, waits)])
-    (entry,) = steering.steer(nested, (), ABILITIES).schedule
+    (entry,) = coverage.steer(nested, (), ABILITIES).schedule
     assert set(entry.parts[0].towards) == {"move_coordinator", "cut_connections"}  # type: ignore[union-attr]
     steps = [step for plan in map(nested.plan, range(5)) for step in plan.steps]
-    assert {codec.name_of(s.when) for s in steps if s.when} == {"revoking"}
+    assert {serialization.name_of(s.when) for s in steps if s.when} == {"revoking"}
     assert all(s.end_s <= 30 for s in steps)
 
 
@@ -152,13 +155,13 @@ def test_what_runs_of_this_protocol_met_is_read_and_damaged_ones_tell_nothing(tm
     run_of(tmp_path, CONSUMER, [("kill", "assigning")])
     (run_of(tmp_path, EAGER, [("kill", "revoking")]) / "scenario.json").write_text("{}")
     (run_of(tmp_path, EAGER, [("kill", "revoking")]) / replay.EVENTS).write_text("no table")
-    assert steering.met(tmp_path, "eager") == {("kill", "joining"), ("pause", "revoking")}
-    assert steering.met(tmp_path, "consumer") == {("kill", "assigning")}
-    assert steering.met(tmp_path / "nowhere", "eager") == set()
+    assert coverage.met(tmp_path, "eager") == {("kill", "joining"), ("pause", "revoking")}
+    assert coverage.met(tmp_path, "consumer") == {("kill", "assigning")}
+    assert coverage.met(tmp_path / "nowhere", "eager") == set()
 
 
 def test_each_run_is_steered_by_what_those_before_it_met(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    cases = steering.cases(EAGER, [1, 2], Where(tmp_path, backends.local(), ""))
+    cases = coverage.cases(EAGER, [1, 2], Where(tmp_path, backends.local(), ""))
     first, plan = next(cases)
     assert plan == first.plan(1)
     run_of(tmp_path, EAGER, [("kill", state) for state in STATES])

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from fencepost.errors import RunFolderError
+from fencepost.history.run_folder import RunFolder, opened
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
-from fencepost.store import RunFolder, opened
 
 FINDING = Finding("rewind", Severity.VIOLATION, 3, "", ({"members": ["member-1.1"], "sentence": "It went back."},))
 VERDICT = Verdict("s", 7, Validity.INVALID, (Check("delivery", "p", Validity.INVALID, 10, "why", (FINDING,)),))

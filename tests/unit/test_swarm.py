@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from fencepost import codec
+from fencepost.console.terminal import show_plan
 from fencepost.errors import PlanError
 from fencepost.faults import (
     BlackHole,
@@ -25,14 +25,15 @@ from fencepost.faults import (
     ScaleOut,
     Stall,
 )
-from fencepost.plan import Step
-from fencepost.scenario import Group, Scenario, Topic
-from fencepost.schedule import Entry
-from fencepost.single import at, every, past_session
-from fencepost.survival import BACK_S, given_up, in_the_way
-from fencepost.swarm import ABILITIES, swarm
+from fencepost.model import serialization
+from fencepost.model.topic import Topic
+from fencepost.scenario.scenario import Group, Scenario
+from fencepost.schedule.fault_tolerance import BACK_S, given_up, in_the_way
+from fencepost.schedule.plan import Step
+from fencepost.schedule.planning import Entry
+from fencepost.schedule.single import at, every, past_session
+from fencepost.schedule.swarm import ABILITIES, swarm
 from fencepost.targets import all_members, brokers, coordinator, idle, leader_of, member, members, one_member
-from fencepost.terminal import show_plan
 from fencepost.workloads import PollLoop
 
 SCENARIO = Scenario(
@@ -128,7 +129,7 @@ def test_a_step_that_is_to_be_fenced_outlasts_the_time_of_its_fault(seed: int) -
 def test_phases_use_some_of_the_faults_and_all_phases_together_all_of_them():
     asked = scenario(swarm(60, until_s=8 * 40), chaos_s=400)
     used = [names(s for s in asked.plan(2).steps if n * 40 <= s.at_s < n * 40 + 40) for n in range(8)]
-    everything = {cls.__name__ for cls in codec.known("fault").values() if cls.needs <= ABILITIES}
+    everything = {cls.__name__ for cls in serialization.known("fault").values() if cls.needs <= ABILITIES}
     everything -= {"ScaleOut", "ScaleIn", "DuplicateInstance"}  # nobody is spare, and nobody leaves for good unasked
     everything -= {"ChangeSubscription"}  # there is one topic
     assert all(kinds < everything for kinds in used)

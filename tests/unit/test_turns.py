@@ -9,16 +9,16 @@ from pathlib import Path
 
 import pytest
 
-from fencepost import turns
 from fencepost.errors import ClusterError, WaitTimeout
+from fencepost.processes import concurrency
 
 ELSEWHERE = ("unshare", "--user", "--map-user=1234")
 HOLDER = """
 import sys
 from pathlib import Path
-from fencepost import turns
-turns.places = lambda: 2
-with turns.turn(sys.argv[2], Path(sys.argv[1]), within_s=0):
+from fencepost.processes import concurrency
+concurrency.places = lambda: 2
+with concurrency.turn(sys.argv[2], Path(sys.argv[1]), within_s=0):
     print("held", flush=True)
     sys.stdin.read()
 """
@@ -26,7 +26,7 @@ with turns.turn(sys.argv[2], Path(sys.argv[1]), within_s=0):
 
 @pytest.fixture(autouse=True)
 def nobody_above_holds_a_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(turns.HELD, raising=False)
+    monkeypatch.delenv(concurrency.HELD, raising=False)
 
 
 def holder(folder: Path, what: str) -> subprocess.Popen[str]:
@@ -39,36 +39,36 @@ def holder(folder: Path, what: str) -> subprocess.Popen[str]:
 
 
 def test_a_machine_has_at_least_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(turns.PLACES, raising=False)
-    assert turns.places() >= 1
+    monkeypatch.delenv(concurrency.PLACES, raising=False)
+    assert concurrency.places() >= 1
 
 
 def test_a_machine_has_as_many_places_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(turns.PLACES, "37")
-    assert turns.places() == 37
+    monkeypatch.setenv(concurrency.PLACES, "37")
+    assert concurrency.places() == 37
 
 
 @pytest.mark.parametrize("asked", ["0", "two"])
 def test_what_is_no_number_of_places_is_refused(asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(turns.PLACES, asked)
-    with pytest.raises(ClusterError, match=f"1 or more, but '{asked}' came"), turns.turn("mine", tmp_path):
+    monkeypatch.setenv(concurrency.PLACES, asked)
+    with pytest.raises(ClusterError, match=f"1 or more, but '{asked}' came"), concurrency.turn("mine", tmp_path):
         pass
 
 
 def test_a_full_machine_lets_nobody_in_and_says_who_is_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "places", lambda: 2)
+    monkeypatch.setattr(concurrency, "places", lambda: 2)
     told: list[str] = []
     with holder(tmp_path, "demo, seed 7") as first, holder(tmp_path, "another") as second:
         who = rf"demo, seed 7 \(process {first.pid}, since [\d:]+\) and another \(process {second.pid}, since [\d:]+\)"
         with (
             pytest.raises(WaitTimeout, match=f"held by {who}"),
-            turns.turn("mine", tmp_path, within_s=0, tell=told.append),
+            concurrency.turn("mine", tmp_path, within_s=0, tell=told.append),
         ):
             pass
         assert len(told) == 1, "it is said once, not at every look"
         assert "this machine carries 2 runs at once" in told[0]
         second.communicate()
-        with turns.turn("mine", tmp_path, within_s=0, tell=told.append):
+        with concurrency.turn("mine", tmp_path, within_s=0, tell=told.append):
             assert len(told) == 1, "who need not wait hears nothing"
         first.communicate()
 
@@ -76,30 +76,30 @@ def test_a_full_machine_lets_nobody_in_and_says_who_is_there(tmp_path: Path, mon
 def test_a_place_is_given_back_when_the_run_fails_and_when_its_process_is_killed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(turns, "places", lambda: 2)
+    monkeypatch.setattr(concurrency, "places", lambda: 2)
 
     def fails() -> None:
-        with turns.turn("mine", tmp_path, within_s=0):
+        with concurrency.turn("mine", tmp_path, within_s=0):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         fails()
-    assert turns.HELD not in os.environ
+    assert concurrency.HELD not in os.environ
     with holder(tmp_path, "lives on") as other:
         with holder(tmp_path, "killed") as killed:
             killed.kill()
             killed.communicate()
-        with turns.turn("mine", tmp_path, within_s=0):
+        with concurrency.turn("mine", tmp_path, within_s=0):
             pass
         other.communicate()
 
 
 def test_who_holds_a_place_shares_it_with_what_it_starts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(turns, "places", lambda: 2)
-    with holder(tmp_path, "another") as another, turns.turn("outer", tmp_path, within_s=0):
-        with turns.turn("inner", tmp_path, within_s=0):
+    monkeypatch.setattr(concurrency, "places", lambda: 2)
+    with holder(tmp_path, "another") as another, concurrency.turn("outer", tmp_path, within_s=0):
+        with concurrency.turn("inner", tmp_path, within_s=0):
             pass
-        assert turns.HELD in os.environ, "the inner one does not give the outer one's place back"
+        assert concurrency.HELD in os.environ, "the inner one does not give the outer one's place back"
         with holder(tmp_path, "a child") as child:
             child.communicate()
         another.communicate()
@@ -109,6 +109,6 @@ def test_users_who_are_somebody_else_in_a_user_namespace_keep_their_place() -> N
     """``unshare --map-root-user`` makes everybody user 0: two of them would share a folder that is one's alone."""
     if subprocess.run([*ELSEWHERE, "true"], capture_output=True, check=False).returncode:
         pytest.skip("this system makes no user namespace")
-    code = "import os; from fencepost import turns; print(os.getuid(), turns._user())"
+    code = "import os; from fencepost.processes import concurrency; print(os.getuid(), concurrency._user())"
     told = subprocess.run([*ELSEWHERE, sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert told.split() == ["1234", str(os.getuid())]

@@ -9,7 +9,7 @@ import pytest
 
 from fencepost.clusters import provision
 from fencepost.errors import ProvisionError
-from fencepost.versions import versions
+from fencepost.runner.versions import versions
 
 
 @pytest.fixture(autouse=True)

@@ -20,7 +20,7 @@ from fencepost_member.instrument.claims import Claim, claim
 from fencepost_member.ownership import Tp
 from fencepost_member.process import open_history
 from fencepost_member.recorder import MemberLane
-from fencepost_member.say import CONFIG, PROGRAMS
+from fencepost_member.this_process import CONFIG, PROGRAMS
 
 ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 

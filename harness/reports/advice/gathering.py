@@ -9,11 +9,11 @@ from math import inf
 from typing import Any, NamedTuple
 
 from fencepost.history import EventKind
-from fencepost.isolation import reads
+from fencepost.history.run_folder import opened
 from fencepost.model import Severity
+from fencepost.model.isolation import reads
 from fencepost.reports.advice.settings import SESSION_LEAST, SESSION_MOST, Life
 from fencepost.reports.folder import Folder, mapping
-from fencepost.store import opened
 
 POLL_RECORDS = "max.poll.records"
 LONGEST_SESSION_MS = 1_800_000  # unless brokers are told otherwise

@@ -11,12 +11,12 @@ from itertools import combinations
 from typing import Any
 
 from fencepost.history import EventKind
+from fencepost.model.settings import MIN_INSYNC, STRATEGY
 from fencepost.reports.advice import gathering
 from fencepost.reports.advice.gathering import Sent, Started
 from fencepost.reports.advice.settings import assignors
 from fencepost.reports.folder import Folder, mapping
 from fencepost.reports.words import number, plural
-from fencepost.settings import MIN_INSYNC, STRATEGY
 
 INSTANCE = "group.instance.id"
 TRANSACTIONAL = "transactional.id"

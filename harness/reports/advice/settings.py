@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from math import inf
 from typing import Any
 
-from fencepost.isolation import UNCOMMITTED
+from fencepost.model.isolation import UNCOMMITTED
+from fencepost.model.settings import DEFAULT_MS, HEARTBEAT, ISOLATION, POLL_INTERVAL, SESSION, STRATEGY
 from fencepost.reports.words import number
-from fencepost.settings import DEFAULT_MS, HEARTBEAT, ISOLATION, POLL_INTERVAL, SESSION, STRATEGY
 
 HEARTBEATS_A_SESSION = 3
 HEADROOM = 2
@@ -26,7 +26,7 @@ class Life:
 
     Attributes:
         sessions_ms: the shortest and the longest session time-out that brokers take.
-        isolation: what its consumer reads, see ``fencepost.isolation``.
+        isolation: what its consumer reads, see ``fencepost.model.isolation``.
         transactions: whether what it reads is written in transactions.
     """
 

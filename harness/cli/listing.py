@@ -1,0 +1,88 @@
+"""What ``fencepost list`` shows: every fault, target, workload, check, client and scenario, with a line about it."""
+
+from __future__ import annotations
+
+import dataclasses
+from enum import StrEnum
+from typing import Any
+
+from fencepost.model import clients, serialization
+from fencepost.model.clients import Extra
+from fencepost.scenario import loader
+
+
+class Kind(StrEnum):
+    """What can be listed."""
+
+    FAULTS = "faults"
+    TARGETS = "targets"
+    WORKLOADS = "workloads"
+    CHECKS = "checks"
+    CLIENTS = "clients"
+    SCENARIOS = "scenarios"
+
+
+# What only some clients can do, in words.
+BESIDES = {
+    Extra.SEEKS: "move the position inside an assignment",
+    Extra.PAUSES: "pause partitions and resume them",
+    Extra.LEAVES: "leave the group and subscribe again",
+    Extra.ANNOTATES: "commit a remark beside an offset",
+    Extra.DEFERS: "commit without waiting for the answer",
+    Extra.STARTS: "begin an assignment elsewhere than at the committed offset",
+    Extra.STORES: "have the client commit by itself what the member stored",
+    Extra.OUTPUTS: "write, and commit offsets in transactions",
+    Extra.DELAYS: "poll on while a revocation is delayed",
+    Extra.REPORTS: "tell what the client commits by itself",
+    Extra.TRESPASSES: "commit partitions that the member is not assigned",
+}
+FAMILY = {Kind.FAULTS: "fault", Kind.TARGETS: "target", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
+
+
+def rows(kind: Kind) -> list[tuple[str, str]]:
+    """Name and description of everything of one kind; plug-ins with their options."""
+    if kind is Kind.SCENARIOS:
+        return [(name, loader.load(name).about) for name in loader.built_in()]
+    if kind is Kind.CLIENTS:
+        return _clients()
+    return [
+        (name, f"{_about(cls)}{_seen(cls)}{_options(cls)}") for name, cls in serialization.known(FAMILY[kind]).items()
+    ]
+
+
+def _clients() -> list[tuple[str, str]]:
+    """Their libraries need not be installed."""
+    return [(library.name, f"{library.about}{_abilities(library)}") for library in clients.KNOWN.values()]
+
+
+def _abilities(library: clients.Library) -> str:
+    since = {ability: f" (since {release})" for ability, release in library.since.items()}
+    protocols = [
+        f"{protocol}{since.get(protocol, '')}{': ' if names else ''}{', '.join(names)}"
+        for protocol, names in library.assignors.items()
+    ]
+    also = "; ".join(phrase for extra, phrase in BESIDES.items() if extra in library.extras)
+    static = f"{clients.STATIC}{since.get(clients.STATIC, '')}"
+    releases = f"\nReleases: from {library.oldest} on" if library.oldest != "0" else ""
+    besides = f"\nMembers can also: {also}" if also else ""
+    return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}{besides}"
+
+
+def _about(cls: type[Any]) -> str:
+    """The first paragraph of its docstring; of a fault all of it, witness included, but for the attributes."""
+    whole = (cls.__doc__ or "").partition("Attributes:")[0]
+    told = whole if hasattr(cls, "seen") else whole.partition("\n\n")[0]
+    return " ".join(told.split()).replace("``", "`")
+
+
+def _seen(cls: type[Any]) -> str:
+    """Of a fault, what brokers and members will see of it."""
+    return f"\nSeen: {cls.seen}" if hasattr(cls, "seen") else ""
+
+
+def _options(cls: type[Any]) -> str:
+    options = [
+        field.name if field.default is dataclasses.MISSING else f"{field.name}={field.default!r}"
+        for field in dataclasses.fields(cls)
+    ]
+    return f"\nOptions: {', '.join(options)}" if options else ""

@@ -1,0 +1,52 @@
+"""Which back-end a run gets: the one that was named, or for ``auto`` the quickest of those that are ready here."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+
+from fencepost.clusters import backends, doctor
+from fencepost.clusters.backends import Backend, Own
+from fencepost.clusters.doctor import Part
+
+AUTO = "auto"
+
+
+def backend(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
+    """The back-end of this name; see ``backends.named``."""
+    return auto() if name == AUTO and config is None and not permitted else backends.named(name, config, permitted)
+
+
+def own(backend: Backend) -> Own:
+    """The same, or ``auto`` where it has no clusters of its own."""
+    return backend if isinstance(backend, Own) else auto()
+
+
+@cache
+def auto() -> Own:
+    """What ``auto`` means on this machine, and why."""
+    return pick([(one, doctor.lacks(one)) for one in (make() for make in backends.OWN.values())])
+
+
+def pick(found: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
+    """Of back-ends and what each lacks, the quickest first: the first that is ready, or that the first run makes ready;
+    else the first.
+    """
+    for one, lacks in found:
+        if not doctor.beyond_reach(lacks):
+            return _because(one, lacks, [other for other in found if other[0] is not one and other[1]])
+    return _because(*found[0], [])
+
+
+def _because(one: Own, lacks: Sequence[Part], others: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
+    state = f"the first run gets {_names(lacks)}" if lacks else "ready"
+    if missing := doctor.beyond_reach(lacks):
+        state = f"nothing is ready, and it lacks {_names(missing)}"
+    beside = [f"{other} lacks {_names(missing)}" for other, missing in others]
+    return replace(one, why="; ".join([f"auto: {state}", *(beside or ["the quickest"])]))
+
+
+def _names(parts: Sequence[Part]) -> str:
+    return ", ".join(part.name for part in parts)

@@ -1,0 +1,63 @@
+"""What commands print: a console that strings of a run cannot take over, plans and verdicts."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
+
+from fencepost.model import Inventory, Verdict, serialization
+from fencepost.reports.words import visible
+from fencepost.schedule.fault_tolerance import given_up
+from fencepost.schedule.plan import Plan, Step
+
+LOG_COLUMNS = 160  # where no terminal says how wide it is
+
+
+class Terminal(Console):
+    """A console on which strings of a run cannot move the cursor, set a title or hide: their escapes are shown."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """What rich renders, but for what it did not make itself."""
+        for segment in super().render(renderable, options):
+            yield segment if segment.control else segment._replace(text=visible(segment.text))
+
+
+out = Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty() else LOG_COLUMNS)
+
+
+def show_plan(plan: Plan, inventory: Inventory) -> None:
+    """A line for every step, and for every guarantee that they give up."""
+    for step in plan.steps:
+        out.print(f"  {in_words(step)}", markup=False)
+    for loss in given_up(plan.steps, inventory):
+        out.print(f"  {loss}", markup=False)
+
+
+def in_words(step: Step) -> str:
+    """``at   5.0 s  pause on one_member for 9 s expecting fenced``."""
+    parts = [f"at {step.at_s:5.1f} s  {serialization.name_of(step.fault)}"]
+    if step.target is not None:
+        parts.append(f"on {serialization.name_of(step.target)}")
+    if step.when is not None:
+        parts.append(f"when {serialization.name_of(step.when)}, within {step.within_s:g} s,")
+    if step.heal_after_s is not None:
+        parts.append(f"for {step.heal_after_s:g} s")
+    if step.expect:
+        parts.append(f"expecting {step.expect}")
+    return " ".join(parts)
+
+
+def show_verdict(verdict: Verdict, folder: Path, *, stored: bool = True) -> None:
+    """The summary of a judged folder; of a verdict that was not stored, a line for every check."""
+    from fencepost.reports import text
+    from fencepost.reports.summary import every_check
+
+    if stored:
+        out.print(text.summary(folder))
+        return
+    for line in every_check(verdict):
+        out.print(line, markup=False)

@@ -1,0 +1,44 @@
+"""What the coordinator tells of a group whose members tell nothing: who has how much, and how far it has come."""
+
+from __future__ import annotations
+
+import psutil
+
+from fencepost.interfaces.admin import GroupAdmin
+
+
+class Outside:
+    """A group from outside, as it was when the coordinator was last asked.
+
+    Attributes:
+        members: how many there are.
+        shares: how many partitions each of them has that has some.
+        committed: how many records the group has committed, counted from the begin of each partition.
+    """
+
+    def __init__(self, admin: GroupAdmin, group: str) -> None:
+        """Nobody was asked yet."""
+        self.shares: list[int] = []
+        self.members = self.committed = 0
+        self._admin, self._group = admin, group
+
+    def ask(self) -> None:
+        """Ask now. Raises ClusterError, WaitTimeout: no coordinator answers."""
+        members = self._admin.describe(self._group).members.values()
+        self.members = len(members)
+        self.shares = sorted(len(member.owned) for member in members if member.owned)
+        self.committed = sum(self._admin.committed(self._group).values())
+
+    def __str__(self) -> str:
+        has = ", ".join(map(str, self.shares)) or "none"
+        return f"for the coordinator members own {has} of the partitions, and {self.committed:,} records are committed"
+
+
+def connected(pid: int, bootstrap: str) -> bool:
+    """Whether a process itself, and not a child of it, has a connection to one of these brokers, or their proxies."""
+    ports = {int(place.rpartition(":")[2]) for place in bootstrap.split(",")}
+    try:
+        connections = psutil.Process(pid).net_connections("tcp")
+    except psutil.NoSuchProcess:
+        return False
+    return any(connection.raddr and connection.raddr.port in ports for connection in connections)

@@ -1,0 +1,244 @@
+"""Processes of members and producers, one life at a time: started, watched, ended and reaped.
+
+Each life has its own actor name, configuration file and log. That it was started and how it ended are events of the
+harness; everything else it tells itself.
+"""
+
+from __future__ import annotations
+
+import json
+import signal as signals
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import fencepost_member
+from fencepost.clock import NS, eventually, now_ns
+from fencepost.errors import MemberError
+from fencepost.group import programs
+from fencepost.group.event_tail import last_poll_ns
+from fencepost.group.process_consumers import Inside
+from fencepost.history import EventKind
+from fencepost.interfaces.process import Interpreter, Process
+from fencepost.processes.owner import Owner
+from fencepost_member.events import EventLog
+
+START_S = 30.0
+KILL_S = 10.0
+ENDING = frozenset({signals.SIGTERM, signals.SIGINT, signals.SIGKILL})
+STRAY = "process {}, which consumes, has left the process group of its program, so faults do not hit it"
+
+
+@dataclass(frozen=True)
+class Home:
+    """Where the processes of one run belong.
+
+    Attributes:
+        owner: owns the processes and their configuration files.
+        events: the harness's event log.
+        history, logs: folders of the run.
+    """
+
+    owner: Owner
+    events: EventLog
+    history: Path
+    logs: Path
+
+
+class Incarnation:
+    """One life of a member or producer: begins when made, ends when reaped."""
+
+    def __init__(
+        self, home: Home, actor: str, module: str, config: Mapping[str, Any], interpreter: Interpreter
+    ) -> None:
+        """Start ``python -m module CONFIG.json``, or the interpreter's command instead, and return at once."""
+        self.actor, self.log = actor, home.logs / f"{actor}.log"
+        self._events, self._segments, self._lock = home.events, home.history / "segments", threading.Lock()
+        self._exit_code: int | None = None
+        self._sent: dict[int, int] = {}  # signal -> when it was first sent
+        self._config = {**config, "actor": actor, "run": str(home.history)}
+        self._file = file = home.owner.directory / "config" / f"{actor}.json"
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        self._configure({})
+        path = [str(member_side(home.owner.directory)), *map(str, interpreter.import_path)]
+        begun_ns = now_ns()
+        argv: list[str | Path] = [interpreter.python, "-m", module, file]
+        env = {"PYTHONPATH": ":".join(path)}
+        self._command, self._lines, self._silent = interpreter.command, interpreter.lines, interpreter.silent
+        self._process: Process
+        here = partial(home.owner.spawn, groups=interpreter.groups)
+        elsewhere: Callable[..., Process] | None = None
+        if interpreter.spawn:
+            elsewhere = partial(interpreter.spawn, history=home.history, image=interpreter.image)
+        if interpreter.lines or interpreter.silent:
+            command = interpreter.command
+            self._process = programs.begin(here, elsewhere, command, self._config, file, self.log, path[0])
+        elif interpreter.command:
+            self._process = programs.recorded(here, elsewhere, interpreter.command, file, self.log, path[0])
+        else:
+            self._process = (elsewhere or here)(argv, log=self.log, env=env)
+        several = bool(interpreter.command) and not (interpreter.lines or interpreter.silent)
+        self.live = Inside(home.history / "events", actor, self._process.pid, several)
+        detail = {"pid": self._process.pid, **{k: config[k] for k in ("member", "slot", "writer") if k in config}}
+        self._events.note(EventKind.LAUNCHED, actor=actor, detail=detail, begin_ns=begun_ns, end_ns=now_ns())
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it lives. Reaps the process and writes its ended event when it finds it ended."""
+        with self._lock:
+            if self._exit_code is None:
+                code = self._process.poll()
+                if code is not None:
+                    self._exit_code = int(code)
+                    self._tell_end(int(code))
+            return self._exit_code
+
+    def _tell_end(self, code: int) -> None:
+        """Write how all that are recorded in it have ended, and what is not recorded."""
+        self.live.refresh()
+        broken = getattr(self._process, "broken", "")
+        for text in (*([broken] if broken else ()), *map(STRAY.format, sorted(self.live.strays))):
+            self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": text})
+        asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # else it tells when it leaves
+        asked = {"asked_ns": asked_ns} if asked_ns else {}
+        ended_ns = min((at_ns for number, at_ns in self._sent.items() if number in ENDING), default=0)
+        for actor, (at_ns, how) in self.live.ends(self._how(code), ended_ns).items():
+            polled_ns = last_poll_ns(self._segments, actor)
+            waited = polled_ns >= (at_ns or now_ns())  # in its last poll, to its end
+            polled = {"polled_ns": polled_ns} if polled_ns and not waited else {}
+            when = {"begin_ns": at_ns, "end_ns": at_ns} if at_ns else {}
+            detail = {"exit_code": None if at_ns else code, "how": how, **polled, **asked}
+            self._events.note(EventKind.ENDED, actor=actor, detail=detail, **when)
+
+    def _how(self, code: int) -> str:
+        """Who ends unasked ended by itself, whatever the code says: a clean exit as well, and the kernel's SIGKILL.
+        Of who tells nothing, nobody knows more than that it was asked."""
+        asked = self._sent.keys() & {signals.SIGTERM, signals.SIGINT}
+        if code == 0 or (code - 128 in asked and self._said_so()):  # a JVM ends so that handles the signal
+            return "closed" if asked else "crashed"
+        if self._silent and asked and signals.SIGKILL not in self._sent:
+            return "closed"
+        return "killed" if self._sent.keys() & {-code, code - 128} else "crashed"  # as a shell tells it, too
+
+    def _said_so(self) -> bool:
+        return bool(self.live.told(EventKind.CLOSED))
+
+    @property
+    def pid(self) -> int | None:
+        """None once it has ended."""
+        return None if self.exit_code is not None else int(self._process.pid)
+
+    @property
+    def polled_ns(self) -> int:
+        """When it last called poll; 0: never, or nobody can tell."""
+        return last_poll_ns(self._segments, self.actor)
+
+    @property
+    def polls_in_vain(self) -> bool:
+        """Whether every consumer that is there was polled, in its own process or in one forked from that, has paused
+        nothing and was told no error, as of the last refresh. What it was given is another question."""
+        present = self.live.present
+        polled = (last_poll_ns(self._segments, name) or self.live.polled_by_fork(name) for name in present)
+        idle = EventKind.PAUSED not in self.live.open and not self.live.errors
+        return bool(present) and idle and all(polled)
+
+    def wait_started(self) -> None:
+        """Wait until its loop runs; of who tells nothing, its process. Raises MemberError when it ended instead."""
+
+        def started() -> bool:
+            self.live.refresh()
+            if self._silent and self.exit_code is None:
+                return True
+            if self.live.started is None and self.exit_code is not None:
+                raise MemberError(f"{self.actor} ended with exit code {self.exit_code} at its start: {self.log_end()}")
+            return self.live.started is not None
+
+        hint = programs.NO_LINES if self._lines else programs.NO_START if self._command else ""
+        eventually(started, START_S, f"{self.actor} to start", state=self.log_end, hint=hint)
+        if self._command and self.live.started is not None:
+            self._must_be_the_member(self.live.started)
+
+    def _must_be_the_member(self, said: Mapping[str, Any]) -> None:
+        """Raises MemberError when faults would hit another process, or the judge would go by another protocol."""
+        if self.live.strays:
+            raise MemberError(
+                f"{self.actor}: process {said['pid']} consumes, a child of the one that was started that has left its "
+                "process group, and faults would hit its parent alone: let it stay there, or be the command itself"
+            )
+        client = self._config.get("client", said["client"])
+        if said["client"] != client and not self._lines:  # what tells by lines says which library it is
+            raise MemberError(
+                f"{self.actor} consumes with {said['client']}, and the members of the scenario's group with {client}: "
+                f"say client={said['client']!r} there"
+            )
+        if said["protocol"] != self._config["protocol"]:
+            raise MemberError(
+                f"{self.actor} takes part by the protocol {said['protocol']!r}, as its settings have it, and the group "
+                f"of the scenario by {self._config['protocol']!r}: say protocol={said['protocol']!r} there"
+            )
+
+    def signal(self, number: int) -> None:
+        """Send a signal; nothing happens when it has ended."""
+        with self._lock:
+            if self._exit_code is None and self._process.poll() is None:
+                self._sent.setdefault(number, now_ns())
+                self._process.send_signal(signals.Signals(number))
+
+    def reconfigure(self, **changes: Any) -> None:
+        """Have it read its configuration again, as it began but for ``changes``; only once its loop runs."""
+        self.live.refresh()
+        if self.live.started is not None:  # to others the signal is deadly
+            self._configure(changes)
+            self.signal(signals.SIGHUP)
+
+    def _configure(self, changes: Mapping[str, Any]) -> None:
+        new = self._file.with_suffix(".new")
+        new.write_text(json.dumps({**self._config, **changes}, indent=1), encoding="utf-8")
+        new.replace(self._file)  # nobody reads half of it
+
+    def wait_ended(self, within_s: float) -> int:
+        """Wait for its end and return its exit code (negative: the signal's number)."""
+        eventually(lambda: self.exit_code is not None, within_s, f"{self.actor} to end", state=self.log_end)
+        assert self.exit_code is not None
+        return self.exit_code
+
+    def log_end(self) -> str:
+        """The last lines of its log, as a clause."""
+        try:
+            with self.log.open(encoding="utf-8", errors="replace") as lines:
+                return "its log ends with: " + ("".join(deque(lines, 10)).strip() or "nothing")
+        except OSError as error:
+            return f"its log cannot be read ({error})"
+
+
+def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
+    """End processes cleanly, all at once; those that do not within the bound are killed. Returns the names of these."""
+    for life in lives:
+        life.signal(signals.SIGTERM)
+    deadline_ns = now_ns() + int(within_s * NS)
+    eventually(
+        lambda: all(life.exit_code is not None for life in lives) or now_ns() > deadline_ns,
+        within_s + KILL_S,
+        "processes to end",
+    )
+    late = [life for life in lives if life.exit_code is None]
+    for life in late:
+        life.signal(signals.SIGKILL)
+        life.wait_ended(KILL_S)
+    for life in lives:
+        life.live.refresh()
+    return [life.actor for life in late]
+
+
+def member_side(directory: Path) -> Path:
+    """A folder that holds ``fencepost_member`` and nothing else of ours, for an interpreter's import path."""
+    folder = directory / "import"
+    link = folder / "fencepost_member"
+    if not link.is_symlink():
+        folder.mkdir(exist_ok=True)
+        link.symlink_to(Path(fencepost_member.__file__).parent, target_is_directory=True)
+    return folder

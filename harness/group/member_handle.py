@@ -1,0 +1,121 @@
+"""The handle on one member over all its lives, as faults and the group have it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fencepost.errors import MemberError
+from fencepost.group.coordinator_view import connected
+from fencepost.group.incarnation import Home, Incarnation
+from fencepost.interfaces.process import Interpreter
+from fencepost.model import TopicPartition
+
+
+class MemberProcess:
+    """One member over all its lives. Satisfies ``process_interfaces.Node``.
+
+    Attributes:
+        index, slot: which member, and the slot it lives in.
+        life: the present or last life; None before the first.
+    """
+
+    def __init__(
+        self, home: Home, index: int, slot: int, config: Mapping[str, Any], interpreter: Interpreter | None = None
+    ) -> None:
+        """``config``: what ``fencepost_member`` reads, but for actor, member, slot and run. Nothing is started."""
+        self.index, self.slot = index, slot
+        self.life: Incarnation | None = None
+        self._home, self._lives = home, 0
+        self._config = {**config, "member": index, "slot": slot}
+        self._interpreter = interpreter or Interpreter()
+
+    @property
+    def name(self) -> str:
+        """``member-2``, over all lives."""
+        return f"member-{self.index}"
+
+    @property
+    def actor(self) -> str:
+        """``member-2.1``: the present or last life; empty before the first."""
+        return self.life.actor if self.life else ""
+
+    @property
+    def pid(self) -> int | None:
+        """Process id of the present life; None when there is none."""
+        return self.life.pid if self.life else None
+
+    @property
+    def polled_ns(self) -> int:
+        """When the present life last called poll; 0: never, or there is none."""
+        return self.life.polled_ns if self.life and self.pid is not None else 0
+
+    @property
+    def connected(self) -> bool:
+        """Whether its process itself has a connection to brokers, or to its proxies; False once it has ended.
+
+        Of a container nobody asks: faults hit all that is in it."""
+        if self.pid is None or self._interpreter.image:
+            return self.pid is not None
+        return connected(self.pid, self._config["bootstrap"])
+
+    @property
+    def owned(self) -> frozenset[TopicPartition]:
+        """What the present life owned at the last refresh; nothing once it has ended."""
+        return self.life.live.owned if self.life and self.pid is not None else frozenset()
+
+    @property
+    def consumers(self) -> tuple[str, ...]:
+        """The incarnations that were in the present life at the last refresh."""
+        return tuple(self.life.live.present) if self.life and self.pid is not None else ()
+
+    @property
+    def member_id(self) -> str:
+        """What the coordinator calls the present or last life, as that told last; empty: it has not told yet."""
+        return self.life.live.member_id if self.life else ""
+
+    def launch(self, **changes: Any) -> None:
+        """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
+        if self.pid is None:
+            self._lives += 1
+            actor = f"{self.name}.{self._lives}"
+            config = {**self._config, **changes}
+            self.life = Incarnation(self._home, actor, "fencepost_member", config, self._interpreter)
+
+    def adopt(self, **changes: Any) -> None:
+        """Begin a new life as ``launch`` does; later ones are configured like it."""
+        self._config = {**self._config, **changes}
+        self.launch()
+
+    def reconfigure(self, **changes: Any) -> None:
+        """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
+        if self.life and self.pid is not None:
+            self.life.reconfigure(**changes)
+
+    def start(self) -> None:
+        """Begin a new life and return once its loop runs. No-op when alive."""
+        self.launch()
+        self.wait_started()
+
+    def wait_started(self) -> None:
+        """Wait until the loop of the present life runs. Raises MemberError when it ended instead."""
+        assert self.life is not None
+        self.life.wait_started()
+
+    def signal(self, signal: int) -> None:
+        """Send a signal to the present life; nothing happens when there is none."""
+        if self.life:
+            self.life.signal(signal)
+
+    def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
+        """What the present or last life has told of this kind until now, in order; an event as ``EventLog`` has it."""
+        if self.life is None:
+            return ()
+        self.life.live.refresh()
+        return self.life.live.told(kind)
+
+    def wait_ended(self, within_s: float) -> int:
+        """Wait for the present life to end and return its exit code. Raises MemberError before the first life."""
+        if self.life is None:
+            raise MemberError(f"{self.name} was never started, so it cannot end")
+        return self.life.wait_ended(within_s)

@@ -1,0 +1,75 @@
+"""The schema that a run has in a PostgreSQL database, for the store of its members. It is gone after the run, however
+the harness ended.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import uuid
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from fencepost.errors import ProvisionError
+from fencepost.interfaces import Workload
+from fencepost.interfaces.process import Stores
+from fencepost.processes.cleanup_process import Cleaner, serve
+from fencepost_member.databases import Place, Postgres, errors, make_tables
+
+_LOG = logging.getLogger(__name__)
+REMOVED_S = 60.0
+HINT = "Does the server run, may this user make schemas there, and is the password in PGPASSWORD or ~/.pgpass?"
+
+
+@contextmanager
+def of(workload: Workload, history: Path) -> Iterator[None]:
+    """If a workload keeps a store in PostgreSQL: its schema, while members write into it.
+
+    Raises:
+        ProvisionError: it cannot be made.
+    """
+    if not isinstance(workload, Stores) or not workload.store:
+        yield
+        return
+    place = Place(workload.store, f"fencepost_{uuid.uuid4().hex[:16]}")
+    cleaner = _made(place)
+    try:
+        place.write(history)
+        yield
+    finally:
+        for sentence in cleaner.finish(REMOVED_S):
+            _LOG.warning("left in the database: %s", sentence)
+
+
+def _made(place: Place) -> Cleaner:
+    try:
+        with closing(Postgres(place)) as db:
+            cleaner = Cleaner(__name__, json.dumps(place))
+            try:
+                db.execute(f"CREATE SCHEMA {place.schema}")
+                make_tables(db)
+            except BaseException:
+                cleaner.finish(REMOVED_S)
+                raise
+    except errors() as error:
+        raise ProvisionError(f"no schema can be made in {place.address}: {_reason(error)}. {HINT}") from error
+    return cleaner
+
+
+def removed(place: Place) -> list[str]:
+    """Remove it; a sentence when that cannot be done."""
+    try:
+        with closing(Postgres(place)) as db:
+            db.execute(f"DROP SCHEMA IF EXISTS {place.schema} CASCADE")
+    except errors() as error:
+        return [f"the schema {place.schema} ({_reason(error)})"]
+    return []
+
+
+def _reason(error: Exception) -> str:
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]
+
+
+if __name__ == "__main__":
+    serve(lambda line: removed(Place(*json.loads(line))))

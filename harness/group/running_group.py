@@ -1,0 +1,225 @@
+"""The group under test, from the harness's side: handles for its members and producers, and what they tell live."""
+
+from __future__ import annotations
+
+import signal as signals
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from fencepost.clock import NS, now_ns
+from fencepost.errors import MemberError
+from fencepost.group import programs
+from fencepost.group.coordinator_view import Outside
+from fencepost.group.event_tail import RecordCounts, count_records
+from fencepost.group.incarnation import KILL_S, Home, Incarnation, stop
+from fencepost.group.member_handle import MemberProcess
+from fencepost.interfaces import Cluster, Workload
+from fencepost.interfaces.process import Interpreter, Supervised
+from fencepost.scenario import scenario
+
+__all__ = ["Group", "Home", "Incarnation", "Interpreter", "MemberProcess", "RecordCounts", "make", "stop"]
+
+
+class Group:
+    """All members and producers of a run.
+
+    Attributes:
+        members: by index; those that were never started included, the spare ones last.
+        producers: the lives of the producers, each has one; empty before ``start_producers``.
+        outside: what is known of members that tell nothing; None: they tell themselves.
+    """
+
+    def __init__(
+        self,
+        home: Home,
+        members: Sequence[MemberProcess],
+        producers: Sequence[Mapping[str, Any]],
+        spare: int = 0,
+        outside: Outside | None = None,
+        killed_after_ms: float = 0,
+    ) -> None:
+        """``producers``: a configuration for each; ``spare``: how many of the members wait; ``killed_after_ms``: see
+        ``supervise``. Nothing is started."""
+        self._home, self._configs, self._spare, self.outside = home, producers, spare, outside
+        self._overdue_ns = int(killed_after_ms * NS / 1000)
+        self.members = tuple(members)
+        self.producers: tuple[Incarnation, ...] = ()
+
+    def start(self) -> None:
+        """Start members, but for spare ones, and producers at once; returns when all run.
+
+        Raises:
+            MemberError: one does not.
+        """
+        first = self.members[: len(self.members) - self._spare]
+        for member in first:
+            member.launch()
+        self.start_producers()
+        for member in first:
+            member.wait_started()
+
+    def start_producers(self) -> None:
+        """Start the producers; returns when all run."""
+        module = "fencepost_member.producer"
+        names = [f"producer-{config['writer']}" for config in self._configs]
+        self.producers = tuple(
+            Incarnation(self._home, name, module, config, programs.importing(config, Interpreter()))
+            for name, config in zip(names, self._configs, strict=True)
+        )
+        for producer in self.producers:
+            producer.wait_started()
+
+    def refresh(self) -> None:
+        """Read on what members and producers tell, and reap those that have ended."""
+        for life in self._lives():
+            life.live.refresh()
+            _ = life.exit_code
+
+    def supervise(self) -> None:
+        """Kill whoever has not polled for too long, if that is asked for, and start it again; its end is told as one
+        that was made, with when it had last polled."""
+        for member in self.members if self._overdue_ns else ():
+            if 0 < member.polled_ns < now_ns() - self._overdue_ns:
+                member.signal(signals.SIGKILL)
+                member.wait_ended(KILL_S)
+                member.launch()
+
+    def must_live(self) -> None:
+        """Make sure that everybody who was started lives, as of the last refresh.
+
+        Raises:
+            MemberError: somebody ended; says who, how, and the last lines of the log.
+        """
+        for life in self._lives():
+            if life.exit_code is not None:
+                gave_up = f", because of {life.live.fatal}" if life.live.fatal else ""
+                raise MemberError(f"{life.actor} ended with exit code {life.exit_code}{gave_up}: {life.log_end()}")
+
+    def must_consume(self) -> None:
+        """Make sure that of members that tell nothing it is their processes that consume, and no children of them.
+
+        Raises:
+            MemberError: faults would hit another process than the one that consumes.
+        """
+        for member in self.members if self.outside else ():
+            if member.pid is not None and not member.connected:
+                raise MemberError(
+                    f"{member.actor}: process {member.pid} has no connection to any broker, so a child of it consumes, "
+                    "and faults would hit its parent alone: let the command be the consuming program itself (in a "
+                    "shell, exec it)"
+                )
+
+    def describe(self) -> str:
+        """What every consumer owns and which errors its client told, as of the last refresh; for messages."""
+        return str(self.outside or "; ".join(member.life.live.describe() for member in self.members if member.life))
+
+    @property
+    def consumers(self) -> int:
+        """How many members a coordinator would know, as of the last refresh: a program may have several consumers."""
+        lives = [member.life for member in self.members[: len(self.members) - self._spare] if member.life]
+        return sum(1 if self.outside else max(1, len(life.live.present)) for life in lives)
+
+    def shares(self) -> list[int]:
+        """How many partitions each consumer owns that has some, by its callbacks, else by the coordinator: it is asked.
+
+        Raises:
+            FencepostError: it does not answer.
+        """
+        if self.outside:
+            self.outside.ask()
+        alive = [member.life for member in self.members if member.life and member.pid is not None]
+        owned = [len(live.owned) for life in alive for live in life.live.present.values() if live.owned]
+        return self.outside.shares if self.outside else owned
+
+    @property
+    def polls_in_vain(self) -> bool:
+        """Whether records wait, and every consumer polls and was never given one, as of the last refresh; see
+        ``Incarnation``. Who has not polled yet may still be about to begin."""
+        counts, alive = self.progress(), [member.life for member in self.members if member.life and member.pid]
+        waiting = counts.acknowledged > 0 and counts.delivered == 0
+        return waiting and bool(alive) and all(life.polls_in_vain for life in alive)
+
+    @property
+    def polled_by_forks(self) -> bool:
+        """Whether consumers are polled in processes that were forked from theirs; see ``Inside``."""
+        alive = [member.life.live for member in self.members if member.life and member.pid]
+        return any(live.polled_by_fork(name) for live in alive for name in live.present)
+
+    def progress(self) -> RecordCounts:
+        """Records so far; of members that tell nothing all that they had committed when last asked, and no more."""
+        counts, done = count_records(self._home.history / "segments"), self.outside.committed if self.outside else 0
+        return counts._replace(delivered=done, processed=done) if self.outside else counts
+
+    def stop_producers(self, within_s: float) -> list[str]:
+        """End the producers cleanly; see ``stop``."""
+        return stop(self.producers, within_s)
+
+    def stop_members(self, within_s: float) -> list[str]:
+        """End the members cleanly; see ``stop``."""
+        return stop([member.life for member in self.members if member.life], within_s)
+
+    def kill(self) -> None:
+        """Kill whatever is left, paused or not, and reap it. May be called twice."""
+        for life in self._lives():
+            life.signal(signals.SIGKILL)
+        for life in self._lives():
+            life.wait_ended(KILL_S)
+        self.refresh()
+
+    def _lives(self) -> list[Incarnation]:
+        return [*self.producers, *(member.life for member in self.members if member.life)]
+
+
+def make(
+    home: Home,
+    cluster: Cluster,
+    spec: scenario.Group,
+    workload: Workload,
+    *,
+    name: str,
+    topics: Mapping[str, Mapping[int, int]],
+    seed: int,
+    prefix: str = "",
+) -> Group:
+    """The group that a scenario asks for: member ``i`` in slot ``i``, producers past the proxies. Starts nothing.
+
+    Args:
+        name: ``group.id``.
+        topics: topic -> partition -> number ``tp``.
+        prefix: what their names begin with here, and not in the scenario.
+    """
+    shared = {
+        "group": name,
+        "topics": topics,
+        "protocol": spec.protocol,
+        "client_config": {**cluster.access, **spec.client_config()},
+        "prefix": prefix,
+    }
+    members = []
+    for index, (environment, static) in enumerate(zip(spec.environments, spec.statics, strict=True)):
+        instance = f"{name}-member-{index}" if static else None
+        loop = workload.member_config(index)
+        loop.update({option: prefix + loop[option] for option in ("into", "redirect") if loop.get(option)})
+        own = {
+            "bootstrap": cluster.bootstrap(index),
+            "client": environment.client.name,
+            "instance_id": instance,
+            "loop": loop,
+        }
+        found = programs.interpreter(cluster.interpreter(index), spec.command, environment)
+        interpreter = programs.importing(loop, found)
+        members.append(MemberProcess(home, index, index, {**shared, **own}, interpreter))
+    options = dict(workload.producer_config())
+    count = options.pop("producers", 1)
+    common = {
+        **options,
+        "topics": topics,
+        "bootstrap": cluster.bootstrap(),
+        "seed": seed,
+        "client_config": dict(cluster.access),
+        "text": not spec.imports,
+    }
+    outside = Outside(cluster.admin, name) if spec.silent else None
+    killed_after_ms = workload.killed_after_ms if isinstance(workload, Supervised) else 0
+    writers = [{**common, "writer": writer} for writer in range(count)]
+    return Group(home, members, writers, spec.spare, outside, killed_after_ms)

@@ -1,0 +1,249 @@
+"""The client libraries that members of a group may use, and what each can do. None of them needs to be installed.
+
+A client is asked for by a requirement: ``kafka-python``, or one release of it, ``kafka-python==2.2.8``.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from types import MappingProxyType
+
+from fencepost.errors import ScenarioError
+from fencepost.model import serialization
+from fencepost.model.settings import ASSIGNORS
+from fencepost_member.adapters.settings import READ_COMMITTED, unknown
+
+REQUIREMENT = re.compile(r"(?P<name>[A-Za-z0-9._-]+?)(?:==(?P<version>\d+(?:\.\d+)*(?:(?:a|b|rc|\.post|\.dev)\d+)?))?")
+STATIC = "static members"
+CONFLUENT = "confluent-kafka"
+LINES, VERIFIABLE, BLACK_BOX = "json-lines", "verifiable-consumer", "black-box"
+KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
+
+
+class Extra(StrEnum):
+    """What only some adapters can do: all but the last two are protocols of ``fencepost_member.adapters``."""
+
+    SEEKS = "Seeks"
+    PAUSES = "Pauses"
+    LEAVES = "Leaves"
+    ANNOTATES = "Annotates"
+    DEFERS = "Defers"
+    STARTS = "Starts"
+    STORES = "Stores"
+    OUTPUTS = "Outputs"
+    DELAYS = "Delays"  # it polls on while its listener puts a revocation off
+    REPORTS = "Reports"  # it tells what its client commits by itself
+    TRESPASSES = "Trespasses"  # it commits partitions, too, that it is not assigned
+
+
+@dataclass(frozen=True)
+class Library:
+    """One client library, as of its newest release.
+
+    Attributes:
+        about: a sentence about it.
+        assignors: protocol of a group -> the assignors that it has for it, the preferred one first; with the consumer
+            protocol the brokers assign.
+        extras: what its adapter can do besides.
+        since: what of that (a protocol, ``STATIC``, ``KAFKA_4``) it has only since a release.
+        oldest: the first release that the adapter is made for.
+        lines: its members are programs that tell what they do, see ``fencepost_member.lines``; no loop of ours.
+        silent: its members are programs that tell nothing: what they do is known from the brokers alone.
+        isolation: what its consumers read where no ``isolation.level`` is set; empty: nobody knows.
+    """
+
+    name: str
+    about: str
+    assignors: Mapping[str, tuple[str, ...]]
+    extras: frozenset[Extra]
+    since: Mapping[str, str] = field(default_factory=dict)
+    oldest: str = "0"
+    lines: bool = False
+    silent: bool = False
+    isolation: str = "read_uncommitted"
+
+    @property
+    def imported(self) -> bool:
+        """Whether its members are Python that imports it: our loop, or a program that is instrumented."""
+        return not (self.lines or self.silent)
+
+
+KNOWN: Mapping[str, Library] = MappingProxyType(
+    {
+        library.name: library
+        for library in (
+            Library(
+                CONFLUENT,
+                "librdkafka.",
+                ASSIGNORS,
+                frozenset(Extra),
+                {"consumer": "2.4.0", KAFKA_4: "1.8.2"},
+                oldest="1.6.1",
+                isolation=READ_COMMITTED,
+            ),
+            Library(
+                "kafka-python",
+                "Kafka's protocol in Python, blocking.",
+                {"eager": ("range", "roundrobin", "sticky"), "cooperative": ("cooperative-sticky",)},
+                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS, Extra.DELAYS},
+                {"cooperative": "3.0.0", STATIC: "2.3.0"},
+                oldest="2.0.2",
+            ),
+            Library(
+                "aiokafka",
+                "Kafka's protocol in Python, for asyncio.",
+                {"eager": ("range", "roundrobin", "sticky")},
+                frozenset(Extra) - {Extra.STORES, Extra.OUTPUTS, Extra.DELAYS, Extra.REPORTS, Extra.TRESPASSES},
+                {STATIC: "0.10.0"},
+                oldest="0.9.0",
+            ),
+            Library(
+                VERIFIABLE,
+                "Kafka's own client in Java, in the program of its system tests; releases are Kafka's.",
+                {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
+                frozenset(),
+                {"consumer": "4.0.0"},
+                oldest="3.9.1",
+                lines=True,
+                isolation=READ_COMMITTED,  # which Fencepost sets
+            ),
+            Library(
+                LINES,
+                "A program in any language, the group's command, that tells what it does as JSON lines.",
+                {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
+                frozenset(),
+                lines=True,
+                isolation="",
+            ),
+            Library(
+                BLACK_BOX,
+                "A program in any language, the group's command, that tells nothing and is judged by what brokers see.",
+                {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
+                frozenset(),
+                silent=True,
+                isolation="",
+            ),
+        )
+    }
+)
+
+
+@dataclass(frozen=True)
+class Client:
+    """A client as a requirement names it; ``version`` is empty for the release that is installed here."""
+
+    name: str
+    version: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name}=={self.version}" if self.version else self.name
+
+    @property
+    def library(self) -> Library:
+        """What is known of it."""
+        return KNOWN[self.name]
+
+    @property
+    def assignors(self) -> Mapping[str, tuple[str, ...]]:
+        """Those of the library's that this release has."""
+        return {protocol: names for protocol, names in self.library.assignors.items() if self._has(protocol)}
+
+    @property
+    def static(self) -> bool:
+        """Whether this release can be a static member."""
+        return self._has(STATIC)
+
+    @property
+    def kafka_4(self) -> bool:
+        """Whether this release can talk to brokers of Kafka 4."""
+        return self._has(KAFKA_4)
+
+    def lacks(self, extras: Iterable[str]) -> list[str]:
+        """Those of ``extras`` that its adapter does not have."""
+        return sorted(set(extras) - self.library.extras)
+
+    def _has(self, ability: str) -> bool:
+        return not self.version or _release(self.version) >= _release(self.library.since.get(ability, "0"))
+
+
+def named(name: str) -> Library:
+    """The client library of that name.
+
+    Raises:
+        ScenarioError: there is none; lists those that are known.
+    """
+    if name not in KNOWN:
+        raise ScenarioError(f"client {name!r} is unknown; known are {', '.join(KNOWN)}")
+    return KNOWN[name]
+
+
+def parse(requirement: str) -> Client:
+    """A client from ``name`` or ``name==version``.
+
+    Raises:
+        ScenarioError: it is neither, or there is no such client, or the release is older than its adapter is made for.
+    """
+    found = REQUIREMENT.fullmatch(requirement)
+    if not found:
+        raise ScenarioError(f"client {requirement!r} is neither name nor name==version, like kafka-python==2.2.8")
+    library, version = named(found["name"]), found["version"] or ""
+    if version and _release(version) < _release(library.oldest):
+        raise ScenarioError(f"client {requirement!r} is too old; releases can be used from {library.oldest} on")
+    return Client(library.name, version)
+
+
+@dataclass(frozen=True)
+class Members:
+    """Some of a group's members, which are alike.
+
+    Attributes:
+        client: empty: the group's own.
+        static: whether they carry a ``group.instance.id``; None: as the group says.
+    """
+
+    count: int = 1
+    client: str = ""
+    static: bool | None = None
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        if self.count < 1:
+            raise ScenarioError(f"found {self.count} members of one client in a group: use 1 or more")
+
+
+def check(clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str]) -> None:
+    """Refuse what a group asks of its clients and one of them cannot do; ``static``: whether each of them is a static
+    member; ``names`` are of the group's settings.
+
+    Raises:
+        ScenarioError: says which, and what it can do.
+    """
+    for client, known_by_name in dict.fromkeys(zip(clients, static, strict=True)):
+        if protocol not in client.assignors:
+            can = ", ".join(client.assignors)
+            raise ScenarioError(f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
+        if known_by_name and not client.static:
+            since = client.library.since[STATIC]
+            raise ScenarioError(f"client {client} has no static members: it has them since release {since}")
+        if lacking := unknown(client.name, dict.fromkeys(names)):
+            raise ScenarioError(f"the group's config: {lacking}")
+
+
+def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
+    """The assignors for ``protocol`` that all of them have, as the first one prefers them."""
+    first, *others = [client.assignors[protocol] for client in clients]
+    return tuple(name for name in first if all(name in names for names in others))
+
+
+def beside(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
+    """Cooperative assignors that an eager list may have besides, and is eager. Imported clients refuse such lists."""
+    return ASSIGNORS["cooperative"] if protocol == "eager" and not any(c.library.imported for c in clients) else ()
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """``2.3.0`` -> (2, 3, 0), for comparing; a release candidate counts as its release."""
+    numbers = (re.split(r"[a-z]|\.post|\.dev", version, maxsplit=1)[0].rstrip(".")).split(".")
+    return (*map(int, numbers), 0, 0)[:3]

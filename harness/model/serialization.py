@@ -1,0 +1,161 @@
+"""Frozen dataclasses to plain JSON values and back, strictly: what is unknown, missing or of another type is an error
+that says what was wanted.
+
+Plug-ins (faults, targets, workloads, promises) are stored as ``{"type": <name>, <option>: <value>, ...}`` and found by
+that name: a new file needs no entry anywhere.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import importlib
+import pkgutil
+import reprlib
+from collections.abc import Mapping
+from types import NoneType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
+
+from fencepost.errors import ScenarioError
+
+# Family -> where its classes are: a package with one module each, or one module for all.
+FAMILIES = {
+    "fault": "fencepost.faults",
+    "target": "fencepost.schedule.selectors",
+    "state": "fencepost.schedule.protocol_states",
+    "schedule entry": "fencepost.schedule.serialization",
+    "workload": "fencepost.workloads",
+    "promise": "fencepost.checkers.promises",
+}
+WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", NoneType: "nothing"}
+WORDS |= {tuple: "a list", Mapping: "a table"}
+NUMBER_MAX = 2**53  # what JSON keeps exactly; keeps out infinity and "not a number" as well
+
+
+def snake(name: str) -> str:
+    """``MoveCoordinator`` -> ``move_coordinator``."""
+    return "".join(f"_{c.lower()}" if c.isupper() and i else c.lower() for i, c in enumerate(name))
+
+
+def name_of(plug_in: Any) -> str:
+    """What scenarios, records and reports call it: ``move_coordinator``."""
+    return snake(type(plug_in).__name__)
+
+
+def known(family: str) -> dict[str, type[Any]]:
+    """All plug-ins of a family by name: what its package exports from a module of that name, or its module exports."""
+    home = importlib.import_module(FAMILIES[family])
+    found = {snake(name): getattr(home, name) for name in home.__all__}
+    modules = {module.name for module in pkgutil.iter_modules(home.__path__)} if hasattr(home, "__path__") else found
+    return {name: cls for name, cls in sorted(found.items()) if name in modules and isinstance(cls, type)}
+
+
+def encode(value: Any) -> dict[str, Any]:
+    """A plug-in as plain values."""
+    fields = {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    return {"type": name_of(value), **fields}
+
+
+def decode(family: str, data: Any) -> Any:
+    """A plug-in from ``{"type": ..., options}``, or from its name alone.
+
+    Raises:
+        ScenarioError: no such plug-in or option, or a wrong value; lists what exists.
+    """
+    options = {"type": data} if isinstance(data, str) else fit(data, Mapping[str, Any], f"a {family}")
+    classes = known(family)
+    if not isinstance(options.get("type"), str):
+        raise ScenarioError(f"a {family} needs its type; known are {', '.join(classes)}")
+    name = options["type"].replace("-", "_")
+    if name not in classes:
+        raise ScenarioError(f"there is no {family} {name!r}; known are {', '.join(classes)}")
+    return build(classes[name], {k: v for k, v in options.items() if k != "type"}, f"{family} {name}")
+
+
+def build(cls: type[Any], options: Any, what: str) -> Any:
+    """``cls(**options)``, refusing options that are unknown, missing or of another type.
+
+    Raises:
+        ScenarioError: says which option is wrong, what it wants, and which exist.
+    """
+    options = fit(options, Mapping[str, Any], what)
+    fields = {f.name: f for f in dataclasses.fields(cls)}
+    unknown = sorted(set(options) - set(fields))
+    if unknown:
+        raise ScenarioError(f"{what} has no option {unknown[0]!r}; it has {', '.join(fields) or 'none'}")
+    missing = [
+        name
+        for name, f in fields.items()
+        if name not in options and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+    ]
+    if missing:
+        raise ScenarioError(f"{what} needs the option {missing[0]!r}")
+    wanted = _annotations(cls)  # type: ignore[arg-type]  # which is hashable
+    return cls(**{name: fit(value, wanted.get(name, Any), f"{what}: {name}") for name, value in options.items()})
+
+
+def settle(instance: Any) -> None:
+    """Check every option of a frozen dataclass as ``build`` does; lists become tuples. For its ``__post_init__``.
+
+    Raises:
+        ScenarioError: says which option is wrong and what it wants.
+    """
+    for name, wanted in _annotations(instance.__class__).items():
+        value = fit(getattr(instance, name), wanted, f"{type(instance).__name__}.{name}")
+        object.__setattr__(instance, name, value)
+
+
+def fit(value: Any, wanted: Any, what: str) -> Any:
+    """``value``, when it is what the annotation ``wanted`` says, with lists as tuples and everything inside checked.
+
+    Raises:
+        ScenarioError: says what is wanted and what came.
+    """
+    arms = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    arm = next((arm for arm in arms if _suits(value, arm)), None)
+    if arm is None:
+        came = f"the class {value.__name__} itself" if isinstance(value, type) else reprlib.repr(value)
+        raise ScenarioError(f"{what} wants {_any_of(arms)}, but {came} came")
+    kind, inner = get_origin(arm), get_args(arm)
+    if kind is tuple:
+        return tuple(fit(item, inner[0], f"{what}[{number}]") for number, item in enumerate(value))
+    if kind is Mapping:
+        return {fit(k, inner[0], f"{what}: a name"): fit(v, inner[1], f"{what}.{k}") for k, v in value.items()}
+    if dataclasses.is_dataclass(value):
+        settle(value)
+    return value
+
+
+def _suits(value: Any, wanted: Any) -> bool:
+    kind = get_origin(wanted) or wanted
+    if kind is Any or not isinstance(kind, type):  # what is more than a type, its class must check itself
+        return True
+    if isinstance(value, bool | type):
+        return isinstance(value, bool) and kind is bool
+    if isinstance(value, int | float) and not abs(value) <= NUMBER_MAX:
+        return False
+    return isinstance(value, list | tuple if kind is tuple else int | float if kind is float else kind)
+
+
+def _any_of(arms: tuple[Any, ...]) -> str:
+    kinds = [get_origin(arm) or arm for arm in arms]
+    words = [WORDS.get(kind) or f"a value of the type {kind.__name__}" for kind in kinds]
+    return " or ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+
+
+@functools.cache
+def _annotations(cls: type[Any]) -> dict[str, Any]:
+    """The type of each option; none where an annotation names what cannot be resolved here."""
+    try:
+        hints = get_type_hints(cls)
+    except NameError:
+        return {}
+    return {f.name: hints[f.name] for f in dataclasses.fields(cls)}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, tuple | list | frozenset):
+        return [_plain(v) for v in value]
+    return value

@@ -1,0 +1,120 @@
+"""Runs that belong together: each is performed and judged, and what came of all of them is told."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from fencepost.clusters.backends import Backend
+from fencepost.console.terminal import out, show_plan, show_verdict
+from fencepost.model import Validity, Verdict
+from fencepost.reports.words import shown
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan
+
+if TYPE_CHECKING:
+    from fencepost.checkers.spark.session import Spark
+    from fencepost.runner.phases import Observer
+
+CONFIDENCE = 0.95
+
+
+@dataclass(frozen=True)
+class Where:
+    """Where runs are performed and judged.
+
+    Attributes:
+        runs: where their folders are made.
+        cluster: the back-end.
+        spark_master, spark_remote: the Spark that judges.
+        check: whether they are judged at all.
+    """
+
+    runs: Path
+    cluster: Backend
+    spark_master: str
+    spark_remote: str | None = None
+    check: bool = True
+
+    def ready(self) -> None:
+        """Refuse what cannot be done here, before anything is started.
+
+        Raises:
+            ProvisionError: something is missing on this machine.
+        """
+        from fencepost.clusters import doctor
+
+        doctor.require(self.cluster, self.runs)
+
+    def once(self) -> Where:
+        """The same for one run, whose names in a cluster of others are its own."""
+        return replace(self, cluster=self.cluster.anew())
+
+    def judge(self) -> AbstractContextManager[Spark | None]:
+        """Start what judges: its start overlaps with the first cluster's, and it idles during chaos."""
+        from fencepost.checkers.spark.session import Spark
+
+        return Spark.start(self.spark_master, remote=self.spark_remote) if self.check else nullcontext()
+
+
+def perform(
+    scenario: Scenario, plan: Plan, where: Where, spark: Spark | None, observe: Observer | None = None
+) -> tuple[Path, Verdict | None]:
+    """One run: its folder, and its verdict if there is a Spark."""
+    from fencepost import runner
+    from fencepost.judging import judge
+
+    folder = runner.run(scenario, plan=plan, runs=where.runs, observe=observe, backend=where.cluster)
+    return folder, None if spark is None else judge(folder, spark)
+
+
+def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> Verdict | None:
+    """One run, shown from its plan to its verdict."""
+    from fencepost.console import progress_display
+
+    where = where.once()
+    out.print(f"{scenario.name}, seed {plan.seed}", style="bold", markup=False)
+    if scenario.about:
+        out.print(scenario.about, markup=False)
+    show_plan(plan, scenario.inventory())
+    if intent := where.cluster.intent(scenario, plan):
+        out.print("\n  ".join([f"on {where.cluster} this run will", *intent]), markup=False)
+    with progress_display.view(out) as watcher:
+        folder, verdict = perform(scenario, plan, where, spark, watcher)
+    if verdict is None:
+        out.print(f"history: {shown(folder)}", markup=False)
+    else:
+        show_verdict(verdict, folder)
+    return verdict
+
+
+def perform_all(cases: Iterable[tuple[Scenario, Plan]], where: Where) -> Validity | None:
+    """All of ``cases``, shown, one after the other: the worst of their verdicts, or None where nothing is judged."""
+    where.ready()
+    with where.judge() as spark:
+        verdicts = [_show(scenario, plan, where, spark) for scenario, plan in cases]
+    judged = [verdict.validity for verdict in verdicts if verdict is not None]
+    if len(judged) > 1:
+        out.print(tally(judged))
+    return Validity.worst(judged) if judged else None
+
+
+def tally(judged: Sequence[Validity]) -> str:
+    """How many runs were what, and how often promises were broken in those that tell."""
+    counts = Counter(judged)
+    told = f"{len(judged)} runs: " + ", ".join(f"{counts[validity]} {validity}" for validity in Validity)
+    known = counts[Validity.VALID] + counts[Validity.INVALID]
+    return f"{told}; promises were broken in {rate(counts[Validity.INVALID], known)}" if known else told
+
+
+def rate(failed: int, of: int) -> str:
+    """``3 of 10 (30 %; with 95 % confidence 11 to 60 %)``: the interval is Wilson's score interval (JASA 22, 1927)."""
+    from scipy.stats import binomtest
+
+    interval = binomtest(failed, of).proportion_ci(CONFIDENCE, method="wilson")
+    share, low, high = (f"{100 * part:.0f}" for part in (failed / of, interval.low, interval.high))
+    return f"{failed} of {of} ({share} %; with {100 * CONFIDENCE:.0f} % confidence {low} to {high} %)"

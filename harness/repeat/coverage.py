@@ -1,0 +1,90 @@
+"""Steers swarms to what no run has met: the cells of the grid of protocol states and faults that are still empty.
+
+The cells become part of the scenario (``Swarm.towards``) and are stored with it, so that its plan is made of the
+scenario and the seed as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from fencepost.console.terminal import out
+from fencepost.errors import RunFolderError, ScenarioError
+from fencepost.history.run_folder import RunFolder
+from fencepost.repeat.batch import Where
+from fencepost.repeat.replay import EVENTS, fired
+from fencepost.reports.words import shown
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan
+from fencepost.schedule.swarm import Swarm
+
+Cell = tuple[str, str]  # a fault and a state, by their names
+
+
+def cases(scenario: Scenario, seeds: Sequence[int], where: Where) -> Iterator[tuple[Scenario, Plan]]:
+    """A run for each seed, steered to what no run before it met; says to what.
+
+    Raises:
+        ScenarioError: there is no swarm to steer.
+    """
+    for seed in seeds:
+        steered = steer(scenario, met(where.runs, scenario.group.protocol), where.cluster.abilities)
+        _say(steered, where.runs)
+        yield steered, steered.plan(seed)
+
+
+def met(runs: Path, protocol: str) -> set[Cell]:
+    """What the runs in a folder have met with this protocol of the group; of damaged ones nothing is known."""
+    found: set[Cell] = set()
+    for events in runs.glob(f"*/{EVENTS}"):
+        run = events.parents[1]
+        try:
+            if RunFolder.open(run).read_json("scenario.json")["scenario"]["group"]["protocol"] == protocol:
+                found |= {
+                    (told["fault"], name) for told in fired(run) for name, was in (told["states"] or {}).items() if was
+                }
+        except (RunFolderError, LookupError, TypeError, AttributeError):
+            continue
+    return found
+
+
+def steer(scenario: Scenario, done: Collection[Cell], abilities: Collection[str]) -> Scenario:
+    """The same, but its swarms aim at what is not ``done`` and they can meet with such a back-end.
+
+    Raises:
+        ScenarioError: it has no swarm.
+    """
+
+    def aimed(entry: Any) -> Any:
+        if isinstance(entry, Swarm):
+            every = entry.pairs(scenario.inventory(), abilities)
+            left = {fault: tuple(s for s in states if (fault, s) not in done) for fault, states in every.items()}
+            return replace(entry, towards={fault: states for fault, states in left.items() if states})
+        parts = getattr(entry, "parts", ())
+        return replace(entry, parts=tuple(map(aimed, parts))) if parts else entry
+
+    steered = replace(scenario, schedule=tuple(map(aimed, scenario.schedule)))
+    if not any(_swarms(steered.schedule)):
+        raise ScenarioError(f"scenario {scenario.name!r} has no swarm to steer: write swarm(...) into its schedule")
+    return steered
+
+
+def _swarms(entries: Sequence[Any]) -> Iterator[Swarm]:
+    for entry in entries:
+        if isinstance(entry, Swarm):
+            yield entry
+        else:
+            yield from _swarms(getattr(entry, "parts", ()))
+
+
+def _say(scenario: Scenario, runs: Path) -> None:
+    towards = {fault: states for swarm in _swarms(scenario.schedule) for fault, states in swarm.towards.items()}
+    cells = sum(map(len, towards.values()))
+    out.print(
+        f"steers to {cells} pairs of a fault and a protocol state that no run in {shown(runs)} has met", markup=False
+    )
+    for fault, states in towards.items():
+        out.print(f"  {fault}: {', '.join(states)}", markup=False)

@@ -1,0 +1,200 @@
+"""Shrinks a run that broke a promise: smaller cases are performed until none of them breaks it in the same way.
+
+Real clusters are noisy: a smaller case is kept when it fails in so many of so many runs. All runs stay, and
+``shrunk.json`` beside them tells what was tried.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from fencepost.clock import NS, now_ns
+from fencepost.console.terminal import out, show_plan
+from fencepost.errors import RunFolderError
+from fencepost.history.run_folder import RunFolder
+from fencepost.model import Severity, Validity, Verdict
+from fencepost.repeat import replay
+from fencepost.repeat.batch import Where, perform, rate
+from fencepost.repeat.smaller import Case, search
+from fencepost.reports import headline
+from fencepost.reports.words import shown
+
+AS_IT_IS = "as it is"
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is done.
+
+    Attributes:
+        failures, of: a case fails when ``failures`` of at most ``of`` runs do.
+        minutes: when no further case is tried; the one that is being tried is finished.
+        rate_runs: how often the smallest case is performed in the end, to tell how often it fails.
+    """
+
+    failures: int = 2
+    of: int = 3
+    minutes: float = 30
+    rate_runs: int = 5
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One run: its folder, and whether it failed as the first one did; ``came`` says what it was instead."""
+
+    folder: Path
+    failed: bool
+    came: str = ""
+
+
+@dataclass(frozen=True)
+class Shrunk:
+    """What came of it.
+
+    Attributes:
+        kind: the finding that was pursued.
+        case: the smallest case that fails; None: not even the first one failed again.
+        folder: a run of it that failed.
+        complete: no smaller one is known to fail; else time was up.
+        rate: how often it failed, in words; empty: not measured.
+    """
+
+    kind: str
+    tries: tuple[dict[str, Any], ...] = ()
+    case: Case | None = None
+    folder: Path | None = None
+    complete: bool = False
+    rate: str = ""
+
+
+def failure(run: Path) -> tuple[Case, str]:
+    """What failed in a run: its case, and its worst finding's kind.
+
+    Raises:
+        RunFolderError: it was not judged, or no promise was broken.
+    """
+    case = Case.of(*replay.load(run))
+    worst = headline.worst(Verdict.from_json(RunFolder.open(run).read_json("verdict.json")))
+    if worst is None:
+        raise RunFolderError(f"{run} broke no promise, so there is nothing to shrink")
+    return case, worst.finding.kind
+
+
+def shrink(run: Path, where: Where, effort: Effort) -> Shrunk:
+    """The smallest case that still fails as ``run`` did; its runs are made in a folder of their own under ``where``.
+
+    Raises:
+        RunFolderError: ``run`` did not fail, or nothing tells how.
+    """
+    case, kind = failure(run)
+    where.ready()
+    where = replace(where, runs=where.runs / f"{run.resolve().name}-shrunk-{time.strftime('%Y%m%d-%H%M%S')}")
+    with where.judge() as spark:
+
+        def attempt(case: Case) -> Attempt:
+            folder, verdict = perform(case.scenario, case.plan, where.once(), spark)
+            return _told(folder, verdict, kind)
+
+        def keep(shrunk: Shrunk) -> None:
+            RunFolder(where.runs).write_json("shrunk.json", _json(run, shrunk))
+
+        return Shrinking(kind, attempt, effort, keep).from_(case)
+
+
+class Shrinking:
+    """Tries cases by ``attempt``; what is known so far is given to ``keep`` after each, as it may be the last."""
+
+    def __init__(
+        self, kind: str, attempt: Callable[[Case], Attempt], effort: Effort, keep: Callable[[Shrunk], None]
+    ) -> None:
+        """Time is counted from now."""
+        self._attempt, self._effort, self._keep = attempt, effort, keep
+        self._so_far = Shrunk(kind)
+        self._began_ns = now_ns()
+
+    def from_(self, case: Case) -> Shrunk:
+        """The smallest case below ``case``, as far as time allows."""
+        if not self._fails(AS_IT_IS, case):
+            return self._so_far
+        proposals = search(case)
+        try:
+            proposal = next(proposals)
+            while now_ns() - self._began_ns < self._effort.minutes * 60 * NS:
+                proposal = proposals.send(self._fails(proposal.what, proposal.case))
+        except StopIteration:
+            self._know(complete=True)
+        else:
+            out.print(f"{self._effort.minutes:g} minutes are over; a smaller case may be left", style="yellow")
+        self._rate()
+        return self._so_far
+
+    def _rate(self) -> None:
+        """How often the smallest case fails, by fresh runs: those that chose it were lucky ones."""
+        case = self._so_far.case
+        if case is None or not self._effort.rate_runs:
+            return
+        attempts = [self._once(f"the smallest, run {n + 1}", case) for n in range(self._effort.rate_runs)]
+        failed = [attempt.folder for attempt in attempts if attempt.failed]
+        self._know(rate=rate(len(failed), len(attempts)), folder=[self._so_far.folder, *failed][-1])
+
+    def _fails(self, what: str, case: Case) -> bool:
+        """Whether enough runs of ``case`` fail; stops as soon as that is known."""
+        attempts: list[Attempt] = []
+        failures, of = self._effort.failures, self._effort.of
+        while (failed := sum(a.failed for a in attempts)) < failures and len(attempts) - failed <= of - failures:
+            attempts.append(self._once(f"{what}: run {len(attempts) + 1} of {of} at most", case))
+        fails = failed >= failures
+        tried = {"what": what, "case": str(case), "fails": fails, "runs": {a.folder.name: a.came for a in attempts}}
+        self._know(tries=(*self._so_far.tries, tried))
+        if fails:
+            self._know(case=case, folder=[a.folder for a in attempts if a.failed][-1])
+        others = sorted({a.came for a in attempts} - {str(Validity.VALID), self._so_far.kind})
+        told = f"fails in {failed} of {len(attempts)}" + (f", kept: {case}" if fails else "")
+        out.print(f"{what}: {told}" + (f" (but {', '.join(others)})" if others else ""), markup=False)
+        return fails
+
+    def _once(self, what: str, case: Case) -> Attempt:
+        with out.status(what):
+            return self._attempt(case)
+
+    def _know(self, **more: Any) -> None:
+        self._so_far = replace(self._so_far, **more)
+        self._keep(self._so_far)
+
+
+def _told(folder: Path, verdict: Verdict | None, kind: str) -> Attempt:
+    kinds = [finding.kind for _, finding in headline.findings(verdict, Severity.VIOLATION)]
+    if kind in kinds:
+        return Attempt(folder, True, kind)
+    return Attempt(folder, False, kinds[0] if kinds else str(verdict.validity if verdict else "not judged"))
+
+
+def _json(run: Path, shrunk: Shrunk) -> dict[str, Any]:
+    return {
+        "of": run.resolve().name,
+        "kind": shrunk.kind,
+        "smallest": None if shrunk.case is None else str(shrunk.case),
+        "run": None if shrunk.folder is None else shrunk.folder.name,
+        "complete": shrunk.complete,
+        "rate": shrunk.rate,
+        "tries": shrunk.tries,
+    }
+
+
+def show_shrunk(shrunk: Shrunk) -> bool:
+    """The smallest case and how to repeat it; whether there is one."""
+    if shrunk.case is None or shrunk.folder is None:
+        out.print(
+            f"{shrunk.kind} was not seen again, so nothing can be left out: replay --repeat tells how often it is"
+        )
+        return False
+    out.print(f"\nthe smallest that breaks a promise by {shrunk.kind}: {shrunk.case}", style="bold", markup=False)
+    show_plan(shrunk.case.plan, shrunk.case.scenario.inventory())
+    out.print((f"fails in {shrunk.rate}; " if shrunk.rate else "") + f"{len(shrunk.tries)} cases tried")
+    out.print(f"repeat it: fencepost replay {shlex.quote(shown(shrunk.folder))}", markup=False)
+    return True

@@ -1,0 +1,251 @@
+"""One run, from a scenario and a plan to a sealed run folder: the only loop that performs things.
+
+Phases: provision, warm-up, chaos, heal, drain, audit, seal. Each is bounded and recorded as an event; everything that
+was started is owned by one ``Owner`` and goes away however the run ends. Nothing is judged here. What goes wrong once
+the cluster serves ends the phase in which it happens, not the run: the history of such a run is judged, too.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import asdict
+from pathlib import Path
+
+from fencepost.clock import clock_pair
+from fencepost.clusters.backends import Backend, local
+from fencepost.clusters.capabilities import check_abilities, network, on_network
+from fencepost.clusters.trials import try_settings
+from fencepost.errors import FencepostError, WaitTimeout
+from fencepost.evidence import audit, broker_settings, effects, host, outputs, recorded
+from fencepost.evidence.program_effects import ProgramEffects
+from fencepost.evidence.seal import seal
+from fencepost.group import postgres_schema, retry_service
+from fencepost.group import running_group as groups
+from fencepost.group.coordinator_view import Outside
+from fencepost.history import HARNESS, LACKING, SETTINGS
+from fencepost.history.run_folder import RunFolder
+from fencepost.interfaces import Cluster
+from fencepost.processes.concurrency import turn
+from fencepost.processes.owner import Owner
+from fencepost.runner.drain import drain
+from fencepost.runner.fault_context import World
+from fencepost.runner.injector import Injector
+from fencepost.runner.phases import Observer, Phases, Progress
+from fencepost.runner.program_command import check_command
+from fencepost.runner.versions import versions
+from fencepost.scenario.run_topics import Topics
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan, plan_to_json
+from fencepost_member.events import EventLog
+
+__all__ = ["Observer", "Progress", "run"]
+
+WARM_UP_S = 60.0
+WARM_UP_HINT = "Look at the members' logs, and whether the settings of the group and its topics let members join"
+NEVER_WORKED = "the group had all partitions, and was never given a record"
+WARM_UP_HINT_OUTSIDE = f"{WARM_UP_HINT}. Members that tell nothing are seen by what they commit: do they commit?"
+
+
+def run(
+    scenario: Scenario,
+    *,
+    plan: Plan,
+    runs: Path,
+    observe: Observer | None = None,
+    backend: Backend | None = None,
+) -> Path:
+    """Perform ``plan`` in the setting of ``scenario`` and return the sealed run folder, made under ``runs``.
+
+    ``backend`` gives the cluster; None: one of processes of this machine.
+
+    Waits until the machine has a place for one more run (``turns``). A group that never works, or a part that does not
+    do as it should once the cluster serves, is no error: the history tells in which phase it happened, and what.
+
+    Raises:
+        PlanError: the plan cannot be performed on this back-end, or nobody allowed it; nothing was started.
+        ScenarioError: a client refuses the group's settings; nothing was started but what asked it.
+        FencepostError: the cluster could not be provided; the folder keeps what was recorded.
+        WaitTimeout: other runs kept all the machine's places; nothing was started.
+    """
+    backend = backend or local()
+    plan = scenario.checked(on_network(plan, scenario.network, backend.abilities))
+    check_abilities(plan, backend.abilities, str(backend))
+    check_command(scenario.group, backend.abilities, str(backend))
+    backend.permit(scenario, plan)
+    tell = _to(observe) if observe else logging.getLogger(__name__).warning
+    try_settings(scenario.group, backend.abilities, tell)
+    with turn(f"{scenario.name}, seed {plan.seed}", tell=tell):
+        folder = _make_folder(scenario, plan, runs, backend)
+        with Owner.open() as owner:
+            _Run(scenario, plan, folder, owner, observe or (lambda progress: None), backend).perform()
+    return folder.path
+
+
+def _to(observe: Observer) -> Callable[[str], None]:
+    return lambda note: observe(Progress("turn", 0.0, note=note))
+
+
+def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: Backend) -> RunFolder:
+    """What was asked, in its own words: names without the prefix of one run, and nothing of what gives access."""
+    folder, seed = RunFolder.create(runs, scenario.name, plan.seed), plan.seed
+    folder.write_json(
+        "scenario.json",
+        {
+            "scenario": scenario.to_json(),
+            "seed": seed,
+            "backend": str(backend),
+            "backend_why": backend.why,
+            "group": backend.prefix + scenario.group_name(seed),
+            "cluster": {} if backend.prefix else asdict(scenario.cluster_spec()),
+            "network": network(backend.abilities, scenario.network),
+            "versions": versions(),
+        },
+    )
+    folder.write_json("plan.json", plan_to_json(plan))
+    return folder
+
+
+class _Run:
+    """The phases of one run, in order. Everything it starts belongs to ``owner``."""
+
+    def __init__(
+        self, scenario: Scenario, plan: Plan, folder: RunFolder, owner: Owner, observe: Observer, backend: Backend
+    ) -> None:
+        self._scenario, self._plan, self._folder, self._owner, self._backend = scenario, plan, folder, owner, backend
+        self._events = EventLog(folder.history / "events" / f"{HARNESS}.jsonl", HARNESS)
+        self._phases, self._pairs = Phases(self._events, observe), [clock_pair()]
+        self._name, self._topics = backend.prefix + scenario.group_name(plan.seed), Topics(scenario, backend.prefix)
+
+    def perform(self) -> None:
+        """All phases; what is in effect when one fails is undone, and the history that is there stays."""
+        try:
+            with ExitStack() as stack:
+                self._all_phases(stack)
+        finally:
+            seal(self._folder.path, self._topics.numbers)
+
+    def _all_phases(self, stack: ExitStack) -> None:
+        with self._phases.phase("provision"):
+            witness = host.start(self._owner, self._folder.history)
+            stack.callback(witness.stop)
+            stack.enter_context(postgres_schema.of(self._scenario.workload, self._folder.history))
+            cluster = self._backend.start(self._scenario, self._plan, self._owner, self._phases.say)
+            stack.callback(cluster.stop)
+            stack.callback(cluster.evidence.collect_logs, self._folder.logs)
+            self._topics.create(cluster.admin)
+            stack.enter_context(retry_service.of(self._scenario.workload, cluster, self._backend.prefix, self._events))
+            told_by = (cluster, self._owner, self._folder.logs, self._backend.prefix)
+            self._effects = ProgramEffects(self._scenario.workload, *told_by)
+        group = self._phases.group = self._make_group(cluster)
+        stack.callback(group.kill)
+        with self._phases.told():
+            self._under_chaos(group, cluster)
+        group.kill()
+        with self._phases.told(), self._phases.phase("audit"):
+            self._audit(cluster)
+        with self._phases.told(), self._phases.phase("seal"):
+            witness.stop()
+
+    def _under_chaos(self, group: groups.Group, cluster: Cluster) -> None:
+        """The phases in which the group lives."""
+        world = World(cluster, group, self._topics.by_name, self._name, self._backend.prefix)
+        injector = Injector(self._plan, world, self._events, world.disturbed, world.signs)
+        self._phases.states = injector.states
+        with self._phases.phase("warm-up"):
+            group.start()
+            works = self._until_warm(group, cluster)
+        with injector.undone_on_exit():
+            with self._phases.phase("chaos"):
+                self._chaos(group, injector) if works else injector.skip_all(NEVER_WORKED)
+            with self._phases.phase("heal"):
+                injector.undo_all()
+        with self._phases.phase("drain"):
+            self._drain(group, cluster)
+
+    def _make_group(self, cluster: Cluster) -> groups.Group:
+        """Members and producers, none started yet."""
+        home = groups.Home(self._owner, self._events, self._folder.history, self._folder.logs)
+        return groups.make(
+            home,
+            cluster,
+            self._scenario.group,
+            self._scenario.workload,
+            name=self._name,
+            topics=self._topics.by_name,
+            seed=self._plan.seed,
+            prefix=self._backend.prefix,
+        )
+
+    def _until_warm(self, group: groups.Group, cluster: Cluster) -> bool:
+        """Every partition has exactly one owner, every consumer that can have one has, and records are processed.
+
+        Whether that became so. Where nothing was delivered, the coordinator has the last word: a group that has all
+        partitions for it, and commits, is given records where nobody records it; one whose members poll and that
+        commits nothing never gets on, and is judged for that, without faults. Who is polled by forks alone need not
+        have any partition: the next rebalance waits for those that have them, which never hear of it.
+
+        Raises:
+            MemberError: a process ended, though nothing was done to it yet; or another one consumes.
+            WaitTimeout: the group never became that: it did not form, is slow, or has not begun.
+        """
+        most = max(map(len, self._topics.by_name.values()))
+
+        def whole(owned: Sequence[int]) -> bool:
+            return sum(owned) == len(self._topics.numbers) and len(owned) >= min(group.consumers, most)
+
+        def warm() -> bool:
+            group.must_live()
+            return whole(group.shares()) and group.progress().processed > 0
+
+        hint = WARM_UP_HINT_OUTSIDE if group.outside else WARM_UP_HINT
+        try:
+            self._phases.wait(warm, WARM_UP_S, "the group to be stable and to consume", group.describe, hint)
+        except WaitTimeout:
+            seen = Outside(cluster.admin, self._name)
+            if group.outside or group.progress().delivered:
+                raise
+            with suppress(FencepostError):  # who is not answered knows of no shares
+                seen.ask()
+            here = whole(seen.shares) or (group.polled_by_forks and seen.members >= group.consumers)
+            if not here or not (seen.committed or group.polls_in_vain):
+                raise
+            self._phases.say(f"nothing was delivered within {WARM_UP_S:g} s: {seen}")
+            return seen.committed > 0
+        group.must_consume()
+        return True
+
+    def _chaos(self, group: groups.Group, injector: Injector) -> None:
+        """Until all steps are healed and enough was processed; the ceiling ends it without complaint."""
+
+        def over() -> bool:
+            injector.do_what_is_due()
+            if injector.finished and group.outside:
+                group.outside.ask()
+            return injector.finished and group.progress().processed >= self._scenario.min_records
+
+        injector.begin()
+        self._phases.came(over, self._scenario.chaos_s, "all steps to be healed")
+
+    def _drain(self, group: groups.Group, cluster: Cluster) -> None:
+        """See ``draining``."""
+        drain(self._scenario, group, cluster, self._topics, self._name, self._phases, self._effects)
+
+    def _audit(self, cluster: Cluster) -> None:
+        """What each partition really holds, and what the brokers recorded of the group, side by side."""
+        self._topics.number_what_was_added(cluster.admin)
+        numbers, history, pairs = self._topics.numbers, self._folder.history, [*self._pairs, clock_pair()]
+        effects.of_store(history, self._events)
+        outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
+        self._folder.write_json("history/clock.json", {"pairs": pairs})
+        told = broker_settings.read(cluster.admin, self._topics.by_name, cluster.admin.coordinator(self._name))
+        self._folder.write_json(SETTINGS, told)
+        with ThreadPoolExecutor(max_workers=1) as beside:
+            committed = cluster.admin.committed(self._name)
+            reading = beside.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
+            if lacking := recorded.collect(cluster, pairs, self._name, self._topics.by_name, history):
+                self._folder.write_json(LACKING, {"parts": lacking})
+            self._effects.tell(history, entries := reading.result(), self._events)
+            self._folder.write_json("history/partitions.json", {"partitions": entries})

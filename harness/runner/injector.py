@@ -1,0 +1,256 @@
+"""Performs a plan: fires each step at its time, proves it, heals it, and undoes everything on the way out.
+
+The injector never waits for a step's time to come: the runner asks it, ever again, to do what is due; states that steps
+wait for it looks for a moment each time. What is planned for after the end of another fault waits for it, however late
+that is. What could not be done or proven ends no run: it is in the step's event.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import asdict, dataclass, field, replace
+from functools import partial
+from operator import attrgetter
+from typing import Any, Literal, NamedTuple
+
+from fencepost.clock import NS, now_ns
+from fencepost.errors import FencepostError
+from fencepost.history import EventKind
+from fencepost.interfaces import Acts, Evidence, Injection, Target, World
+from fencepost.interfaces.signs import Occurrence, Signs
+from fencepost.model import Outcome, serialization
+from fencepost.runner.state_watcher import Wait, Watch
+from fencepost.runner.target_resolution import aim
+from fencepost.schedule.plan import Plan, Step
+from fencepost.schedule.protocol_states import lasting, met
+from fencepost.witnesses.witness import meanwhile
+from fencepost_member.events import EventLog
+
+_LOG = logging.getLogger(__name__)
+TARGET_WINDOW_S = 5.0  # how long a step asks again for a target before it is not applicable
+LOOK_FOR_S = 0.1  # for the states that are waited for, before others have their turn
+AGAIN_S = 0.1  # until a step that could not fire is tried again
+# Where a step is; one without a proof stays unproven when it is healed.
+Stage = Literal["pending", "in-effect", "unproven", "healed", "not-healed", "done", "not-applicable"]
+
+
+@dataclass(frozen=True)
+class StepState:
+    """Where one step is, whom it hit, and what its witness told last."""
+
+    step: Step
+    state: Stage = "pending"
+    target: str = ""
+    evidence: str = ""
+
+
+@dataclass(eq=False)
+class _InEffect:
+    step: Step
+    target: Target
+    injection: Injection
+    detail: dict[str, Any] = field(default_factory=dict)
+
+
+class _Due(NamedTuple):
+    at_s: float
+    do: Callable[[], None]
+    heals: bool = False
+
+
+class Injector:
+    """Runs the steps of ``plan`` against ``world`` and writes what happened to ``events``. In ``disturbed`` it keeps
+    the members that a fault has in its hands now, for the world's view; ``signs`` tells of the group, for states."""
+
+    def __init__(
+        self, plan: Plan, world: World, events: EventLog, disturbed: set[int], signs: Callable[[], Signs]
+    ) -> None:
+        """Nothing happens before ``begin``."""
+        self._world, self._events, self._disturbed = world, events, disturbed
+        self._watch = Watch(signs)
+        self.states = [StepState(step) for step in plan.steps]
+        self._began_ns = 0
+        self._in_effect: list[_InEffect] = []
+        self._agenda = [_Due(step.at_s, partial(self._arm, step)) for step in plan.steps]
+
+    def begin(self) -> None:
+        """The group is warm: times of the plan count from now."""
+        self._began_ns = now_ns()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since ``begin``."""
+        return (now_ns() - self._began_ns) / NS
+
+    @property
+    def finished(self) -> bool:
+        """All steps have fired (or found no target) and all that heals is healed."""
+        return not self._agenda and not self._watch.waits
+
+    def do_what_is_due(self) -> None:
+        """Fire and heal everything whose time has come, one after the other, in the order of their times.
+
+        Each looks at the cluster, injects (or undoes) and waits for the proof. What falls due meanwhile comes late, but
+        for what heals by its time: it lasts no longer than that until another fault is seen, or seen gone, which might
+        never be so.
+        """
+        with meanwhile(partial(self._perform, only_heal=True)):
+            self._perform()
+            self._watch.look(LOOK_FOR_S)
+
+    def skip_all(self, reason: str) -> None:
+        """None of the steps is for this group."""
+        self._agenda.clear()
+        for state in list(self.states):
+            self._skip(state.step, reason)
+
+    def undo_all(self) -> None:
+        """Undo what is still in effect, the last first; steps that have not fired never will."""
+        self._agenda.clear()
+        self._watch.waits.clear()
+        while self._in_effect:
+            self._heal(self._in_effect[-1])
+
+    @contextmanager
+    def undone_on_exit(self) -> Iterator[None]:
+        """Undo everything however the block ends."""
+        with ExitStack() as stack:
+            stack.callback(self.undo_all)
+            yield
+
+    def _perform(self, only_heal: bool = False) -> None:
+        """What is due, the earliest first; of equal times what was asked for first."""
+        while those := [due for due in self._agenda if due.at_s <= self.elapsed_s and (due.heals or not only_heal)]:
+            first = min(those, key=attrgetter("at_s"))
+            self._agenda.remove(first)
+            first.do()
+
+    def _arm(self, step: Step) -> None:
+        """Fire a step, or wait for its state first; what was planned to be over by then must be."""
+        if any(step.at_s > other.step.at_s and step.at_s >= other.step.end_s for other in self._in_effect):
+            self._agenda.append(_Due(self.elapsed_s + AGAIN_S, partial(self._arm, step)))
+        elif step.when is None:
+            self._fire(step)
+        else:
+            since_ns, reason = (
+                now_ns(),
+                f"nobody was seen to be {serialization.name_of(step.when)} for {step.within_s:g} s",
+            )
+            fire, skip = partial(self._fire, step, None), partial(self._skip, step, reason)
+            until_ns = since_ns + int(step.within_s * NS)
+            self._watch.waits.append(Wait(step.when, since_ns, fire, (), until_ns, missed=skip))
+
+    def _fire(self, step: Step, until_s: float | None = None, occurrence: Occurrence | None = None) -> None:
+        """Inject and prove one step; while it has no target it is tried again until ``until_s``, then skipped."""
+        aimed = aim(step, self._world, occurrence)
+        if isinstance(aimed, str):
+            self._skip(step, aimed) if occurrence else self._again_or_never(step, until_s, aimed)
+            return
+        target, incarnations = aimed
+        hit = str(target) if step.hits else ""  # a fault that chooses by itself tells it in its evidence
+        detail = {**_describe(step), "target": hit, "members": incarnations, "brokers": list(target.brokers)}
+        event, entry, since_ns = self._events.begin(EventKind.FAULT, detail=detail), None, now_ns()
+        try:
+            injection = step.fault.inject(self._world, target)
+        except Exception as error:  # a defect of one fault is that step's, and the others go on
+            evidence = Evidence(False, now_ns(), f"could not be injected: {_told(error)}")
+        else:
+            if isinstance(injection, Acts) and injection.acts:
+                what = {"what": serialization.name_of(step.fault)} | ({"renews": True} if injection.renews else {})
+                times = {"begin_ns": since_ns, "end_ns": now_ns()}
+                self._events.note(EventKind.ACT, **times, partitions=injection.acts, detail=what)
+            detail |= self._states(step, occurrence)
+            entry = _InEffect(step, target, injection, detail)
+            self._in_effect.append(entry)
+            self._disturbed.update(target.members)
+            evidence = _proof(injection)
+        self._record(event, detail, evidence)
+        state = "in-effect" if evidence.took_effect else "unproven"
+        self._mark(step, state=state, target=hit, evidence=evidence.what)
+        if entry and step.heal_after_s is None:
+            self._in_effect.remove(entry)
+            self._let_go(target)
+            self._mark(step, state="done" if evidence.took_effect else "unproven")
+        elif entry and step.heal_after_s is not None:
+            heal = partial(self._heal, entry)
+            if step.until:
+                until_ns = now_ns() + int(step.heal_after_s * NS)
+                self._watch.waits.append(Wait(step.until, since_ns, heal, target.members, until_ns, missed=heal))
+            else:
+                self._agenda.append(_Due(self.elapsed_s + step.heal_after_s, heal, heals=True))
+
+    def _states(self, step: Step, occurrence: Occurrence | None) -> dict[str, Any]:
+        """In which states members and coordinator are now that a fault was injected: what was really met."""
+        signs = self._watch.now()
+        told = {"injected_ns": now_ns(), "states": lasting(signs)}
+        return {**told, "when": met(step.when, occurrence, signs)} if step.when and occurrence else told
+
+    def _again_or_never(self, step: Step, until_s: float | None, reason: str) -> None:
+        """``until_s`` is None at the first try: the window begins when there was time to look, however late."""
+        now_s = self.elapsed_s
+        until_s = now_s + TARGET_WINDOW_S if until_s is None else until_s
+        if now_s < until_s:
+            self._agenda.append(_Due(now_s + AGAIN_S, partial(self._fire, step, until_s)))
+        else:
+            self._skip(step, f"{reason} for {TARGET_WINDOW_S:g} s")
+
+    def _skip(self, step: Step, reason: str) -> None:
+        self._mark(step, state="not-applicable", evidence=reason)
+        self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
+
+    def _heal(self, entry: _InEffect, occurrence: Occurrence | None = None) -> None:
+        """Undo one fault (``occurrence``: it was to last until that; None: its time is over); a failure is recorded and
+        never keeps the others from being undone."""
+        self._in_effect.remove(entry)
+        if entry.step.until:
+            since_ns = occurrence.since_ns if occurrence else 0
+            entry.detail["until"] = {"state": serialization.name_of(entry.step.until), "since_ns": since_ns}
+        event = self._events.begin(EventKind.HEALED, detail=entry.detail)
+        try:
+            entry.injection.undo()
+            evidence = entry.injection.healed()
+        except Exception as error:  # a defect of one fault must not keep the others from being undone
+            evidence = Evidence(False, now_ns(), f"could not be undone: {_told(error)}")
+            _LOG.warning("step %d %s", entry.step.step, evidence.what)
+        self._let_go(entry.target)
+        self._record(event, entry.detail, evidence)
+        before, ended = self.states[entry.step.step].state, "healed" if evidence.took_effect else "not-healed"
+        self._mark(entry.step, state=ended if before == "in-effect" else before, evidence=evidence.what)
+
+    def _let_go(self, target: Target) -> None:
+        """A fault on it is over; members that another fault has in its hands stay in these."""
+        still_hit = {m for other in self._in_effect for m in other.target.members}
+        self._disturbed.difference_update(set(target.members) - still_hit)
+
+    def _record(self, event: int, detail: dict[str, Any], evidence: Evidence) -> None:
+        outcome = Outcome.OK if evidence.took_effect else Outcome.INFO
+        self._events.end(event, outcome=outcome, detail={**detail, "evidence": asdict(evidence)})
+
+    def _mark(self, step: Step, **changes: Any) -> None:
+        self.states[step.step] = replace(self.states[step.step], **changes)
+
+
+def _proof(injection: Injection) -> Evidence:
+    try:
+        return injection.proven()
+    except Exception as error:  # a witness should not raise; the step stays in effect, and must be healed
+        return Evidence(False, now_ns(), f"could not be proven: {_told(error)}")
+
+
+def _told(error: Exception) -> str:
+    """What went wrong; the type of an error too that was not made for people."""
+    if isinstance(error, FencepostError):
+        return str(error)
+    _LOG.warning("a fault failed", exc_info=error)
+    return f"{type(error).__name__}: {error}"
+
+
+def _describe(step: Step) -> dict[str, Any]:
+    return {
+        "step": step.step,
+        "fault": serialization.name_of(step.fault),
+        "expect": step.expect,
+        "required": step.required,
+    }

@@ -1,0 +1,135 @@
+"""The phases of a run as they pass: recorded as events, shown to whoever watches, and waited in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from fencepost.clock import NS, eventually, now_ns
+from fencepost.errors import ClusterError, FencepostError, WaitTimeout
+from fencepost.group.running_group import Group
+from fencepost.history import EventKind
+from fencepost.model import Outcome, serialization
+from fencepost.runner.injector import StepState
+from fencepost_member.events import EventLog
+
+
+@dataclass(frozen=True)
+class Progress:
+    """The run at one moment, for people who watch. Counts are records.
+
+    ``members`` holds (name, alive, owned partitions; -1: it does not tell); ``faults`` holds (step, fault, target,
+    state, evidence); ``note`` says what is being waited for, where that may take long.
+    """
+
+    phase: str
+    elapsed_s: float
+    produced: int = 0
+    delivered: int = 0
+    processed: int = 0
+    lag: int = 0
+    members: tuple[tuple[str, bool, int], ...] = ()
+    faults: tuple[tuple[int, str, str, str, str], ...] = ()
+    note: str = ""
+
+
+Observer = Callable[[Progress], None]
+
+
+class Phases:
+    """Where a run is.
+
+    Attributes:
+        group: the group under test, once there is one.
+        states: where each step of the plan is, once there are any.
+    """
+
+    def __init__(self, events: EventLog, observe: Observer) -> None:
+        """The run begins now; ``observe`` is called whenever something may have changed."""
+        self.group: Group | None = None
+        self.states: Sequence[StepState] = ()
+        self._events, self._observe = events, observe
+        self._began_ns, self._name = now_ns(), ""
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        """One phase as an event. One that fails never ends (``end_ns`` 0), and its detail says the ``reason``."""
+        self._name = name
+        self._look()
+        event = self._events.begin(EventKind.PHASE, detail={"name": name})
+        try:
+            yield
+        except BaseException as error:
+            detail = {"name": name, "reason": str(error) or type(error).__name__}
+            self._events.end(event, end_ns=0, outcome=Outcome.FAIL, detail=detail)
+            raise
+        self._events.end(event)
+
+    @contextmanager
+    def told(self) -> Iterator[None]:
+        """Go on after an error that is meant for people: the phase that failed has told it."""
+        try:
+            yield
+        except FencepostError as error:
+            self.say(f"the phase {self._name} failed: {error}")
+
+    def wait(
+        self,
+        probe: Callable[[], bool],
+        within_s: float,
+        describe: str,
+        state: Callable[[], str] = lambda: "",
+        hint: str = "",
+    ) -> None:
+        """``eventually``, with the world watching. A call to the cluster that fails only means "not yet"."""
+
+        def watched() -> bool:
+            self._look()
+            return probe()
+
+        forgive = (WaitTimeout, ClusterError)
+        eventually(watched, within_s, describe, state=state, hint=hint, every_s=0.1, forgive=forgive)
+
+    def came(self, probe: Callable[[], bool], within_s: float, describe: str) -> bool:
+        """Like ``wait``, but where it did not come, that is the answer.
+
+        Raises:
+            WaitTimeout: nobody knows whether it came, because the last look failed.
+        """
+        try:
+            self.wait(probe, within_s, describe)
+        except WaitTimeout as late:
+            if late.__cause__ is not None:
+                raise
+            return False
+        return True
+
+    def say(self, note: str) -> None:
+        """Show a sentence."""
+        self._observe(self._progress(note))
+
+    def _look(self) -> None:
+        if self.group is not None:
+            self.group.supervise()
+            self.group.refresh()
+        self._observe(self._progress(""))
+
+    def _progress(self, note: str) -> Progress:
+        elapsed_s = (now_ns() - self._began_ns) / NS
+        if self.group is None:
+            return Progress(self._name, elapsed_s, note=note)
+        records, silent = self.group.progress(), self.group.outside is not None
+        return Progress(
+            self._name,
+            elapsed_s,
+            records.acknowledged,
+            records.delivered,
+            records.processed,
+            max(0, records.acknowledged - records.processed),
+            tuple((m.name, m.pid is not None, -1 if silent else len(m.owned)) for m in self.group.members if m.life),
+            tuple(
+                (s.step.step, serialization.name_of(s.step.fault), s.target, s.state, s.evidence) for s in self.states
+            ),
+            note,
+        )

@@ -1,0 +1,170 @@
+"""Scenarios: what a run is asked to do, as frozen values, to and from TOML and JSON.
+
+A scenario names topics, a group, a workload, a schedule of faults and the promises that the group is judged by.
+Building one from plain values is strict: an unknown option is an error that lists the known ones.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any
+
+from fencepost.errors import ScenarioError
+from fencepost.interfaces import ClusterSpec, Names, Promise, Workload, Writes
+from fencepost.interfaces.process import Retried
+from fencepost.model import Inventory, serialization, settings
+from fencepost.model.settings import CLEANUP, MIN_INSYNC, NETWORKS, Setting
+from fencepost.model.topic import Topic
+from fencepost.scenario import compaction
+from fencepost.scenario.group import Group
+from fencepost.schedule.plan import Plan, check_plan
+from fencepost.schedule.planning import Entry, Quiet, make_plan
+from fencepost.schedule.serialization import entry_from_json, entry_to_json
+
+__all__ = ["Group", "Scenario"]
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """Everything a run is asked to do.
+
+    Attributes:
+        promises: what the group is judged by; empty: what its workload may be expected to keep.
+        chaos_s: ceiling of the chaos phase, which ends earlier when all steps are healed and ``min_records`` were
+            processed.
+        drain_s: how long the group may take to commit everything that was written, when all faults are healed.
+        brokers, broker_config: size and Kafka settings of the cluster.
+        kafka: the version of a cluster of the run's own, one of ``settings.KAFKAS``; empty: the default.
+        network: ``packets``: what proxies and the packet filter both can do (a black hole) is done by the latter, and
+            refused where it cannot; ``best``: where it cannot, by proxies. Empty: by what the faults say.
+        about: what it shows, in words, for who reads its report.
+    """
+
+    name: str
+    topics: tuple[Topic, ...]
+    group: Group
+    workload: Workload
+    schedule: tuple[Entry | Quiet, ...] = ()
+    promises: tuple[Promise, ...] = ()
+    brokers: int = 3
+    broker_config: Mapping[str, Setting] = field(default_factory=dict)
+    kafka: str = ""
+    network: str = ""
+    chaos_s: float = 120.0
+    drain_s: float = 60.0
+    min_records: int = 1000
+    about: str = ""
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        if not self.name.strip():
+            raise ScenarioError("a scenario needs a name")
+        if not self.topics:
+            raise ScenarioError(f"scenario {self.name!r} needs at least one topic")
+        if self.chaos_s <= 0 or self.drain_s <= 0 or self.min_records < 0:
+            raise ScenarioError(f"scenario {self.name!r} needs chaos_s and drain_s above 0, min_records of 0 or more")
+        if self.network not in NETWORKS:
+            raise ScenarioError(f"found network {self.network!r}, use one of {', '.join(filter(None, NETWORKS))}")
+        settings.check_kafka(self.kafka, self.group.protocol)
+        settings.check_topics([topic.name for topic in self.topics])
+        for topic in self.topics:
+            if topic.replication_factor > self.brokers:
+                wanted = topic.replication_factor
+                raise ScenarioError(
+                    f"topic {topic.name!r} wants {wanted} replicas, but there are {self.brokers} brokers"
+                )
+        if isinstance(self.workload, Names) and (lacking := self.workload.lacking(self.inventory())):
+            raise ScenarioError(f"the workload: {lacking}")
+        for name in {topic.name for topic in self.topics} & {topic.name for topic in self.outputs()}:
+            raise ScenarioError(f"the workload: the topic {name!r} is one that the group reads")
+
+    def outputs(self) -> tuple[Topic, ...]:
+        """The topics that the workload's members write besides: that for what they write of records, if they do, and
+        the one that tells what is retried; with the most partitions and replicas of those that they read. Whatever the
+        cluster's default is, they are not compacted: what is missing there is looked for."""
+        partitions = max(topic.partitions for topic in self.topics)
+        replicas = max(topic.replication_factor for topic in self.topics)
+        into = self.workload.into if isinstance(self.workload, Writes) else ""
+        retried = self.workload.retried if isinstance(self.workload, Retried) else ""
+        return tuple(Topic(name, partitions, replicas, {CLEANUP: "delete"}) for name in (into, retried) if name)
+
+    def inventory(self) -> Inventory:
+        """What steps of the schedule and the workload may name."""
+        partitions = {topic.name: topic.partitions for topic in self.topics}
+        group = self.group
+        kind = (group.spare, group.statics, group.protocol, group.clients, bool(group.command), self.kafka)
+        return Inventory(group.size, self.brokers, partitions, self._spare_brokers(), *kind)
+
+    def _spare_brokers(self) -> int:
+        """How many replicas the topics and the group's commits have beyond those that must be in sync."""
+        least = self.broker_config.get(MIN_INSYNC, 2)
+        replicas = [(topic.replication_factor, topic.config.get(MIN_INSYNC, least)) for topic in self.topics]
+        return min(
+            settings.spare_replicas(count, insync) for count, insync in (*replicas, (min(3, self.brokers), least))
+        )
+
+    def judged_by(self) -> tuple[Promise, ...]:
+        """The promises of the scenario, or else the workload's."""
+        return self.promises or tuple(self.workload.promises())
+
+    def group_name(self, seed: int) -> str:
+        """``group.id``: the group's own name, or one made from the scenario's name and the seed."""
+        return self.group.name or f"{re.sub('[^A-Za-z0-9]+', '-', self.name).strip('-') or 'group'}-{seed}"
+
+    def plan(self, seed: int) -> Plan:
+        """The schedule with every draw made from ``seed``. Raises PlanError where it cannot do what it says."""
+        return self.checked(make_plan(self.schedule, seed, self.group.gives_up_after_s(), self.inventory()))
+
+    def checked(self, plan: Plan) -> Plan:
+        """``plan``, if it can be performed with this group, on these topics and in this time; else raises PlanError."""
+        check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
+        longest_s = self.chaos_s + self.drain_s
+        compaction.check(self.topics, self.broker_config, plan.steps, longest_s, program=bool(self.group.command))
+        return plan
+
+    def cluster_spec(self) -> ClusterSpec:
+        """The cluster that this scenario needs: slots and protocol times are computed from the group."""
+        session, heartbeat = self.group.session_timeout_ms, self.group.heartbeat_interval_ms
+        times = {
+            "group.min.session.timeout.ms": min(1_000, session),
+            "group.consumer.min.session.timeout.ms": min(1_000, session),
+            "group.consumer.session.timeout.ms": session,
+            "group.consumer.max.session.timeout.ms": max(60_000, session),
+            "group.consumer.min.heartbeat.interval.ms": min(200, heartbeat),
+            "group.consumer.heartbeat.interval.ms": heartbeat,
+            "group.consumer.max.heartbeat.interval.ms": max(15_000, heartbeat),
+        }
+        slots = max(2, self.group.size + self.group.spare)
+        config = {**times, **compaction.with_cleaner(self.topics, self.broker_config)}
+        return ClusterSpec(self.brokers, slots, broker_config=config, kafka=self.kafka, members=self.group.environments)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain values, as ``scenario.json`` stores them; ``from_json`` gives an equal scenario."""
+        plain = {f.name: getattr(self, f.name) for f in fields(self)}
+        return {
+            **plain,
+            "broker_config": dict(self.broker_config),
+            "topics": [{**vars(t), "config": dict(t.config)} for t in self.topics],
+            "group": self.group.to_json(),
+            "workload": serialization.encode(self.workload),
+            "schedule": [entry_to_json(e) for e in self.schedule],
+            "promises": [serialization.encode(p) for p in self.judged_by()],
+        }
+
+    @classmethod
+    def from_json(cls, data: Any) -> Scenario:
+        """The inverse of ``to_json``, and the reader of TOML scenarios. Raises ScenarioError."""
+        parts = dict(serialization.fit(data, Mapping[str, Any], "a scenario"))
+        topics, steps, promises = (
+            serialization.fit(parts.get(name, ()), tuple[Any, ...], f"the scenario: {name}")
+            for name in ("topics", "schedule", "promises")
+        )
+        parts["topics"] = [serialization.build(Topic, t, "a topic") for t in topics]
+        parts["group"] = Group.from_json(parts.get("group", {}))
+        parts["workload"] = serialization.decode("workload", parts.get("workload", "poll_loop"))
+        parts["schedule"] = [entry_from_json(e) for e in steps]
+        parts["promises"] = [serialization.decode("promise", p) for p in promises]
+        scenario: Scenario = serialization.build(cls, parts, "the scenario")
+        return scenario

@@ -1,0 +1,224 @@
+"""Entries made of entries: one after the other, at one moment, one of several, for every member. They nest.
+
+The times of a part count from when its turn has come: ``sequence(5, at(0, ...), at(2, ...))``.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+
+from fencepost.errors import PlanError
+from fencepost.model import serialization
+from fencepost.schedule.fault_tolerance import BACK_S
+from fencepost.schedule.plan import Step
+from fencepost.schedule.planning import Entry, Setting
+from fencepost.schedule.selectors import Brokers, Idle, Member
+from fencepost.schedule.single import At, moments
+
+JOINED_WITHIN_S = 60.0  # a new member waits for a round, and that for all others to poll
+
+
+@dataclass(frozen=True)
+class Sequence:
+    """Parts one after the other. Use ``sequence`` to make it.
+
+    Attributes:
+        at_s: when the first part's turn comes; see ``Entry``.
+        pause_s: between the end of a part and the turn of the next.
+    """
+
+    parts: tuple[Entry, ...]
+    at_s: float = 0.0
+    pause_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        _some(self.parts, "sequence")
+        if self.pause_s < 0:
+            raise PlanError(f"a sequence cannot pause for {self.pause_s:g} s: use 0 or more")
+
+    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+        """See ``Entry``."""
+        (free_s,) = moments(rng, self.at_s)
+        for part in self.parts:
+            steps = [*_later(part.draw(rng, setting), free_s)]
+            yield from steps
+            free_s = max((step.end_s for step in steps), default=free_s) + self.pause_s
+
+
+@dataclass(frozen=True)
+class Together:
+    """Parts whose turn comes at one moment. Use ``together`` to make it."""
+
+    parts: tuple[Entry, ...]
+    at_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        _some(self.parts, "together")
+
+    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+        """See ``Entry``."""
+        (at_s,) = moments(rng, self.at_s)
+        for part in self.parts:
+            yield from _later(part.draw(rng, setting), at_s)
+
+
+@dataclass(frozen=True)
+class Mix:
+    """Every so often one of the parts. Use ``mix`` to make it.
+
+    Attributes:
+        at_s, every_s, until_s: when the turn of a part comes, as for a repeated ``At``.
+        weights: of the parts, in their order; empty: all weigh the same.
+    """
+
+    parts: tuple[Entry, ...]
+    at_s: float
+    every_s: float
+    until_s: float
+    weights: tuple[float, ...] = ()
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        _some(self.parts, "mix")
+        if self.weights and (len(self.weights) != len(self.parts) or min(self.weights) < 0 or not any(self.weights)):
+            wanted = f"{len(self.parts)} weights of 0 or more, not all 0"
+            raise PlanError(f"a mix of {len(self.parts)} parts wants {wanted}, but {self.weights} came")
+
+    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+        """See ``Entry``."""
+        for at_s in moments(rng, self.at_s, self.every_s, self.until_s):
+            (part,) = rng.choices(self.parts, self.weights or None)
+            yield from _later(part.draw(rng, setting), at_s)
+
+
+@dataclass(frozen=True)
+class RollingDeploy:
+    """All members replaced, one after the other. Use ``rolling_deploy`` to make it.
+
+    Attributes:
+        at_s: when the first is; see ``Entry``.
+        pause_s: between the end of one replacement and the next.
+        start_first: a new member has joined before an old one leaves; this needs a spare member.
+        down_s: how long each is down where the old one stops first.
+    """
+
+    at_s: float = 0.0
+    pause_s: float = 1.0
+    start_first: bool = False
+    down_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        _lasting("deploy", self.pause_s, self.down_s)
+
+    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+        """See ``Entry``."""
+        parts = [self._replaced(Member(index)) for index in range(setting.inventory.members)]
+        return Sequence(tuple(parts), self.at_s, self.pause_s).draw(rng, setting)
+
+    def _replaced(self, old: Member) -> Entry:
+        faults = serialization.known("fault")
+        if not self.start_first:
+            return At(0, faults["bounce"](), old, heal_after=self.down_s)
+        new = At(0, faults["scale_out"](joined_within_s=JOINED_WITHIN_S), Idle())
+        return Sequence((new, At(0, faults["scale_in"](), old)))
+
+
+@dataclass(frozen=True)
+class RollingBounce:
+    """All brokers bounced, one after the other. Use ``rolling_bounce`` to make it.
+
+    Attributes:
+        at_s: when the first is; see ``Entry``.
+        pause_s: between the start of one and the end of the next, at least.
+        down_s: how long each is down.
+    """
+
+    at_s: float = 0.0
+    pause_s: float = BACK_S
+    down_s: float = 1.0
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        _lasting("bounce", self.pause_s, self.down_s)
+
+    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+        """See ``Entry``."""
+        bounce = serialization.known("fault")["bounce"](in_sync=True)
+        numbers = range(1, setting.inventory.brokers + 1)
+        parts = [At(0, bounce, Brokers((number,)), heal_after=self.down_s) for number in numbers]
+        return Sequence(tuple(parts), self.at_s, self.pause_s).draw(rng, setting)
+
+
+def sequence(seconds: float, *parts: Entry, pause_s: float = 0.0) -> Sequence:
+    """``parts`` one after the other, the first at ``seconds``, each ``pause_s`` after the one before is healed.
+
+    Planned with the lengths that faults are planned to have: a fault lasts from its proof on, so one that is proven
+    late is healed late, too, and the pause after it shrinks, to nothing at worst.
+
+    Raises:
+        PlanError: it has no parts, or its pause is negative.
+    """
+    return Sequence(parts, seconds, pause_s)
+
+
+def together(seconds: float, *parts: Entry) -> Together:
+    """``parts`` at one moment; they are injected in their order, each once the one before is proven.
+
+    Raises:
+        PlanError: it has no parts.
+    """
+    return Together(parts, seconds)
+
+
+def mix(seconds: float, *parts: Entry, until_s: float, weights: Iterable[float] = (), at_s: float | None = None) -> Mix:
+    """One of ``parts`` about every ``seconds``, drawn by ``weights``, from ``at_s`` (after one period when left out)
+    until ``until_s``; as with ``every`` each is moved by up to a quarter period.
+
+    Raises:
+        PlanError: it has no parts, or weights that do not go with them.
+    """
+    return Mix(parts, seconds if at_s is None else at_s, seconds, until_s, tuple(weights))
+
+
+def rolling_deploy(
+    seconds: float, *, start_first: bool = False, pause_s: float = 1.0, down_s: float = 1.0
+) -> RollingDeploy:
+    """Every member of the group is replaced, one after the other, the first at ``seconds``, each ``pause_s`` after the
+    one before. Stop-first: a bounce that lasts ``down_s``. Start-first: an idle member joins, and is proven to have
+    been given its assignment, before the old one leaves; the slot that becomes free is the next one's.
+
+    Raises:
+        PlanError: a time is negative. That there is a spare member for start-first, ``plan.check_plan`` tells.
+    """
+    return RollingDeploy(seconds, pause_s, start_first, down_s)
+
+
+def rolling_bounce(seconds: float, *, pause_s: float = BACK_S, down_s: float = 1.0) -> RollingBounce:
+    """Every broker is bounced, one after the other, as in an upgrade, the first at ``seconds``: down for ``down_s``,
+    and in sync again before the next one goes, however long that takes and ``pause_s`` at least.
+
+    Raises:
+        PlanError: a time is negative.
+    """
+    return RollingBounce(seconds, pause_s, down_s)
+
+
+def _lasting(what: str, *times_s: float) -> None:
+    if min(times_s) < 0:
+        raise PlanError(f"a rolling {what} cannot last {min(times_s):g} s: use 0 or more")
+
+
+def _some(parts: tuple[Entry, ...], what: str) -> None:
+    if not parts:
+        raise PlanError(
+            f"a {what} of nothing does nothing: it wants parts, as in {what}(..., at(0, Pause(), one_member()))"
+        )
+
+
+def _later(steps: Iterable[Step], by_s: float) -> Iterator[Step]:
+    return (replace(step, at_s=round(step.at_s + by_s, 3)) for step in steps)

@@ -1,0 +1,212 @@
+"""Plans: what a run does, every random draw made. Written before the cluster starts, and never changed.
+
+A plan is made by a schedule and a seed (``schedule.make_plan``), read back from a run folder, or made smaller by
+shrinking; ``check_plan`` refuses one that cannot do what it says, wherever it came from, and ``abilities`` one that a
+back-end cannot perform.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Protocol, runtime_checkable
+
+from fencepost.errors import PlanError, ScenarioError
+from fencepost.interfaces import Fault, Names, Selector
+from fencepost.interfaces.signs import State
+from fencepost.model import Inventory, serialization
+from fencepost.model.settings import SESSION
+
+# What a step may be meant to reach; the check "faults" looks for it in the history.
+EXPECTATIONS = {
+    "fenced": "the member was removed from the group, or told that it lost its partitions",
+    "rebalanced": "the group went on to a new generation or epoch",
+    "coordinator_moved": "another broker coordinates the group",
+}
+PAST = 1.1  # how little longer a step lasts than the time that it is to outlast, where its length is drawn or cut down
+# The parts of a step that are plug-ins, and of which family.
+FAMILIES = {"fault": "fault", "target": "target", "when": "state", "until": "state"}
+
+
+@runtime_checkable
+class Outlasts(Protocol):
+    """A fault that the group gives a member up for, but not when its session is over."""
+
+    outlasts: ClassVar[str]  # the client setting that says after how many milliseconds it does
+
+
+@runtime_checkable
+class Stays(Protocol):
+    """A fault that members come back from with something changed, which is taken back or stays.
+
+    Attributes:
+        stays: it is not taken back; later steps find the group so.
+    """
+
+    stays: bool
+
+    def leaves(self, inventory: Inventory) -> Inventory:
+        """What there is to hit once it stayed in all members."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """One fault at one time: an entry with all draws made.
+
+    Attributes:
+        step: its number in the plan, from 0 in the order of time.
+        at_s: seconds after the group is warm.
+        pick: in [0, 1), for the selector.
+        heal_after_s: seconds from proof to undo, at most where ``until`` is given; None: there is nothing to heal.
+        when: it fires as soon as this is so; without a target it hits who is in the state.
+        within_s: how long that is waited for.
+        until: it is healed as soon as this has come, for whom it hit.
+    """
+
+    step: int
+    at_s: float
+    fault: Fault
+    target: Selector | None
+    pick: float
+    heal_after_s: float | None
+    expect: str | None
+    required: bool
+    when: State | None = None
+    within_s: float = 0.0
+    until: State | None = None
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+
+    @property
+    def named(self) -> str:
+        """It, in words: its number, its fault and its time."""
+        return f"step {self.step} ({type(self.fault).__name__} at {self.at_s:g} s)"
+
+    @property
+    def end_s(self) -> float:
+        """When it is healed at the latest, if it is proven at once."""
+        return self.at_s + self.within_s + (self.heal_after_s or 0)
+
+    @property
+    def hits(self) -> str | None:
+        """What is selected: ``members``, ``brokers``, or nothing."""
+        if self.target is not None:
+            return self.target.hits
+        return self.when.hits if self.when and self.fault.hits else None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """All steps of a run, in the order of time and numbered in it. The seed also names the group and makes records."""
+
+    seed: int
+    steps: tuple[Step, ...]
+
+    @classmethod
+    def of(cls, seed: int, steps: Iterable[Step]) -> Plan:
+        """A plan of these steps, in their order of time, whatever numbers they had."""
+        ordered = sorted(steps, key=lambda step: step.at_s)
+        return cls(seed, tuple(replace(step, step=number) for number, step in enumerate(ordered)))
+
+
+def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], chaos_s: float) -> None:
+    """Refuse a plan with a step that cannot do what it says, names what is not there, or outlasts the chaos phase.
+
+    Args:
+        times_s: by its setting, each time after which the group gives a member up (see ``Outlasts``).
+
+    Raises:
+        PlanError: names the step, and what it lacks.
+    """
+    there = [inventory]  # as it may be by then: what stays is so of some members, or of all
+    for step in plan.steps:
+        _check_sense(step, times_s)
+        for part in (step.fault, step.target, step.when, step.until):
+            if isinstance(part, Names) and all(lacking := [part.lacking(one) for one in there]):
+                raise PlanError(f"{step.named}: {lacking[0]}")
+        if isinstance(step.fault, Stays) and step.fault.stays:
+            there.append(step.fault.leaves(inventory))
+        if step.end_s > chaos_s:
+            raise PlanError(
+                f"{step.named} is over only after {step.end_s:g} s, but the chaos phase ends after chaos_s = "
+                f"{chaos_s:g}: make chaos_s longer, or the schedule shorter"
+            )
+
+
+def least_s(fault: Fault, expect: str | None, times_s: Mapping[str, float]) -> float:
+    """How long a step has to last for what it expects, in seconds; 0: for a moment. ``times_s``: see ``check_plan``."""
+    setting = _outlasted(fault) if expect == "fenced" else None
+    return PAST * times_s[setting] if setting else 0.0
+
+
+def _outlasted(fault: Fault) -> str | None:
+    """The setting of the time that it has to outlast for its target to be fenced; None: that is so there and then, by
+    an administrator."""
+    if "admin" in fault.needs and "members" in fault.hits:
+        return None
+    return fault.outlasts if isinstance(fault, Outlasts) else SESSION
+
+
+def _check_sense(step: Step, times_s: Mapping[str, float]) -> None:
+    name, hits = step.named, sorted(step.fault.hits)
+    if step.heal_after_s is not None and not step.fault.heals:
+        raise PlanError(f"{name} has nothing to heal: leave heal_after out")
+    if step.heal_after_s is None and step.fault.heals:
+        raise PlanError(f"{name} has to be healed: say after how many seconds")
+    if step.heal_after_s is not None and step.heal_after_s < 0:
+        raise PlanError(f"{name} would be healed in the past: use a heal_after of 0 or more seconds")
+    if step.hits is None and hits:
+        raise PlanError(f"{name} needs a target: something that selects {' or '.join(hits)}")
+    if step.hits is not None and step.hits not in step.fault.hits:
+        aim = f"hits {' or '.join(hits)}" if hits else "chooses what it hits by itself"
+        whose = f"its target {step.target} selects" if step.target else f"without a target {step.when} is a state of"
+        raise PlanError(f"{name} {aim}, but {whose} {step.hits}")
+    if step.when and step.within_s <= 0:
+        raise PlanError(f"{name} fires when {step.when}: say within how many seconds, more than 0")
+    if step.until and step.heal_after_s is None:
+        raise PlanError(f"{name} is healed when {step.until}: say after how many seconds at the latest")
+    if step.expect is None:
+        return
+    if step.expect not in EXPECTATIONS:
+        raise PlanError(f"{name} expects {step.expect!r}; known expectations are {', '.join(EXPECTATIONS)}")
+    setting = _outlasted(step.fault)
+    if step.expect == "fenced" and setting and (step.heal_after_s or 0) <= times_s[setting]:
+        longer = "heal_after=past_session(1.5)" if setting == SESSION else "a longer heal_after"
+        raise PlanError(
+            f"{name} expects its target to be fenced, but lasts only {step.heal_after_s or 0:g} s under a {setting} "
+            f"of {times_s[setting]:g} s: use {longer}, or a shorter {setting}"
+        )
+
+
+def plan_to_json(plan: Plan) -> dict[str, Any]:
+    """The plan as plain values, as ``plan.json`` stores them."""
+    return {
+        "seed": plan.seed,
+        "steps": [
+            {**vars(s), **{name: serialization.encode(part) for name in FAMILIES if (part := getattr(s, name))}}
+            for s in plan.steps
+        ],
+    }
+
+
+def plan_from_json(data: Any) -> Plan:
+    """The inverse of ``plan_to_json``; also of a plan that was edited by hand, whose steps are put in order.
+
+    Raises:
+        ScenarioError: it is no plan; says what is wrong and what is wanted.
+    """
+    parts = serialization.fit(data, Mapping[str, Any], "a plan")
+    if missing := [name for name in ("seed", "steps") if name not in parts]:
+        raise ScenarioError(f"a plan needs its {missing[0]}")
+    steps = serialization.fit(parts["steps"], tuple[Any, ...], "the plan: steps")
+    return Plan.of(serialization.fit(parts["seed"], int, "the plan: seed"), map(_step_from_json, steps))
+
+
+def _step_from_json(data: Any) -> Step:
+    parts = dict(serialization.fit(data, Mapping[str, Any], "a step of the plan"))
+    for name, family in FAMILIES.items():
+        if parts.get(name) is not None:
+            parts[name] = serialization.decode(family, parts[name])
+    step: Step = serialization.build(Step, parts, "a step of the plan")
+    return step

@@ -1,0 +1,98 @@
+"""Schedules: what a run is asked to do and when, as values.
+
+Three ideas carry them. An ``Entry`` draws steps from random numbers (``single``); entries combine into others
+(``combined``, ``swarm``); and a plan is what entries draw, less what falls into a ``quiet`` span. ``make_plan`` makes
+every draw from the seed; nothing here waits or looks at a clock, so a fault is taken to last from its moment on, as
+long as planned.
+"""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import Protocol, runtime_checkable
+
+from fencepost.errors import PlanError
+from fencepost.model import Inventory, serialization
+from fencepost.schedule.plan import Plan, Step
+
+STEPS_MAX = 10_000  # of one entry
+ALONE = Inventory(members=1, brokers=1, topics={})
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What entries are drawn for: by its setting, each time in seconds after which the group gives a member up; and
+    what there is to hit."""
+
+    times_s: Mapping[str, float]
+    inventory: Inventory
+
+
+@runtime_checkable
+class Entry(Protocol):
+    """A line of a schedule, or a part of one: a frozen dataclass that draws steps."""
+
+    @property
+    def at_s(self) -> float:
+        """When it begins: seconds after the group was warm, as a part of another entry after its turn has come."""
+
+    def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
+        """Its steps, all numbered 0, with times counted as those of ``at_s`` are.
+
+        Raises:
+            PlanError: it has no times. Whether its steps can do what they say, ``plan.check_plan`` tells.
+        """
+
+
+@dataclass(frozen=True)
+class Quiet:
+    """A span without faults. Use ``quiet`` to make it."""
+
+    from_s: float
+    until_s: float
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        if not 0 <= self.from_s < self.until_s:
+            raise PlanError(
+                f"quiet({self.from_s:g}, {self.until_s:g}) is no span: it begins at 0 or later, and ends later"
+            )
+
+    def lets(self, step: Step) -> bool:
+        """Whether ``step`` is over before it, or begins after it."""
+        return step.end_s < self.from_s or step.at_s >= self.until_s
+
+
+def quiet(from_s: float, until_s: float) -> Quiet:
+    """From ``from_s`` to ``until_s``, seconds after the group is warm, no step of the schedule begins or is in effect:
+    those that would, as planned, are left out. Raises PlanError: it is no span.
+    """
+    return Quiet(from_s, until_s)
+
+
+def make_plan(
+    schedule: Sequence[Entry | Quiet], seed: int, times_s: Mapping[str, float], inventory: Inventory = ALONE
+) -> Plan:
+    """Draw every random choice of ``schedule`` from ``seed``, for a group and a cluster like these (see ``Setting``).
+
+    Raises:
+        PlanError: an entry has no times. Whether its steps can do what they say, ``plan.check_plan`` tells.
+    """
+    setting, seen, drawn = Setting(times_s, inventory), Counter[str](), list[Step]()
+    quiets = [line for line in schedule if isinstance(line, Quiet)]
+    for entry in schedule:
+        if isinstance(entry, Quiet):
+            continue
+        # A generator per entry, by what it says and not by its place: removing one leaves the draws of the others.
+        said = repr(entry)
+        rng = random.Random(f"{seed}/{seen[said]}/{said}")
+        seen[said] += 1
+        steps = list(islice(entry.draw(rng, setting), STEPS_MAX + 1))
+        if len(steps) > STEPS_MAX:
+            raise PlanError(f"an entry of the schedule fires more than {STEPS_MAX} times: {said:.100}")
+        drawn += steps
+    return Plan.of(seed, (step for step in drawn if all(span.lets(step) for span in quiets)))

@@ -1,0 +1,83 @@
+"""Links whose proxy was closed: what was connected is cut, and nobody gets in until it is opened again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from fencepost.interfaces import Evidence, World
+from fencepost.witnesses import sockets
+from fencepost.witnesses.links import Link, judged, named, take_back
+from fencepost.witnesses.probes import Probe
+from fencepost.witnesses.sockets import Snapshot
+from fencepost.witnesses.witness import Sight, witness
+
+PROOF_S = 4.0
+
+
+class Doors:
+    """The proxies of some links, and who was connected to them when they were closed.
+
+    A connection of our own through each link is among those: links without one would prove nothing.
+    """
+
+    def __init__(self, world: World, links: Sequence[Link]) -> None:
+        """All of them are open."""
+        self._world, self.links = world, tuple(links)
+        self._closed: list[Link] = []
+        self._before: Snapshot = {}
+        self._ours: dict[Link, Probe] = {}
+
+    def close(self) -> None:
+        """Cut everything that is connected, and let nobody in. Raises ClusterError: the proxy refused."""
+        links = self._world.cluster.links
+        self._ours = {link: Probe(links.endpoint(*link)) for link in judged(self._world, self.links)}
+        self._before = sockets.snapshot(self._world.cluster)
+        for link in self.links:
+            self._closed.append(link)
+            links.set_enabled(*link, False)
+
+    def open(self) -> None:
+        """Let everybody in again; one that stays closed does not keep the others, and may be tried again.
+
+        Raises:
+            FaultError: some stayed.
+        """
+        take_back(self._closed, lambda link: self._world.cluster.links.set_enabled(*link, True), "opened")
+
+    def cut(self) -> Sight:
+        """Whether everything that was connected when they were closed is gone, our own connections too."""
+        now, links = sockets.snapshot(self._world.cluster), self._world.cluster.links
+        missing = [f"{named(k)}: our own connection is up" for k, one in self._ours.items() if not one.ended()]
+        there, left = {}, {}
+        for link in self.links:
+            ends = [e for e, then in self._before.items() if e[0] == links.endpoint(*link) and then.up]
+            there[link] = len(ends)
+            left[link] = sum(now[e].up and now[e].received >= self._before[e].received for e in ends if e in now)
+        missing += [f"{named(link)}: {count} connections are up" for link, count in left.items() if count]
+        if not self._ours:
+            missing.append("no broker of these links runs")
+        data = {"connections": [{"slot": s, "broker": b, "before": n} for (s, b), n in there.items()]}
+        what = f"all {sum(there.values())} connections of {len(self.links)} links were cut"
+        return Sight("; ".join(missing[:3]), what, data)
+
+    def refusing(self) -> Sight:
+        """Whether, in addition, new connections are refused on every link."""
+        sight, let_in = self.cut(), []
+        for link in self.links:
+            probe = Probe(self._world.cluster.links.endpoint(*link))
+            probe.close()
+            let_in += [] if probe.refused else [f"{named(link)} lets connections in"]
+        missing = "; ".join([*filter(None, [sight.missing]), *let_in[:3]])
+        return Sight(missing, f"{sight.what}, and a new one through each is refused", sight.data)
+
+    def proven(self, look: Callable[[], Sight]) -> Evidence:
+        """Wait, bounded, for one of these."""
+        try:
+            return witness(look, PROOF_S)
+        finally:
+            self.hang_up()
+
+    def hang_up(self) -> None:
+        """End our own connections, if anything has left them."""
+        for probe in self._ours.values():
+            probe.close()

@@ -1,0 +1,179 @@
+"""The links that network faults disturb: which they are, what is put on them, and whether requests get through."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeVar
+
+from fencepost.errors import FaultError, FencepostError, ScenarioError
+from fencepost.interfaces import Evidence, Target, World
+from fencepost.model import Inventory, serialization
+from fencepost.witnesses.probes import Probe
+from fencepost.witnesses.processes import running
+from fencepost.witnesses.witness import Sight, witness
+
+T = TypeVar("T")
+Link = tuple[int, int]  # slot, broker
+PEERS = ("", "coordinator", "others")
+STREAMS = {"to": ("upstream",), "from": ("downstream",), "both": ("downstream", "upstream")}
+HEALED_S = 5.0
+RETRY_S = 0.5
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnLinks:
+    """What all faults between members and brokers have in common.
+
+    Attributes:
+        brokers: of a targeted member's links, only those to these brokers; empty: to all.
+        peers: of a targeted member's links, only those to the group's ``coordinator`` as the fault finds it (the member
+            reads on, and is put out of the group), or only those to all ``others`` (it stays in the group and reads
+            only what the coordinator leads); empty: to all.
+    """
+
+    brokers: tuple[int, ...] = ()
+    peers: str = ""
+    needs: ClassVar[frozenset[str]] = frozenset({"links"})
+    heals: ClassVar[bool] = True
+
+    @property
+    def hits(self) -> frozenset[str]:
+        """Members, whose links may be chosen by their other end; or brokers, then all links to them."""
+        return frozenset({"members"} if self.brokers or self.peers else {"members", "brokers"})
+
+    def __post_init__(self) -> None:
+        serialization.settle(self)
+        if self.peers not in PEERS:
+            raise ScenarioError(f"found peers {self.peers!r}, use one of {', '.join(filter(None, PEERS))}")
+        if self.peers and self.brokers:
+            raise ScenarioError(f"found brokers={self.brokers} and peers={self.peers!r}, use one of them")
+
+    def lacking(self, inventory: Inventory) -> str:
+        """See ``Names``."""
+        return next(filter(None, map(inventory.lacks_broker, self.brokers)), "")
+
+    def links(self, world: World, target: Target) -> tuple[Link, ...]:
+        """The links of the targeted members, or of all members to the targeted brokers.
+
+        Raises:
+            FaultError: there is no such broker, or no coordinator.
+        """
+        members = target.members or range(len(world.members))
+        ends = target.brokers or self.brokers or self._peers(world)
+        if unknown := sorted(set(ends) - set(world.cluster.brokers)):
+            there = ", ".join(map(str, world.cluster.brokers))
+            raise FaultError(f"there is no broker {unknown[0]}; there are {there}")
+        return tuple(dict.fromkeys((world.members[member].slot, broker) for member in members for broker in ends))
+
+    def _peers(self, world: World) -> tuple[int, ...]:
+        everybody = tuple(world.cluster.brokers)
+        if not self.peers:
+            return everybody
+        coordinator = world.cluster.admin.coordinator(world.group)
+        if coordinator not in everybody:
+            raise FaultError(f"the group {world.group} has no coordinator now, so nobody knows its {self.peers}")
+        return tuple(b for b in everybody if (b == coordinator) == (self.peers == "coordinator"))
+
+
+@dataclass(frozen=True, kw_only=True)
+class OnStreams(OnLinks):
+    """What faults in one direction or both have in common.
+
+    Attributes:
+        direction: ``to`` the brokers, ``from`` the brokers, or ``both``.
+    """
+
+    direction: str = "both"
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.direction not in STREAMS:
+            raise ScenarioError(f"found direction {self.direction!r}, use one of {', '.join(STREAMS)}")
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """Toxiproxy's words for the direction, in the order in which they are disturbed."""
+        return STREAMS[self.direction]
+
+
+def judged(world: World, links: Collection[Link]) -> list[Link]:
+    """The links whose broker can answer: one that is dead or stopped proves nothing, in either direction."""
+    up = running({broker: world.cluster.brokers[broker] for _, broker in links})
+    return [link for link in links if link[1] in up]
+
+
+def named(link: Link) -> str:
+    """A link in words."""
+    return f"slot {link[0]} to broker {link[1]}"
+
+
+class Toxics:
+    """What one fault has put on links."""
+
+    def __init__(self, world: World) -> None:
+        self._links = world.cluster.links
+        self._placed: list[tuple[Link, str]] = []
+
+    def put(self, links: Collection[Link], kind: str, stream: str, attributes: Mapping[str, Any]) -> None:
+        """Put a toxic on each link. Raises ClusterError: the proxy refused; some may be there."""
+        for link in links:
+            self._placed.append((link, self._links.add_toxic(*link, kind, stream, attributes)))
+
+    def change(self, attributes: Mapping[str, Any]) -> None:
+        """Give all of them other attributes; one that keeps its own does not keep the others.
+
+        Raises:
+            FaultError: some have their own still.
+        """
+        placed = [*self._placed]  # they stay, and are taken away later
+        take_back(placed, lambda one: self._links.change_toxic(*one[0], one[1], attributes), "changed")
+
+    def remove(self) -> None:
+        """Take all of them away, the last first; one that stays does not keep the others, and may be tried again.
+
+        Raises:
+            FaultError: some stayed.
+        """
+        take_back(self._placed, lambda placed: self._links.remove_toxic(*placed[0], placed[1]), "freed")
+
+
+def take_back(done: list[T], take: Callable[[T], None], what: str) -> None:
+    """Take back what was done to links, the last first, and out of ``done``; what cannot be taken back stays there.
+
+    Raises:
+        FaultError: some could not be ``what`` it says; all others were.
+    """
+    failed: list[tuple[T, FencepostError]] = []
+    for one in reversed(done):
+        try:
+            take(one)
+        except FencepostError as error:
+            failed.append((one, error))
+    done[:] = [one for one, _ in reversed(failed)]
+    if failed:
+        raise FaultError(f"{len(failed)} links could not be {what}: {failed[0][1]}") from failed[0][1]
+
+
+def answering(world: World, links: Collection[Link]) -> Evidence:
+    """Wait, bounded, until a request of our own is answered on every link whose broker runs."""
+    probes: dict[Link, Probe] = {}
+    try:
+        return witness(lambda: _answered(world, links, probes), HEALED_S, every_s=0.02)
+    finally:
+        for probe in probes.values():
+            probe.close()
+
+
+def _answered(world: World, links: Collection[Link], probes: dict[Link, Probe]) -> Sight:
+    those = judged(world, links)
+    for link in those:
+        probe = probes.get(link)
+        if probe is None or (not probe.answered() and (probe.broken or probe.age_s > RETRY_S)):
+            if probe is not None:
+                probe.close()
+            probes[link] = Probe(world.cluster.links.endpoint(*link))
+    silent = [f"{named(link)} does not answer" for link in those if not probes[link].answered()]
+    data = {"answered": [list(link) for link in those if probes[link].answered()]}
+    missing = "; ".join(silent[:3]) or ("" if those else "no broker of these links runs")
+    return Sight(missing, f"a request through each of {len(those)} links was answered", data)

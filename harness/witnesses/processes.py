@@ -1,0 +1,170 @@
+"""What the kernel's process table says of the processes that faults hit: one life of a node, by pid and birth."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from weakref import WeakSet
+
+import psutil
+
+from fencepost.interfaces import Target, World
+from fencepost.interfaces.process import Foreign, Node
+from fencepost.witnesses.witness import Sight
+
+STOPPED = "stopped"
+GONE = "gone"
+REAP_S = 1.0
+KILLED_S = 5.0
+_ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
+
+
+@dataclass(frozen=True, eq=False)
+class Life:
+    """One life of a node, as it was seen once. A pid may be used again, together with the time of birth it may not.
+
+    Attributes:
+        pid: None when the node had no process at that moment.
+    """
+
+    node: Node
+    pid: int | None
+    born: float = 0.0
+
+    @classmethod
+    def of(cls, node: Node) -> Life:
+        """The present life of ``node``."""
+        pid = node.pid
+        if pid is None:
+            return cls(node, None)
+        try:
+            return cls(node, pid, psutil.Process(pid).create_time())
+        except psutil.NoSuchProcess:
+            return cls(node, None)
+
+    def __str__(self) -> str:
+        return f"{self.node.name} (pid {self.pid})"
+
+    def state(self) -> str:
+        """``stopped`` (and so is what it forked), ``gone`` (ended, reaped or not), or the kernel's word for a process
+        that runs or could."""
+        if self.pid is None:
+            return GONE
+        try:
+            process = psutil.Process(self.pid)
+            status = str(process.status())
+            if status in _ENDED or process.create_time() != self.born:
+                return GONE
+            if frozen(self.pid):
+                return STOPPED
+            return next(_awake(process), status) if status == STOPPED else status
+        except psutil.NoSuchProcess:
+            return GONE
+
+
+def _awake(process: psutil.Process) -> Iterator[str]:
+    """The states of those that a process forked into its own group, and that are not stopped."""
+    for child in process.children(recursive=True):
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):
+            status = str(child.status())
+            if status not in (STOPPED, *_ENDED) and os.getpgid(child.pid) == os.getpgid(process.pid):
+                yield status
+
+
+class Stop:
+    """Keeps a process stopped. Of several that do, the last one that lets go continues it."""
+
+    def __init__(self, life: Life) -> None:
+        """It is told to stop, whether it runs or not."""
+        self._life = life
+        _stops[life.pid, life.born].add(self)
+        life.node.signal(signal.SIGSTOP)
+
+    def let_go(self) -> None:
+        """May be called twice."""
+        _stops[self._life.pid, self._life.born].discard(self)
+        if not kept_stopped(self._life):
+            self._life.node.signal(signal.SIGCONT)
+
+
+_stops: defaultdict[tuple[int | None, float], WeakSet[Stop]] = defaultdict(WeakSet)  # by pid and birth
+
+
+def kept_stopped(life: Life) -> bool:
+    """Whether there is a ``Stop`` of it."""
+    return bool(_stops[life.pid, life.born])
+
+
+def frozen(pid: int) -> bool:
+    """Whether the kernel has frozen the control group of a process, as ``docker pause`` makes it."""
+    with suppress(OSError):
+        for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
+            _, controllers, path = line.split(":", 2)
+            if controllers == "freezer":
+                return Path(f"/sys/fs/cgroup/freezer{path}/freezer.state").read_text().strip() == "FROZEN"
+            if not controllers:
+                events = Path(f"/sys/fs/cgroup{path}/cgroup.events")
+                if path != "/" and events.exists() and "frozen 1" in events.read_text():
+                    return True
+    return False
+
+
+def nodes_of(world: World, target: Target) -> list[Node]:
+    """The nodes that a target names, members first."""
+    return [world.members[m] for m in target.members] + [world.cluster.brokers[b] for b in target.brokers]
+
+
+def lives_of(world: World, target: Target) -> tuple[Life, ...]:
+    """The present lives of the nodes that a target names."""
+    return tuple(Life.of(node) for node in nodes_of(world, target))
+
+
+def running(nodes: Mapping[int, Node]) -> set[int]:
+    """The numbers of those that neither ended nor are stopped, and of those of others, of which nobody knows."""
+    return {n for n, node in nodes.items() if isinstance(node, Foreign) or Life.of(node).state() not in (GONE, STOPPED)}
+
+
+def pids(lives: Iterable[Life]) -> dict[str, int | None]:
+    """Their pids by name, for evidence."""
+    return {life.node.name: life.pid for life in lives}
+
+
+def ended(lives: Sequence[Life], ways: Mapping[int, str]) -> Sight:
+    """Whether all of them ended with one of the exit codes of ``ways`` (code to the way in words).
+
+    It reaps those that ended, through their nodes.
+    """
+    alive = [f"{life} is {life.state()}" for life in lives if life.state() != GONE]
+    absent = [f"{life.node.name} had no process to hit" for life in lives if life.pid is None]
+    if alive or absent or not lives:
+        return Sight("; ".join(absent + alive) or "nothing was hit", data={"pids": pids(lives)})
+    codes = {life: life.node.wait_ended(REAP_S) for life in lives}
+    data = {"pids": pids(lives), "exit_codes": {life.node.name: code for life, code in codes.items()}}
+    other = [f"{life} ended with exit code {code}" for life, code in codes.items() if code not in ways]
+    return Sight("; ".join(other), "; ".join(f"{life} ended {ways.get(code)}" for life, code in codes.items()), data)
+
+
+def start_again(lives: Sequence[Life]) -> None:
+    """Begin a new life of each. One that did not end although it was asked to is killed first."""
+    for life in lives:
+        if life.state() != GONE:
+            life.node.signal(signal.SIGKILL)
+            life.node.wait_ended(KILLED_S)
+        life.node.start()
+
+
+def reborn(lives: Sequence[Life]) -> Sight:
+    """Whether each of them has a new process, and it runs."""
+    now = {life: Life.of(life.node) for life in lives}
+    ill = [
+        f"{life} has no new process that runs"
+        for life, present in now.items()
+        if (present.pid, present.born) == (life.pid, life.born) or present.state() in (GONE, STOPPED)
+    ]
+    data = {"pids": pids(now.values()), "before": pids(lives)}
+    return Sight("; ".join(ill), f"new life: {', '.join(map(str, now.values()))}", data)

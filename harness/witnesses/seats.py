@@ -1,0 +1,128 @@
+"""Where the group's coordinator sits: on the leader of the group's partition of ``__consumer_offsets``."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from fencepost.clock import NS, now_ns
+from fencepost.errors import ClusterError, FaultError
+from fencepost.evidence.offsets import TOPIC
+from fencepost.interfaces import World
+from fencepost.interfaces.admin import ReplicaAdmin
+from fencepost.model import TopicPartition, group_partition
+from fencepost.witnesses.witness import Sight
+
+
+@dataclass(frozen=True)
+class Seat:
+    """The partition, and who leads it.
+
+    Attributes:
+        others: the other in-sync replicas, the one after the leader first, so that who always moves to the first of
+            them visits all.
+    """
+
+    place: TopicPartition
+    leader: int
+    others: tuple[int, ...]
+
+    @property
+    def next(self) -> int:
+        """The first of the others.
+
+        Raises:
+            FaultError: there is none.
+        """
+        if fixed := self.fixed():
+            raise FaultError(fixed)
+        return self.others[0]
+
+    def fixed(self) -> str:
+        """A clause about why the coordinator cannot be moved; empty: it can."""
+        return "" if self.others else f"{self.place} is led by broker {self.leader} and has no other in-sync replica"
+
+
+def seat(world: World) -> Seat:
+    """The seat as it is now.
+
+    Raises:
+        FaultError: there is no coordinator yet.
+    """
+    admin, group = world.cluster.admin, world.group
+    leaders = admin.leaders(TOPIC)
+    if not leaders:
+        raise FaultError(f"the group {group} has no coordinator yet: {TOPIC} does not exist")
+    place = TopicPartition(TOPIC, group_partition(group, len(leaders)))
+    return Seat(place, leaders[place.partition], in_turn(leaders[place.partition], in_sync(world, place)))
+
+
+def in_sync(world: World, place: TopicPartition) -> tuple[int, ...]:
+    """The in-sync replicas of a partition."""
+    return world.cluster.admin.in_sync_replicas(place.topic).get(place.partition, ())
+
+
+def kept(world: World) -> dict[TopicPartition, tuple[int, ...]]:
+    """The in-sync replicas of all partitions of the workload and of the offsets topic."""
+    in_sync = {topic: world.cluster.admin.in_sync_replicas(topic) for topic in (*world.topics.values(), TOPIC)}
+    return {TopicPartition(topic, p): brokers for topic, told in in_sync.items() for p, brokers in told.items()}
+
+
+def out_of_sync(world: World, broker: int) -> list[TopicPartition]:
+    """Where a broker keeps a replica of the workload's topics, or of the offsets topic, that is not in sync."""
+    admin, in_sync = world.cluster.admin, kept(world)
+    keeps = [
+        TopicPartition(topic, partition)
+        for topic in (*world.topics.values(), TOPIC)
+        for partition, replicas in admin.replicas(topic).items()
+        if broker in replicas
+    ]
+    return [place for place in keeps if broker not in in_sync.get(place, ())]
+
+
+def in_turn(leader: int, replicas: tuple[int, ...]) -> tuple[int, ...]:
+    """The replicas beside the leader, the one after it first; none while there is no leader."""
+    others = sorted(set(replicas) - {leader}) if leader >= 0 else []
+    return tuple(sorted(others, key=lambda broker: (broker < leader, broker)))
+
+
+class Elections:
+    """Leaders that are wanted, each asked for until the controller agrees: one that stood still just now is out of sync
+    until it is back.
+
+    Attributes:
+        refused: of each partition that is still to be asked for, why it was refused (empty: it was not asked for yet).
+    """
+
+    def __init__(self, admin: ReplicaAdmin, wanted: Mapping[TopicPartition, int]) -> None:
+        self._admin, self._wanted = admin, wanted
+        self.refused = dict.fromkeys(wanted, "")
+
+    def ask(self) -> None:
+        """Ask for those that are left."""
+        for place in list(self.refused):
+            try:
+                self._admin.move_leader(place, self._wanted[place])
+                del self.refused[place]
+            except ClusterError as error:
+                self.refused[place] = str(error)
+
+
+def moved(world: World, before: Seat, to_broker: int, called_ns: int) -> Sight:
+    """Whether the leader is ``to_broker`` *and* FindCoordinator names it, asked for at ``called_ns``."""
+    admin = world.cluster.admin
+    leader = admin.leaders(TOPIC).get(before.place.partition, -1)
+    coordinator = admin.coordinator(world.group)
+    seconds = round((now_ns() - called_ns) / NS, 4)
+    data = {
+        "topic": before.place.topic,
+        "partition": before.place.partition,
+        "from_broker": before.leader,
+        "to_broker": to_broker,
+        "leader": leader,
+        "coordinator": coordinator,
+        "seconds": seconds,
+    }
+    seen = f"{before.place} is led by broker {leader}, and FindCoordinator names broker {coordinator}"
+    missing = "" if leader == coordinator == to_broker else f"{seen}, not broker {to_broker}"
+    return Sight(missing, f"{seen}, broker {before.leader} before: moved in {seconds:.3f} s", data)
