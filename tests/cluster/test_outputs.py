@@ -269,11 +269,11 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
     assert waits(after)(), "it has not taken the partition yet"
     after.parked.taking([cast.tp(A)])
     assert waits(after, b"a", b"b")()
-    retry_service(first, other)
+    retries(first, other)
     for output in (before, after):
         output.parked.taking([cast.tp(A)])
         assert waits(output, b"a")()
-    retry_service(second)
+    retries(second)
     eventually(waits(before), LONG_S, "the key to be free for who parked it, without another assignment")
     eventually(waits(after), LONG_S, "the key to be free for the next owner")
     # A tombstone may be there before the entry, which may have been on its way for longer.
@@ -281,7 +281,7 @@ def test_a_key_waits_until_all_its_letters_were_retried_whoever_has_the_partitio
     after.parked._write = lambda **record: entry.update(record)
     after.parked.add(cast.tp(A), 3, b"z")
     assert waits(after, b"z")()
-    retry_service(letter_id(*cast.tp(A), 3))
+    retries(letter_id(*cast.tp(A), 3))
     producer.produce(**entry)
     assert producer.flush(LONG_S) == 0
     for output in (before, after):
