@@ -9,6 +9,7 @@ import pytest
 from history.test_kinds import Story
 
 from corpus import frozen
+from fencepost.scenario.loader import BUILT_IN
 
 STORIES = json.loads(frozen.STORIES_FROZEN.read_text())
 
@@ -23,6 +24,11 @@ def test_a_run_is_judged_as_ever(tmp_path: Path, archive: Path) -> None:
 def test_a_hand_written_history_is_judged_as_ever(tmp_path: Path, story: Story) -> None:
     verdicts = {name: frozen.verdict_of(*way, tmp_path / name) for name, way in frozen.ways(story).items()}
     assert verdicts == {name: frozen.today(STORIES[f"{story.__name__}/{name}"]) for name in verdicts}
+
+
+def test_a_run_of_each_built_in_scenario_is_kept() -> None:
+    kept = {path.name.removesuffix(".tar.xz") for path in frozen.RUNS.glob("*.tar.xz")}
+    assert kept == {path.stem for path in BUILT_IN.glob("*.toml")}
 
 
 def test_every_hand_written_history_is_kept() -> None:
