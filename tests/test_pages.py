@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,11 @@ def test_the_readme_takes_ten_minutes_and_leads_to_every_page() -> None:
     assert len(README.read_text().splitlines()) <= 220
     leads_to = {link.partition("#")[0] for link in LINK.findall(README.read_text())}
     assert {str(page.relative_to(TOP)) for page in PAGES[1:]} <= leads_to
+
+
+def test_the_newest_version_of_the_changelog_is_that_of_the_project() -> None:
+    newest, *_ = re.findall(r"^## \[(\d[\d.]*)\]", (TOP / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest == tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["version"]
 
 
 def test_dead_links_and_missing_names_are_found(tmp_path: Path) -> None:
