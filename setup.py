@@ -15,7 +15,6 @@ PLACES = {
     "fencepost.workloads": "workloads",
     "fencepost_member": "harness/member",
 }
-PAGES = ["*.md", "*.png"]  # for readers of the repository
 
 
 class BuildAfresh(build_py):
@@ -44,5 +43,4 @@ setup(
     package_dir=PLACES,
     include_package_data=False,
     package_data={"": ["*"]},
-    exclude_package_data={"": PAGES},
 )

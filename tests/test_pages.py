@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -10,13 +11,11 @@ import pytest
 from fencepost import checkers, faults, workloads
 
 TOP = Path(__file__).parent.parent
-PAGES = sorted(
-    path
-    for folder in ("", "harness/**/", "faults/", "workloads/", "checkers/", "docker/", "tests/**/")
-    for path in TOP.glob(f"{folder}README.md")
-)
+README = TOP / "README.md"
+PAGES = [README, TOP / "CHANGELOG.md", *sorted((TOP / "docs").glob("*.md"))]
 LINK = re.compile(r"\]\((?!https?:)([^)\s]+)\)")
-NAMED = re.compile(r"`((?:harness|faults|workloads|checkers|docker|tests)/[\w./-]*)`")
+PAGES_WITH_NAMES = ("write-a-scenario", "read-a-report")  # of all faults, workloads and promises
+NAMED = re.compile(r"`((?:harness|faults|workloads|checkers|docker|docs|tests)/[\w./-]*)`")
 
 
 def anchors(page: str) -> set[str]:
@@ -35,24 +34,36 @@ def dead_links(page: Path) -> list[str]:
     return dead
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(TOP)))
+def missing_names(text: str) -> list[str]:
+    """The faults, workloads and promises that ``text`` does not name."""
+    stems = [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in faults.__all__]
+    missing = [stem for stem in stems if f"`{stem}`" not in text]
+    return missing + [name for name in (*workloads.__all__, *checkers.__all__) if not re.search(rf"`{name}[`(]", text)]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_leads_where_it_says(page: Path) -> None:
     assert dead_links(page) == []
     assert [name for name in NAMED.findall(page.read_text()) if not (TOP / name).exists()] == []
 
 
-def test_the_readme_names_each_fault_workload_and_promise() -> None:
-    readme = (TOP / "README.md").read_text()
-    stems = [re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower() for name in faults.__all__]
-    assert [stem for stem in stems if f"`{stem}`" not in readme] == []
-    assert [name for name in (*workloads.__all__, *checkers.__all__) if not re.search(rf"`{name}[`(]", readme)] == []
+def test_each_fault_workload_and_promise_is_on_the_page_about_scenarios_or_reports() -> None:
+    assert missing_names("".join((TOP / "docs" / f"{name}.md").read_text() for name in PAGES_WITH_NAMES)) == []
 
 
-def test_each_part_that_the_readme_leads_to_has_a_page() -> None:
-    assert len(PAGES) >= 9
+def test_the_readme_takes_ten_minutes_and_leads_to_every_page() -> None:
+    assert len(README.read_text().splitlines()) <= 220
+    leads_to = {link.partition("#")[0] for link in LINK.findall(README.read_text())}
+    assert {str(page.relative_to(TOP)) for page in PAGES[1:]} <= leads_to
 
 
-def test_a_link_that_leads_nowhere_is_told(tmp_path: Path) -> None:
+def test_the_newest_version_of_the_changelog_is_that_of_the_project() -> None:
+    newest, *_ = re.findall(r"^## \[(\d[\d.]*)\]", (TOP / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert newest == tomllib.loads((TOP / "pyproject.toml").read_text())["project"]["version"]
+
+
+def test_dead_links_and_missing_names_are_found(tmp_path: Path) -> None:
     page = tmp_path / "README.md"
     page.write_text("# One\n\n## Two, and `three`\n\n[a](#two-and-three) [b](#three) [c](gone.md) [d](README.md#one)\n")
     assert dead_links(page) == ["#three", "gone.md"]
+    assert {"pause", "Transform", "Order"} <= set(missing_names("`paused` `Transforms` Order"))

@@ -23,11 +23,20 @@ def chromium() -> Iterator[Any]:
     playwright = pytest.importorskip(
         "playwright.sync_api", reason="playwright is not installed: pip install playwright"
     )
-    path = os.environ.get("FENCEPOST_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
-    if path is None:
+    if executable() is None:
         pytest.skip(f"no browser: none of {', '.join(NAMES)} is on the path, and FENCEPOST_CHROMIUM is not set")
-    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=path, args=[*sandbox, *QUIET])
+        browser = launch(driver)
         yield browser
         browser.close()
+
+
+def executable() -> str | None:
+    """The path of the browser that this machine has."""
+    return os.environ.get("FENCEPOST_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
+
+
+def launch(driver: Any) -> Any:
+    """Start the browser of this machine."""
+    sandbox = ["--no-sandbox"] if os.geteuid() == 0 else []
+    return driver.chromium.launch(executable_path=executable(), args=[*sandbox, *QUIET])

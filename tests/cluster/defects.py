@@ -1,7 +1,7 @@
 """What a client does itself to a correct group, and what shows that it did: so no checker is to blame.
 
 Each was found in runs of correct groups, most of them on a machine so busy that brokers answered late, and looked up in
-the history of such a run; harness/member/README.md tells of them.
+the history of such a run; docs/read-a-report.md describes them.
 """
 
 from __future__ import annotations

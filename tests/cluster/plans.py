@@ -196,7 +196,7 @@ COMES_AGAIN = replace(
 )
 
 # A member is slow in a critical section: it is put out of the group, and its lease is over, long before it writes. All
-# others are quick, for a busy member of the consumer protocol may lose what it has (harness/member/README.md).
+# others are quick, for a busy member of the consumer protocol may lose what it has (docs/limits.md).
 CRITICAL = replace(
     BOUNDED,
     name="a member is slow in a critical section",

@@ -1,21 +1,25 @@
-"""Installed as the README says, from a checkout or from an sdist, Fencepost judges as it does here.
+"""Installed from a wheel or from an sdist, Fencepost judges as it does here.
 
-Each environment has the libraries of this one, and of Fencepost only what was installed into it; it works in a folder
-that has folders named as those of the repository.
+Each environment is empty except for Fencepost and the libraries that it declares, linked from this environment: a
+library that is imported and not declared is missing there. It works in a folder that has folders named as those of the
+repository.
 """
 
 from __future__ import annotations
 
+import os
 import shutil
 import subprocess
 import sys
-import sysconfig
+import tomllib
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 TOP = Path(__file__).parents[2]
 PLACES = {  # of each package in the repository, and where it is installed; the first one that fits
@@ -26,11 +30,18 @@ PLACES = {  # of each package in the repository, and where it is installed; the 
     "docker/images": "fencepost/images",
     "workloads": "fencepost/workloads",
 }
-PAGES = {".md", ".png"}  # are for readers of the repository
+PROJECT = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 NOT_SHIPPED = {"__pycache__", "build", "dist", "runs", "tests"}
 WHERE = "import fencepost, fencepost_member; print(fencepost.__file__, fencepost_member.__file__)"
+VERSION = "from importlib import metadata; print(metadata.version('fencepost'))"
+EVERY_MODULE = """
+import fencepost, importlib, pkgutil
+for module in pkgutil.walk_packages(fencepost.__path__, "fencepost."):
+    if not module.name.endswith(".__main__"):
+        importlib.import_module(module.name)
+"""
 ARCHIVE = "from fencepost.checkers.spark import executors; print(executors._archive().read_bytes().hex())"
-QUICK = ("--set", "min_records=800")
+BUILD = "import sys, setuptools.build_meta as backend; backend.build_{}(sys.argv[1])"
 
 CHAOS_TEST = """
 import warnings
@@ -69,13 +80,39 @@ def in_the_repository() -> dict[str, Path]:
     found: dict[str, Path] = {}
     for folder, package in PLACES.items():
         for path in sorted((TOP / folder).rglob("*")):
-            if path.is_file() and path.suffix not in PAGES and "__pycache__" not in path.parts:
+            if path.is_file() and "__pycache__" not in path.parts:
                 found.setdefault(str(path), Path(package, path.relative_to(TOP / folder)))
     return {str(installed): Path(path) for path, installed in found.items()}
 
 
 def contents(files: Mapping[str, Path]) -> dict[str, bytes]:
     return {name: path.read_bytes() for name, path in files.items()}
+
+
+def required(requirements: Iterable[str], extras: Iterable[str] = ()) -> Iterator[metadata.Distribution]:
+    """The distributions here that these requirements and, in their turn, theirs name; one may come several times."""
+    for requirement in map(Requirement, requirements):
+        if requirement.marker is None or any(requirement.marker.evaluate({"extra": one}) for one in ("", *extras)):
+            found = metadata.distribution(requirement.name)
+            yield found
+            yield from required(found.requires or (), requirement.extras)
+
+
+def link(distributions: Iterable[metadata.Distribution], site: Path) -> None:
+    """Let ``site`` have these distributions, and nothing else of where they are installed."""
+    for found in distributions:
+        for top in {file.parts[0] for file in found.files or ()} - {"..", "__pycache__"}:
+            if not (site / top).exists():
+                (site / top).symlink_to(Path(str(found.locate_file(top))))
+
+
+def build(what: str, source: Path, folder: Path) -> Path:
+    """The ``wheel`` or ``sdist`` of ``source``, made in ``folder`` by the setuptools that are here."""
+    folder.mkdir()
+    made = [sys.executable, "-c", BUILD.format(what), folder]
+    subprocess.run(made, cwd=source, check=True, stdout=subprocess.DEVNULL)
+    (artefact,) = folder.iterdir()
+    return artefact
 
 
 @dataclass(frozen=True)
@@ -89,8 +126,7 @@ class Environment:
     def make(cls, folder: Path) -> Environment:
         self = cls(folder / "venv", folder / "project")
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", self.home], check=True)
-        # Libraries are found there, but no .pth file is read: nothing leads to this checkout.
-        (self.site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n", encoding="utf-8")
+        link(required(PROJECT["dependencies"]), self.site)
         for name in ("harness", "checkers", "faults", "workloads"):
             package = self.project / name / "__init__.py"
             package.parent.mkdir(parents=True)
@@ -104,9 +140,9 @@ class Environment:
         return site
 
     def pip(self, what: Path) -> None:
-        """Install it, with no other setuptools than that of the libraries."""
+        """Install a wheel; its libraries are there."""
         place = ("--python", str(self.home / "bin" / "python"))
-        how = ("--quiet", "--disable-pip-version-check", "--no-index", "--no-deps", "--no-build-isolation")
+        how = ("--quiet", "--disable-pip-version-check", "--no-index")
         subprocess.run([sys.executable, "-m", "pip", *place, "install", *how, what], check=True)
 
     def python(self, *arguments: str, code: int = 0) -> str:
@@ -115,7 +151,8 @@ class Environment:
     def run(self, program: str, *arguments: str, code: int = 0) -> str:
         """What it says, in the folder of the project."""
         argv = [self.home / "bin" / program, *arguments]
-        done = subprocess.run(argv, cwd=self.project, capture_output=True, text=True, check=False)
+        clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+        done = subprocess.run(argv, cwd=self.project, env=clean, capture_output=True, text=True, check=False)
         said = done.stdout + done.stderr
         assert done.returncode == code, said
         return said
@@ -144,26 +181,26 @@ def checkout(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def from_checkout(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """By way of a wheel."""
-    environment = Environment.make(tmp_path_factory.mktemp("from-checkout"))
-    environment.pip(checkout)
+def from_wheel(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
+    """The wheel of a checkout."""
+    folder = tmp_path_factory.mktemp("from-wheel")
+    environment = Environment.make(folder)
+    environment.pip(build("wheel", checkout, folder / "dist"))
     return environment
 
 
 @pytest.fixture(scope="module")
 def from_sdist(checkout: Path, tmp_path_factory: pytest.TempPathFactory) -> Environment:
-    """By way of an sdist, and a wheel that is made of it."""
+    """The wheel that is made of an sdist alone."""
     folder = tmp_path_factory.mktemp("from-sdist")
-    build = "import sys, setuptools.build_meta as backend; backend.build_sdist(sys.argv[1])"
-    subprocess.run([sys.executable, "-c", build, folder], cwd=checkout, check=True, stdout=subprocess.DEVNULL)
-    (sdist,) = folder.glob("*.tar.gz")
+    shutil.unpack_archive(build("sdist", checkout, folder / "dist"), folder / "unpacked", filter="data")
+    (source,) = (folder / "unpacked").iterdir()
     environment = Environment.make(folder)
-    environment.pip(sdist)
+    environment.pip(build("wheel", source, folder / "wheel"))
     return environment
 
 
-@pytest.fixture(params=["from_checkout", "from_sdist"])
+@pytest.fixture(params=["from_wheel", "from_sdist"])
 def environment(request: pytest.FixtureRequest) -> Environment:
     found: Environment = request.getfixturevalue(request.param)
     return found
@@ -177,6 +214,17 @@ def test_all_files_of_the_repository_are_installed_and_nothing_else(environment:
     assert found == wanted
 
 
+def test_the_commands_of_the_readme_work(environment: Environment) -> None:
+    assert environment.python("-c", VERSION).strip() == PROJECT["version"]
+    assert "Exit codes: 0 valid" in environment.run("fencepost", "--help")
+    assert "slow_record_rebalanced" in environment.run("fencepost", "list", "scenarios")
+
+
+def test_what_is_not_declared_is_missing(environment: Environment) -> None:
+    assert "No module named 'hypothesis'" in environment.python("-c", "import hypothesis", code=1)
+    environment.python("-c", EVERY_MODULE)
+
+
 def test_executors_of_spark_are_given_all_modules_once(environment: Environment, tmp_path: Path) -> None:
     archive = tmp_path / "fencepost.zip"
     archive.write_bytes(bytes.fromhex(environment.python("-c", ARCHIVE)))
@@ -187,9 +235,9 @@ def test_executors_of_spark_are_given_all_modules_once(environment: Environment,
 
 @pytest.mark.cluster
 @pytest.mark.spark
-def test_a_scenario_from_the_command_line_ends_with_a_verdict_and_a_report(from_checkout: Environment) -> None:
-    assert "valid" in from_checkout.run("fencepost", "run", "commit_after_processing", *QUICK)
-    assert "commit after processing" in from_checkout.report()
+def test_the_demo_ends_with_a_verdict_and_a_report(from_wheel: Environment) -> None:
+    assert "valid" in from_wheel.run("fencepost", "run", "demo")
+    assert "<h1>demo</h1>" in from_wheel.report()
 
 
 @pytest.mark.cluster

@@ -1,0 +1,1 @@
+"""The pages of a run in a real browser, and the picture of one."""
