@@ -168,9 +168,7 @@ def test_a_record_is_known_by_its_header_where_it_has_one(told: Told) -> None:
 def test_a_record_that_nobody_knows_is_not_taken_for_a_foreign_one(told: Told, value: str | None) -> None:
     told.write(STARTED, ASSIGNED, record(5, value=value), record(6), consumed(5, 6))
     (unrecorded,) = told.events("unrecorded")
-    assert (
-        "line 3 of its output cannot be believed: record_data has neither the value" in unrecorded["detail"]["text"]
-    )
+    assert "line 3 of its output cannot be believed: record_data has neither the value" in unrecorded["detail"]["text"]
     assert [int(r["offset"]) for r in told.rows()] == [6]
 
 
