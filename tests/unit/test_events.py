@@ -108,9 +108,9 @@ def test_lines_that_are_no_events_become_sentences_with_their_place(path: Path) 
     events, damage, _ = read(path)
     assert [event["kind"] for event in events] == ["started", "closed"]
     assert len(damage) == 4
-    assert damage[0].startswith(f"the line at byte {at} is no event: ")
-    assert "it is no object" in damage[1]
-    assert "it lacks actor, begin_ns" in damage[2]
+    assert damage[0].startswith(f"the line at byte {at} is not an event: ")
+    assert "it is not a JSON object" in damage[1]
+    assert "it has no key actor, begin_ns" in damage[2]
 
 
 def test_hostile_texts_come_back_as_they_were(path: Path) -> None:
