@@ -197,7 +197,7 @@ def test_an_actor_that_is_no_file_name_is_refused(tmp_path: Path, actor: str) ->
 
 @pytest.mark.parametrize("capacity", [0, -1, 10**9])
 def test_a_capacity_that_does_not_fit_is_refused(tmp_path: Path, capacity: int) -> None:
-    with pytest.raises(ValueError, match="expected 1 to .* records as a segment's capacity, found"):
+    with pytest.raises(ValueError, match=r"expected 1 to \d+ records as a segment's capacity, found"):
         Recorder(tmp_path, ACTOR, capacity)
 
 
