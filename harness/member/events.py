@@ -97,7 +97,7 @@ class EventLog:
 
 
 class Read(NamedTuple):
-    """What ``read`` found: complete events, messages about invalid lines, and the byte at which to continue."""
+    """The result of ``read``: complete events, messages about invalid lines, and the byte at which to continue."""
 
     events: List[Dict[str, Any]]
     damage: List[str]

@@ -59,7 +59,7 @@ def values_of(payload: str) -> Callable[[int, int], bytes]:
         function = _named(payload)
         encoded(function(0, 0))
     except Exception as error:  # whatever the user's code raises
-        raise ConfigError("the payload %s gives no value for key 0, seq 0: %s" % (payload, said(error))) from error
+        raise ConfigError("the payload %s returns no value for key 0, seq 0: %s" % (payload, said(error))) from error
     return lambda key, seq: encoded(function(key, seq))
 
 

@@ -13,7 +13,7 @@ from typing import Dict, NamedTuple
 
 
 class Rule(NamedTuple):
-    """What an error means.
+    """The meaning of an error.
 
     Attributes:
         definite: the operation certainly did not happen.

@@ -216,7 +216,7 @@ class _Track:
     def __init__(self, recorder: Recorder, layout: Layout, thread: int) -> None:
         self._recorder, self.layout, self._thread = recorder, layout, thread
         self.views: List[Any] = []  # by place in the lane: the file in words
-        self._maps: List[Any] = []  # likewise: the file in bytes
+        self._maps: List[Any] = []  # by place in the lane: the file in bytes
         bytes_, start = layout.bytes, HEADER_BYTES + layout.packed_at
         # Bytes and words of a record; byte of the packed part of the first record, and of one after the last.
         self.record: Tuple[int, int, int, int] = (bytes_, bytes_ // 8, start, start + recorder.capacity * bytes_)

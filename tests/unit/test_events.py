@@ -50,7 +50,7 @@ def test_an_event_about_another_actor_has_an_id_that_actor_never_gives(path: Pat
 
 def test_what_no_event_has_is_refused_and_nothing_is_written(path: Path) -> None:
     log = EventLog(path, ACTOR)
-    with pytest.raises(TypeError, match="no field offset"):
+    with pytest.raises(TypeError, match="unknown field offset"):
         log.note("seek", offset=5)
     with pytest.raises(TypeError):
         log.note("seek", detail={"what": object()})

@@ -140,7 +140,7 @@ class ParkedKeys(Protocol):
 
 
 class Output(Protocol):
-    """Where a member produces: another topic, or the ends of the partitions that it consumes.
+    """The destination to which a member produces: another topic, or the ends of the partitions that it consumes.
     The listener gets fatal errors. ``parked``: the keys of parked records."""
 
     settings: Mapping[str, Any]
@@ -172,7 +172,7 @@ class Outputs(Protocol):
 
 
 class Described(Protocol):
-    """What an adapter says about its client, for the history."""
+    """An adapter's description of its client, for the history."""
 
     version: str
     settings: Mapping[str, Any]  # the client's settings without callbacks
@@ -206,4 +206,8 @@ def _module(config: MemberConfig) -> Any:
     try:
         return importlib.import_module("%s.%s" % (__name__, name))
     except ImportError as error:
-        raise ConfigError("client %r cannot be used here: %s" % (config.client, error)) from error
+        message = "client %r has no adapter, or its library is not installed in this Python: %s" % (
+            config.client,
+            error,
+        )
+        raise ConfigError(message) from error

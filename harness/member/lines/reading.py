@@ -47,7 +47,7 @@ def parse(text: bytes) -> Optional[Line]:
 
 
 def faults(value: Any, shape: Mapping[str, Any], where: str) -> Iterator[str]:
-    """Where a value violates a part of the schema, as sentences; ``where`` is the path of the value in the line."""
+    """The violations of a part of the schema in a value, as sentences; ``where`` is the value's path in the line."""
     if "$ref" in shape:
         shape = SCHEMA["$defs"][shape["$ref"].rpartition("/")[2]]
     types: Any = shape.get("type")
