@@ -1,7 +1,8 @@
-"""The member side of Fencepost: what runs inside members and producers, in whatever Python they live in.
+"""The member side of Fencepost: the code that runs inside members and producers, in any Python environment.
 
-It has an import name of its own, ``fencepost_member``, and needs nothing but Python >= 3.8, its standard library and a
-Kafka client, so that another environment or a user's program can load it without loading ``fencepost``.
+It has its own import name, ``fencepost_member``, and needs only Python >= 3.8, the standard library and a Kafka client,
+so that another environment or a user's program can load it without ``fencepost``.
 
-``recorder`` keeps every record's life in memory maps that survive SIGKILL, ``events`` keeps the rare facts as lines.
+``recorder`` records the times of every record in memory maps that survive SIGKILL; ``events`` writes rarer facts as
+JSON lines.
 """

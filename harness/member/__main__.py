@@ -14,7 +14,7 @@ from fencepost_member.process import GAVE_UP, Reload, Stall, open_history, run, 
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one member to its end; its exit code."""
+    """Run one member until it ends; returns its exit code."""
     config = read_member(argv[0])
     stop, stall, reload = stop_on_signals(), Stall(), Reload(lambda: read_member(argv[0]))
     stall.listen()
@@ -23,7 +23,7 @@ def main(argv: Sequence[str]) -> int:
     fatal = Member(config, recorder.lane(), events, stop, stall, reload).run()
     recorder.close()
     if fatal:
-        print("the client gave up for good: %s" % fatal, file=sys.stderr)
+        print("the client reported a fatal error: %s" % fatal, file=sys.stderr)
     return GAVE_UP if fatal else 0
 
 

@@ -1,7 +1,6 @@
-"""What a member tells of itself: the records that came, its callbacks, commits, errors, and when it did not poll.
+"""Writes the history of a member: delivered records, callbacks, commits, errors, and gaps between its polls.
 
-Whoever performs the polls (our loop, or a user's program whose client is instrumented) tells it here, so that a
-history has one form.
+Our loop and the instruments of user programs both use it, so that all histories have one form.
 """
 
 from __future__ import annotations
@@ -22,19 +21,19 @@ from fencepost_member.ownership import Ownership, Tp, names, places
 from fencepost_member.payload import carrier, unpack
 from fencepost_member.recorder import MemberLane
 
-GAP_NS = 1_000_000_000  # polls further apart than this are an event
+GAP_NS = 1_000_000_000  # a longer time between two polls is an event
 FOR_EVER_NS = 1 << 62
 SECRET_WORDS = ("password", "secret", "key.pem", "key.location", "jaas", "oauthbearer.config", "token")
 
 
 class Account:
-    """The account of one life of a member.
+    """Records one incarnation of a member.
 
     Attributes:
         events: its event log.
-        ownership: what it owns, by its callbacks.
-        polls: how many there were.
-        introduced: whether it has begun.
+        ownership: the partitions that it owns, by its callbacks.
+        polls: number of polls so far.
+        introduced: whether the event ``started`` was written.
     """
 
     def __init__(
@@ -44,17 +43,17 @@ class Account:
         lane: Callable[[], MemberLane],
         identity: Callable[[], Tuple[str, int]],
     ) -> None:
-        """``lane`` gives the calling thread's; ``identity`` the member id and generation now, see ``Adapter``."""
+        """``lane`` returns the lane of the calling thread; ``identity`` as in ``Adapter``."""
         self.events, self.ownership, self.polls = events, Ownership(), 0
         self.introduced = False
         self._config, self._lane, self._identity = config, lane, identity
         self._numbers, self._numbered, self._polled_ns = Numbers(config.topics), itertools.count(), 0
         self._at_close: Optional[Tuple[str, int]] = None
-        self._paused: Dict[Tp, int] = {}  # the events
+        self._paused: Dict[Tp, int] = {}  # paused partition -> id of its event
         self._pausing = threading.Lock()  # programs pause on any thread
 
     def introduce(self, client_version: str, settings: Any, **more: Any) -> None:
-        """The loop runs, with these settings of the client; ``more`` is beside or instead of the configuration."""
+        """The member starts with these client settings; ``more`` adds to or replaces fields of the event's detail."""
         config = self._config
         detail = {
             "pid": os.getpid(),
@@ -74,19 +73,19 @@ class Account:
         self.introduced = True
 
     def polling(self, until_ns: int = 0) -> None:
-        """Just before a poll, which may wait for records until then; ``polled`` follows if it may. Polls by themselves
-        are no events: the recorder keeps the last one's moment, for when no other follows."""
+        """Just before a poll. If it may wait for records, ``until_ns`` says until when, and ``polled`` follows. A poll
+        is not an event; the recorder keeps the time of the last one, in case no other follows."""
         at_ns = self._lane().polled(until_ns)
         before_ns, self._polled_ns = self._polled_ns, until_ns or at_ns
         if before_ns and at_ns - before_ns > GAP_NS:
             self.events.note("poll-gap", begin_ns=before_ns, end_ns=at_ns)
 
     def polled(self) -> None:
-        """The poll that might wait is over. As long as it might, the member polled."""
+        """A poll that might wait has returned. While it waited, the member polled."""
         self._polled_ns = min(self._polled_ns, self._lane().polled())
 
     def delivered(self, records: Iterable[Record]) -> Work:
-        """What a poll returned."""
+        """Record the records that a poll returned, as delivered."""
         recorded, intervals, numbers = self._lane().delivered, self.ownership.intervals, self._numbers
         poll = next(self._numbered)
         self.polls = poll + 1
@@ -100,7 +99,7 @@ class Account:
 
     @contextmanager
     def taking(self, partitions: List[Tp]) -> Iterator[None]:
-        """The assigned callback."""
+        """Around the assigned callback."""
         self.resumed(partitions)
         event = self._begin("assigned", partitions, self.ownership.take(partitions))
         try:
@@ -110,7 +109,7 @@ class Account:
 
     @contextmanager
     def giving_up(self, kind: str, partitions: List[Tp]) -> Iterator[None]:
-        """The callback ``revoked`` or ``lost``."""
+        """Around the callback ``revoked`` or ``lost``."""
         event = self._begin(kind, partitions, self.ownership.of(partitions))
         try:
             yield
@@ -120,27 +119,26 @@ class Account:
             self.events.end(event)
 
     def paused(self, partitions: Iterable[Tp]) -> None:
-        """The client is to fetch nothing of these. That ends when they are resumed, or given up: not all clients forget
-        it then, and nobody tells."""
+        """Partitions were paused. The pause ends when they are resumed or revoked. (Some clients keep it after a
+        revocation, which no callback shows.)"""
         with self._pausing:
             for tp in set(partitions).difference(self._paused).intersection(self.ownership.intervals):
                 self._paused[tp] = self.events.begin("paused", partitions=places([tp]))
 
     def resumed(self, partitions: Iterable[Tp]) -> None:
-        """It is to fetch these again, paused or not."""
+        """Partitions were resumed, whether they were paused or not."""
         with self._pausing:
             for tp in set(partitions).intersection(self._paused):
                 self.events.end(self._paused.pop(tp))
 
     def closing(self) -> None:
-        """Just before the client is closed. It tells of what it commits by itself then when nobody may ask it any more
-        who it is: librdkafka 2.16 never answers what it is asked while its group ends (``rd_kafka_cgrp_op_serve``; see
-        librdkafka#4041)."""
+        """Just before the client is closed: remember its member id and generation for its last auto-commits. They
+        cannot be queried then: librdkafka 2.16 never answers requests while it leaves its group
+        (``rd_kafka_cgrp_op_serve``; see librdkafka#4041)."""
         self._at_close = self._identity()
 
     def answered(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-        """The client finished a commit that it began by itself. When that was is not known: the moment of the answer
-        is the latest."""
+        """An auto-commit of the client ended. Its begin is unknown; the time of the answer is the latest possible."""
         member_id, generation = self._at_close or self._identity()
         for answer in by_answer(offsets, errors):
             self.events.note("commit", member_id=member_id, generation=generation, detail={"mode": "auto"}, **answer)
@@ -162,7 +160,7 @@ class Account:
 
 
 def redacted(settings: Any) -> Dict[str, Any]:
-    """Client settings without their secrets, as they may be written down."""
+    """Client settings with their secrets replaced, for the history."""
     return {
         name: "(redacted)" if any(word in name for word in SECRET_WORDS) else value for name, value in settings.items()
     }

@@ -1,10 +1,11 @@
-"""Backpressure: a member that has enough to do pauses its partitions and goes on polling, to stay in the group.
+"""Backpressure: a busy member pauses its partitions and continues to poll, to stay in the group.
 
 ``pause``
-    After a poll's records it pauses what it owns, polls on, and resumes after ``pause_ms`` at the earliest.
+    After it processed a poll's records, it pauses all its partitions, continues to poll, and resumes them after
+    ``pause_ms`` at the earliest.
 ``resume``
-    After a poll's records it resumes what it owns, although it never paused that, as programs do that resume everything
-    whenever they have room. It should change nothing.
+    After it processed a poll's records, it resumes all its partitions, although it never paused them, like programs
+    that resume everything whenever they have capacity. This should change nothing.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from fencepost_member.ownership import Ownership, Tp
 
 
 class Paused:
-    """What a member has paused at the client, and tells of it.
+    """Pauses and resumes partitions at the client, and records it.
 
     Attributes:
-        partitions: these.
+        partitions: the partitions that are paused now.
     """
 
     def __init__(self, adapter: Any, account: Account) -> None:
@@ -30,14 +31,14 @@ class Paused:
         self.partitions: Set[Tp] = set()
 
     def pause(self, partitions: Collection[Tp]) -> None:
-        """Pause these at the client."""
+        """Pause these partitions."""
         self.partitions.update(partitions)
         for tp in partitions:
             self._adapter.pause(tp)
         self._account.paused(partitions)
 
     def resume(self, partitions: Collection[Tp]) -> None:
-        """Resume these, paused or not."""
+        """Resume these partitions, whether they are paused or not."""
         for tp in partitions:
             self._adapter.resume(tp)
         self._account.resumed(partitions)
@@ -45,16 +46,16 @@ class Paused:
 
 
 class Backpressure:
-    """What one member has paused."""
+    """The backpressure of one member."""
 
     def __init__(self, kind: str, pause_ms: float, paused: Paused, ownership: Ownership) -> None:
-        """Nothing is ``paused`` yet."""
+        """``kind`` is one of ``config.BACKPRESSURE``; nothing is ``paused`` yet."""
         self._kind, self._pause_s, self._paused = kind, pause_ms / 1000, paused
         self._owned = ownership.intervals
         self._until_s = 0.0
 
     def after(self, work: Work) -> None:
-        """The records of a poll are processed; without any, it was one that keeps the member in the group."""
+        """After a poll, whose records (maybe none) are processed."""
         if self._paused.partitions and time.monotonic() >= self._until_s:
             self._paused.resume(set(self._paused.partitions))
         if not work:
@@ -66,5 +67,5 @@ class Backpressure:
             self._paused.pause(self._owned)
 
     def giving_up(self, partitions: Iterable[Tp]) -> None:
-        """In the callback, before the client lets go of them: it shall not remember that they were paused."""
+        """In the revoked or lost callback: resume the partitions, so that the client does not keep the pause."""
         self._paused.resume(self._paused.partitions.intersection(partitions))

@@ -1,4 +1,4 @@
-"""Commits: performing them, and recording each as an event. When a member commits what is a policy (``policies``)."""
+"""Performs commits, and records each as an event. Policies decide when a member commits (``policies``)."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from fencepost_member.events import EventLog
 from fencepost_member.ownership import Tp, rows
 
 Offsets = Dict[Tp, int]
-Errors = Dict[Tp, str]  # empty: none
-Answer = Callable[[Offsets, Errors], None]  # told what was committed
+Errors = Dict[Tp, str]  # error name for each partition, empty for success
+Answer = Callable[[Offsets, Errors], None]  # called with the answer to a commit
 Work = List[Tuple[int, Tp, int]]  # the recorder's index, the partition, the next offset
 
 
@@ -18,18 +18,18 @@ class Commits:
     """Performs commits and records each as an event.
 
     Attributes:
-        events: where.
+        events: the member's event log.
     """
 
     def __init__(
         self, adapter: Any, events: EventLog, what: Callable[[Offsets, str], Offsets] = lambda offsets, _: offsets
     ) -> None:
-        """``adapter`` is an ``Adapter`` or an ``Output``; ``what`` is committed for what is asked for (members wrong on
-        purpose)."""
+        """``adapter`` is an ``Adapter`` or an ``Output``; ``what`` maps the requested offsets and the mode to the
+        offsets that are committed (for planted bugs)."""
         self._adapter, self.events, self._what = adapter, events, what
 
     def commit(self, offsets: Offsets, mode: str) -> Errors:
-        """Commit and wait for the answer; an error name for each partition, empty where it was accepted."""
+        """Commit and wait for the answer: an error name for each partition, empty for success."""
         offsets = self._what(offsets, mode)
         if not offsets:
             return {}
@@ -39,29 +39,29 @@ class Commits:
         return errors
 
     def begin(self, offsets: Offsets, mode: str, answered: Answer) -> None:
-        """Commit and go on: ``answered`` is told the answer, as soon as the adapter (which ``Defers``) tells it."""
+        """Commit without waiting: ``answered`` is called with the answer; the adapter satisfies ``Defers``."""
         offsets = self._what(offsets, mode)
         if not offsets:
-            answered({}, {})  # who asked begins no other one before that
+            answered({}, {})  # the caller begins no other commit before the answer
             return
-        tell = begun(self.events, self._adapter.identity, offsets, mode)
+        record = begun(self.events, self._adapter.identity, offsets, mode)
 
-        def told(errors: Errors) -> None:
-            tell(offsets, errors)
+        def on_answer(errors: Errors) -> None:
+            record(offsets, errors)
             answered(offsets, errors)
 
-        self._adapter.commit_async(offsets, told)
+        self._adapter.commit_async(offsets, on_answer)
 
 
 def begun(
     events: EventLog, identity: Callable[[], Tuple[str, int]], offsets: Offsets, mode: str, named: bool = True
 ) -> Answer:
-    """Tell that a commit begins; what is returned tells its answer: what was committed, an error name for each. A
-    commit of nothing leaves nothing.
+    """Record that a commit begins, and return the function that records its answer: the committed offsets, and an error
+    name for each partition. A commit without offsets is not recorded.
 
     Args:
-        named: whether the offsets are what the client is going to send. Else it sends what is stored once it gets to
-            that, and these are what was stored when it was asked to.
+        named: whether the client sends exactly these offsets. Otherwise it sends the offsets that are stored when it
+            gets to it, and these are the ones that were stored at the call.
     """
     member_id, generation = identity()
     fields: Dict[str, Any] = {
@@ -76,14 +76,14 @@ def begun(
         answers = by_answer(offsets, errors)
         if event is not None:
             events.end(event, **answers.pop(0))
-        for other in answers:  # partitions that were answered differently are a commit of their own
+        for other in answers:  # partitions with a different answer become another commit
             events.note("commit", **{**fields, "end_ns": events.now(), **other})
 
     return answered
 
 
 def by_answer(offsets: Offsets, errors: Errors) -> List[Dict[str, Any]]:
-    """The event fields of one commit, apart for each different answer."""
+    """The event fields of one commit, one entry for each different answer."""
     different = sorted(set(errors.values()))
     return [
         {

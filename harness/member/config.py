@@ -1,4 +1,4 @@
-"""What a member or producer process is told: one JSON file, read strictly."""
+"""The configuration of a member or producer process: one JSON file, read strictly."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Tp = Tuple[str, int]
 
 ASYNCHRONOUS = "asynchronous"
 COMMIT_POLICIES = ("after-processing", "after-batch", ASYNCHRONOUS, "before-processing", "auto", "auto-delivered")
-TRANSACTION = "transaction"  # where a member has an output
+TRANSACTION = "transaction"  # only for a member with an output
 AUTOMATIC = COMMIT_POLICIES[-2:]  # the client commits by itself
 PROTOCOLS = ("eager", "cooperative", "consumer")
 TOLD, EFFECT = "told", "effect"
@@ -20,51 +20,51 @@ PROCESSED = ("next-poll", "commit", TOLD, EFFECT)
 BACKPRESSURE = ("pause", "resume")
 LANES = ("partition", "key")
 STOP, PARK, REQUEUE = "stop", "park", "requeue"
-OPEN_MS = 30_000  # after so long brokers abort a transaction that nobody ends
+OPEN_MS = 30_000  # brokers abort a transaction that is open for longer
 ON_FAILURE = (STOP, PARK, REQUEUE)
 SUPERVISOR = "supervisor"
 FENCES = ("token", "lease", "none", SUPERVISOR)
-UNLOCKED = FENCES[2:]  # those without a lease
+UNLOCKED = FENCES[2:]  # fences without a lease
 
 
 class ConfigError(Exception):
-    """The configuration file cannot be used; the message says what is wrong with it."""
+    """The configuration file cannot be used; the message says why."""
 
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """How a member treats records.
+    """How a member processes records.
 
     Attributes:
-        commit: one of ``COMMIT_POLICIES``, or with an output ``TRANSACTION``.
-        commit_every_ms: how often ``after-processing`` and the automatic ones commit; 0: after each record.
-        handler_ms: how long the handler takes for one record; it waits, it does not compute.
-        handler: what handles records instead, ``module:function``; see ``functions.handler_of``.
-        batch: records that one poll may return; 1 polls singly.
-        backpressure: one of ``BACKPRESSURE``, see there; empty: none.
-        pause_ms: how long partitions are paused at least.
-        slow_partition, slow_ms: so much longer it takes for records of this partition, of any topic; -1: of none.
-        deadline_ms: a record whose handler takes longer is parked or re-queued, or where neither is done given up
-            together with all partitions; 0: it takes as long as it takes.
-        workers: threads that handle records, see ``pool``; 0: the one that polls does.
-        lanes: one of ``LANES``: what is handled in order.
-        in_hand: records of one partition above which it is paused.
-        wait_ms: how long the revoked callback, or a clean end, waits for workers at most.
-        delay_revoke: it puts a revocation off for so long instead.
-        fence: one of ``FENCES``, where records have effects in a ``store``; empty: they have none.
-        lease_ms: how long a member has a partition's lease there.
-        into: the topic of an output: what is made of records is written there, or what cannot be processed; empty:
-            there is none, unless records are re-queued.
-        transaction_timeout_ms: after so long the brokers abort a transaction that nobody ends.
+        commit: one of ``COMMIT_POLICIES``, or ``TRANSACTION`` if there is an output.
+        commit_every_ms: how often ``after-processing`` and the automatic policies commit; 0: after each record.
+        handler_ms: how long the built-in handler waits for each record (it does not compute).
+        handler: the user's handler instead, ``module:function``; see ``functions.handler_of``.
+        batch: maximum number of records of a poll; 1 polls single records.
+        backpressure: one of ``BACKPRESSURE``, see ``backpressure``; empty: none.
+        pause_ms: minimum duration of a pause.
+        slow_partition, slow_ms: records of this partition, of any topic, take longer by ``slow_ms``; -1: no partition.
+        deadline_ms: a record whose handler takes longer is parked or re-queued; if the member does neither, it leaves
+            the group and rejoins without processing the record; 0: no deadline.
+        workers: number of threads that handle records, see ``pool``; 0: the polling thread handles them.
+        lanes: one of ``LANES``: worker threads keep the order within a partition or within a key.
+        in_hand: a partition with more unfinished records than this is paused.
+        wait_ms: the longest time that the revoked callback, or a clean end, waits for workers.
+        delay_revoke: delay a revocation for up to ``wait_ms`` instead of waiting in the callback.
+        fence: one of ``FENCES``, if records have effects in a ``store``; empty: they have none.
+        lease_ms: duration of a partition's lease in the store.
+        into: the topic of the output, for results or for dead letters; empty: no output, unless records are re-queued.
+        transaction_timeout_ms: the brokers abort a transaction that is open for longer.
         poison_every: without a ``handler``: one of so many records of a writer cannot be processed; 0: none.
-        on_failure: one of ``ON_FAILURE``: what a handler raises ends the member, or the record is parked: it is
-            written to ``into`` after ``attempts``, between which there are ``retry_ms``; or, likewise, it is re-queued:
-            written to the end of its own partition.
-        keep_order: what comes after a record that was parked, under its key, is parked, too.
-        redirect: the topic that tells until when: until what was parked was retried; empty: for good.
+        on_failure: one of ``ON_FAILURE``. After an exception of the handler the member stops; or, after ``attempts``
+            with ``retry_ms`` between them, the record is parked (written to ``into``) or re-queued (written to the end
+            of its own partition).
+        keep_order: later records with the key of a parked record are parked, too.
+        redirect: the topic that shows which parked records were retried, which ends ``keep_order`` for a key; empty:
+            keys stay parked.
         planted_bug: one of ``planted.NAMES``, for tests and demonstrations; empty: none.
-        processed: by which rule a record is done, one of ``PROCESSED``, where the loop is a user's own program and the
-            rest means nothing; see ``instrument.in_hand``.
+        processed: the rule for when a record is processed, one of ``PROCESSED``, if the loop is a user's own program.
+            The other attributes have no meaning then; see ``instrument.in_hand``.
     """
 
     commit: str = "after-processing"
@@ -103,20 +103,20 @@ class LoopConfig:
 
 @dataclass(frozen=True)
 class MemberConfig:
-    """One life of one member.
+    """One incarnation of one member.
 
     Attributes:
-        actor: the name of this life (``member-2.1``).
-        member, slot: index of the member, and the slot it lives in.
+        actor: the name of this incarnation (``member-2.1``).
+        member, slot: index of the member, and of its slot.
         run: the history folder of the run.
         topics: topic -> partition -> number ``tp``.
-        client: the adapter (``confluent-kafka``).
+        client: name of the adapter (``confluent-kafka``).
         protocol: one of ``PROTOCOLS``.
-        client_config: settings for the client, on top of the adapter's own.
+        client_config: client settings that override the adapter's own.
         instance_id: ``group.instance.id`` of a static member.
-        without: those of ``topics`` that it does not subscribe to.
-        assignors: with a classic protocol, in place of those that it has otherwise.
-        prefix: what names of topics begin with here, and not in a user's own program.
+        without: the ``topics`` to which it does not subscribe.
+        assignors: assignors of a classic protocol, instead of the protocol's default.
+        prefix: prefix of topic names in this run, which a user's own program does not use.
     """
 
     actor: str
@@ -137,7 +137,7 @@ class MemberConfig:
 
     @property
     def subscription(self) -> List[str]:
-        """The topics that it subscribes to."""
+        """The topics to which it subscribes."""
         return sorted(set(self.topics) - set(self.without))
 
 
@@ -146,18 +146,18 @@ class ProducerConfig:
     """One producer process.
 
     Attributes:
-        writer: its number; every record carries it.
-        rate_hz: records per second; 0: as fast as it goes.
-        keys: how many different keys there are.
-        value_bytes: size of a value of ours.
-        payload: what makes the values instead, ``module:function``; see ``functions.values_of``.
-        text: what says who wrote a record is text, for members that tell of records in JSON.
-        seed: of the order in which keys are drawn.
-        skew: how much likelier the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew``; 0: all alike.
-        burst_every_s: what is due in so many seconds is sent at once; 0: steadily.
-        transaction_records: records in each transaction; 0: there are none.
-        abort_every: each so-many-th transaction is aborted on purpose; 0: none is.
-        flush_s: how long the last records may take at the end.
+        writer: its number, which is in every record.
+        rate_hz: records per second; 0: as fast as possible.
+        keys: number of different keys.
+        value_bytes: size of a generated value.
+        payload: function that returns the values instead, ``module:function``; see ``functions.values_of``.
+        text: whether writer and sequence number are encoded as text, for members that report records in JSON.
+        seed: seed of the order of keys.
+        skew: key ``k`` has the weight ``1 / (k + 1) ** skew``; 0: all keys are equally likely.
+        burst_every_s: the records of so many seconds are sent at once; 0: steadily.
+        transaction_records: records in each transaction; 0: no transactions.
+        abort_every: one of so many transactions is aborted on purpose; 0: none.
+        flush_s: timeout for the delivery of the last records at the end.
     """
 
     actor: str
@@ -202,20 +202,20 @@ def read_producer(path: str) -> ProducerConfig:
 
 
 class Numbers(Dict[Tp, int]):
-    """(topic, partition) -> ``tp``. A partition that was added during the run gets a number when it is asked for.
+    """(topic, partition) -> ``tp``. A partition that was added during the run gets its number at the first lookup.
 
-    It is the same for everybody who starts from the same topics, and nobody else's: behind all those that were there,
-    the topics take turns.
+    The number is unique, and the same in every process that starts from the same topics: new numbers follow the known
+    ones, and the topics alternate.
     """
 
     def __init__(self, topics: Mapping[str, Mapping[str, int]]) -> None:
-        """``topics`` is the form that JSON allows: topic -> partition -> number."""
+        """``topics`` as in JSON: topic -> partition -> number."""
         super().__init__({(topic, int(p)): tp for topic, partitions in topics.items() for p, tp in partitions.items()})
         self._next = max(self.values(), default=-1) + 1
         self._had = {topic: len(topics[topic]) for topic in sorted(topics)}
 
     def __missing__(self, tp: Tp) -> int:
-        """Raises KeyError when it is of another topic."""
+        """Raise KeyError when the topic is unknown."""
         topic, partition = tp
         turns = list(self._had)
         self[tp] = self._next + (partition - self._had[topic]) * len(turns) + turns.index(topic)
@@ -228,7 +228,7 @@ def _read(path: str) -> Dict[str, Any]:
     except (OSError, ValueError) as error:
         raise ConfigError("%s cannot be read: %s" % (path, error)) from error
     if not isinstance(data, dict):
-        raise ConfigError("%s: found %s, expected an object" % (path, type(data).__name__))
+        raise ConfigError("%s: expected a JSON object, found %s" % (path, type(data).__name__))
     return data
 
 
@@ -236,12 +236,12 @@ def _build(cls: Type[T], data: Mapping[str, Any], where: str) -> T:
     known = {f.name: f for f in fields(cls)}  # type: ignore[arg-type]
     unknown = sorted(set(data) - set(known))
     if unknown:
-        raise ConfigError("%s: unknown %s; known are %s" % (where, ", ".join(unknown), ", ".join(known)))
+        raise ConfigError("%s: unknown key %s; expected keys: %s" % (where, ", ".join(unknown), ", ".join(known)))
     missing = [
         name for name, f in known.items() if name not in data and f.default is MISSING and f.default_factory is MISSING
     ]
     if missing:
-        raise ConfigError("%s: %s is missing" % (where, ", ".join(missing)))
+        raise ConfigError("%s: missing key %s" % (where, ", ".join(missing)))
     return cls(**data)
 
 

@@ -1,4 +1,4 @@
-"""What a correct member does where one that is wrong on purpose (``planted``) may do something else."""
+"""The behaviour of a correct member at the points where a planted bug (``planted``) may differ."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from fencepost_member.seeking import seek
 
 
 class Correct:
-    """What a correct member does: every record at once, in the order of the poll; it commits what it finished."""
+    """A correct member: it processes all records at once, in the order of the poll, and commits processed offsets."""
 
     undivided = False
 
@@ -24,23 +24,23 @@ class Correct:
         self._never = threading.Event()  # handlers wait on it
 
     def arrange(self, work: Work) -> Work:
-        """What to process now, in which order, after a poll returned ``work``."""
+        """The records to process now, in order, after a poll returned ``work``."""
         return work
 
     def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
-        """What to commit where the policy says ``offsets``; nothing: no commit at all."""
+        """The offsets to commit when the policy requests ``offsets``; empty: no commit at all."""
         return offsets
 
     def assigned(self, partitions: Iterable[Tp]) -> None:
-        """In the assigned callback, before the client takes the partitions."""
+        """Called in the assigned callback, before the client begins the partitions."""
 
     def lost(self) -> None:
-        """In the lost callback."""
+        """Called in the lost callback."""
 
     def handler(self, handler_s: float) -> Optional[Callable[[], object]]:
-        """What handles each record of a poll; None: nothing does, and nothing costs any time."""
+        """The handler for each record of the next poll, which takes ``handler_s``; None if that is 0."""
         return partial(self._never.wait, handler_s) if handler_s else None
 
     def seek(self, tp: Tp, offset: int) -> None:
-        """Move the position inside of an assignment, and say so; no member that is right ever does."""
+        """Move the position within an assignment, and record it; a correct member never does."""
         seek(self._adapter, self._events, tp, offset)

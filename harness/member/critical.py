@@ -1,11 +1,11 @@
-"""Critical sections: each record has its effect in a ``Store``, and the records of a partition that a poll returned are
-done together within the lease of that partition.
+"""Critical sections: each record has its effect in a ``Store``, and a poll's records of one partition are processed
+together within the lease of that partition.
 
-A record that was applied before is only ended. What the store refuses was another member's meanwhile: the lease is
-taken anew, and the record looked up once more.
+A record that was applied before is only marked as processed. If the store refuses an effect, another member has had the
+lease meanwhile: this member acquires the lease again and looks the record up again.
 
-So a member that lost its partition, and does not know, moves on through what it has in hand without doing anything
-twice; and one that lost nothing but its lease loses no record.
+So a member that lost its partition without knowing it goes through its records in flight without a duplicate effect,
+and a member that lost only its lease loses no record.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fencepost_member.store import Store
 
 
 class Critical(InTurn):
-    """In turn, too."""
+    """Processes one record after the other, with the effects in a store."""
 
     def __init__(
         self,
@@ -33,15 +33,15 @@ class Critical(InTurn):
         handler: Callable[[], Handler],
         stop: Any,
     ) -> None:
-        """See ``InTurn``; a clean end drops the rest."""
+        """See ``InTurn``; a clean end drops the remaining records."""
         super().__init__(handling, lane, policy, handler, stop, divided=True)
         self._store = store
 
     def process(self, work: Work, records: List[Record]) -> int:
-        """See ``Way``: partition after partition, as polls mix them. Raises TimeoutError, see ``Store``."""
+        """See ``Way``: one partition after the other, as polls mix them. Raises TimeoutError, see ``Store``."""
         handle, count = self._handler(), 0
         inside: Set[Tp] = set()
-        for index, tp, next_offset in sorted(work, key=lambda one: one[1]):  # in each of them in order
+        for index, tp, next_offset in sorted(work, key=lambda one: one[1]):  # stable: the order within partitions stays
             self._store.leave(inside - {tp})
             inside = {tp}
             if not self._ended(index, tp, next_offset, handle):
@@ -55,7 +55,7 @@ class Critical(InTurn):
         return count
 
     def _ended(self, index: int, tp: Tp, next_offset: int, handle: Handler) -> bool:
-        """Whether the record has its effect now; False: the member was asked to stop before."""
+        """Give the record its effect, if it has none. False: the member was asked to stop before."""
         while self._store.enter(tp):
             if self._store.applied(tp, next_offset - 1):
                 self._lane.begin(index)

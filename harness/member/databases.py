@@ -1,7 +1,7 @@
-"""Where a ``Store`` is: one SQLite file in the run's history, or a schema of the run's own in a PostgreSQL database.
+"""The database of a ``Store``: one SQLite file in the run's history, or a schema of the run in a PostgreSQL database.
 
-In both, whoever writes is alone, so the order of effects is the order in which they came to be. Statements have ``%s``
-where values belong, and name the column ``"offset"`` in quotes, for it is a word of PostgreSQL's own.
+Both allow one writer at a time, so the order of effects is the order in which they were written. Statements have ``%s``
+for values, and quote the column ``"offset"``, which is a reserved word in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, Iterator, NamedTuple, Sequence, Tuple, Type, Union
 
 FILE = "store.sqlite"
-PLACE = "store.json"  # where it is, if it is elsewhere
-BUSY_S = 30  # somebody may be stopped in the middle of a transaction
-LACKING = "the store is in PostgreSQL, and psycopg is not installed beside this Python: pip install 'psycopg[binary]'"
+PLACE = "store.json"  # the address of the database, if it is not the file
+BUSY_S = 30  # a writer may be suspended in the middle of a transaction
+NO_PSYCOPG = "the store is in PostgreSQL, which needs psycopg in this Python: pip install 'psycopg[binary]'"
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS leases (topic TEXT, partition BIGINT, owner TEXT, token BIGINT, until_ns BIGINT,"
     " PRIMARY KEY (topic, partition))",
@@ -33,7 +33,7 @@ class Place(NamedTuple):
     schema: str
 
     def write(self, history: Path) -> None:
-        """For all who open the store of this run."""
+        """Write the address into the run's history, where ``opened`` reads it."""
         (history / PLACE).write_text(json.dumps(self._asdict()), encoding="utf-8")
 
 
@@ -41,12 +41,12 @@ class Sqlite:
     """A connection to a file. Raises sqlite3.Error when it cannot be used, or is busy for ``BUSY_S``."""
 
     def __init__(self, file: Path) -> None:
-        """Makes what is not there."""
+        """Create the file and the tables if they do not exist."""
         import sqlite3  # not every Python is built with it
 
         self._db = sqlite3.connect(str(file), timeout=BUSY_S, isolation_level=None)
         self.execute("PRAGMA journal_mode = WAL")
-        self.execute("PRAGMA synchronous = OFF")  # it is to survive processes, not the machine
+        self.execute("PRAGMA synchronous = OFF")  # it must survive a crash of processes, not of the machine
         with self.alone():
             make_tables(self, "INTEGER PRIMARY KEY AUTOINCREMENT")
 
@@ -56,7 +56,7 @@ class Sqlite:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """One transaction that writes: nobody else is in one."""
+        """One write transaction; there is no other at the same time."""
         self.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -71,13 +71,13 @@ class Sqlite:
 
 
 class Postgres:
-    """A connection to a schema, whose tables are there. Raises psycopg.Error when it cannot be used, or is busy for
+    """A connection to a schema whose tables exist. Raises psycopg.Error when it cannot be used, or is busy for
     ``BUSY_S``, and ImportError without psycopg."""
 
     def __init__(self, place: Place) -> None:
-        """A password comes from where libpq looks for it: PGPASSWORD, PGPASSFILE, ``~/.pgpass``."""
+        """libpq reads the password from PGPASSWORD, PGPASSFILE or ``~/.pgpass``."""
         if find_spec("psycopg") is None:
-            raise ImportError(LACKING)
+            raise ImportError(NO_PSYCOPG)
         import psycopg
 
         self._db = psycopg.connect(place.address, autocommit=True, connect_timeout=BUSY_S)
@@ -90,7 +90,7 @@ class Postgres:
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """See ``Sqlite``; who reads waits for nobody here."""
+        """See ``Sqlite``; here readers do not wait."""
         with self._db.transaction():
             self.execute("LOCK TABLE effects IN EXCLUSIVE MODE")
             yield
@@ -104,7 +104,7 @@ Database = Union[Sqlite, Postgres]
 
 
 def make_tables(db: Database, counted: str = "BIGSERIAL PRIMARY KEY") -> None:
-    """As far as they are not there; ``counted`` is the type of a number that grows with each row."""
+    """Create the tables that do not exist; ``counted`` is the column type of a number that grows with each row."""
     for statement in _SCHEMA:
         db.execute(statement.format(counted=counted))
 
@@ -115,7 +115,7 @@ def there(history: Path) -> bool:
 
 
 def opened(history: Path) -> Database:
-    """A connection to this run's store."""
+    """A new connection to this run's store."""
     place = history / PLACE
     return (
         Postgres(Place(**json.loads(place.read_text(encoding="utf-8")))) if place.exists() else Sqlite(history / FILE)
@@ -123,6 +123,6 @@ def opened(history: Path) -> Database:
 
 
 def errors() -> Tuple[Type[Exception], ...]:
-    """What they raise (PEP 249), as far as they are installed."""
+    """The exception types of both databases (PEP 249), if their drivers are installed, and ImportError."""
     drivers = [import_module(name) for name in ("sqlite3", "psycopg") if find_spec(name)]
     return (ImportError, *(driver.Error for driver in drivers))

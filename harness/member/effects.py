@@ -1,8 +1,8 @@
-"""Asks a function of the user's which records of a program took effect: ``python -m fencepost_member.effects``.
+"""Calls the user's function that returns the effects of a program: ``python -m fencepost_member.effects``.
 
-It is a process of its own, which may be ended whatever the function does. Arguments: the function, and the file that it
-writes, a JSON value in each line; without one it only looks whether there is such a function. The settings of a client
-of the cluster are in the environment, for who reads a topic.
+It is a separate process, which can be killed whatever the function does. Arguments: the function, and the file to
+write, with one JSON value per line; without a file it only checks that the function exists. The settings for a client
+of the cluster are in the environment, for a function that reads a topic.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ SETTINGS = "FENCEPOST_CLIENT_SETTINGS"
 
 
 def named(effect: Any) -> Any:
-    """What an effect names, as JSON has it: its record's topic, partition and offset, or the ``seq`` of its payload.
+    """An effect as a JSON value: its record's topic, partition and offset, or the ``seq`` of its payload.
 
     Raises:
-        TypeError: it names neither.
+        TypeError: the effect is neither.
     """
     if _is_number(effect):
         return effect
     parts = list(effect) if isinstance(effect, (tuple, list)) else []
     if len(parts) == 3 and isinstance(parts[0], str) and all(map(_is_number, parts[1:])):
         return parts
-    raise TypeError("an effect is (topic, partition, offset), or the seq of a payload, not %r" % (effect,))
+    raise TypeError("expected an effect (topic, partition, offset) or the seq of a payload, found %r" % (effect,))
 
 
 def _is_number(value: Any) -> bool:
@@ -38,7 +38,7 @@ def _is_number(value: Any) -> bool:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Ask, and write what is told."""
+    """Call the function and write the effects; returns the exit code."""
     name, *into = arguments
     sys.path.insert(0, str(Path.cwd()))
     try:

@@ -1,7 +1,8 @@
-"""The event log: the rare facts of one actor, one JSON object per line, written at once so that they survive SIGKILL.
+"""The event log of one actor: one JSON object per line, written immediately, so that events survive SIGKILL.
 
-A line has the keys of ``Event`` below. A callback or commit is written at its begin (``end_ns`` 0) and again at its end
-under the same ``id``: the last line of an id wins. Several writers may append to one file; each line is one write.
+A line has the keys ``_KEYS`` below. A callback or commit is written when it begins (``end_ns`` 0), and again when it
+ends, with the same ``id``: the last line of an id is valid. Several writers may append to one file; each line is one
+write.
 """
 
 from __future__ import annotations
@@ -21,19 +22,19 @@ class EventLog:
     """Writes the events of ``actor`` to ``path``; may be used by several threads.
 
     The fields of ``begin``, ``end`` and ``note`` are ``partitions`` ([topic, partition] or [topic, partition, offset]
-    each), ``generation``, ``member_id``, ``outcome``, ``error``, ``detail`` (a mapping); ``begin_ns`` and ``end_ns``
-    where the moment is not now; ``actor`` where the event is about another one. Ids count from 1; those of an event
-    about another actor are negative, so that they never meet the ids that this actor gives itself.
+    each), ``generation``, ``member_id``, ``outcome``, ``error``, ``detail`` (a mapping); ``begin_ns`` and ``end_ns`` if
+    the time is not now; ``actor`` if the event is about another actor. Ids count from 1. Events about another actor
+    have negative ids, so that these never collide with the ids in that actor's own log.
 
     Raises:
-        TypeError: a field that no event has, or a value that is no JSON.
-        OSError: the disk is full or the folder cannot be written.
+        TypeError: an unknown field, or a value that JSON cannot hold.
+        OSError: the disk is full, or the folder cannot be written.
     """
 
     _fd = -1
 
     def __init__(self, path: Any, actor: str, now: Callable[[], int] = time.monotonic_ns) -> None:
-        """The file is created when it is not there, and appended to when it is. ``now`` is its clock."""
+        """Create the file, or append to it if it exists. ``now`` is the clock, in nanoseconds."""
         self.actor, self.folder, self.now = actor, Path(path).parent, now
         self._ids = itertools.count(1)
         self._open: Dict[int, Dict[str, Any]] = {}
@@ -41,17 +42,17 @@ class EventLog:
         self._fd = os.open(str(path), os.O_WRONLY | os.O_CREAT | os.O_APPEND | getattr(os, "O_BINARY", 0), 0o644)
 
     def begin(self, kind: str, **fields: Any) -> int:
-        """Write that something began, now; returns the id that ``end`` takes."""
+        """Write that something began now; returns the id for ``end``."""
         event = self._event(kind, fields)
         self._write(event)
         self._open[event["id"]] = event
         return int(event["id"])
 
     def end(self, id_: int, **fields: Any) -> None:
-        """Write that it ended, now: the fields of its begin, with these on top.
+        """Write that it ended now: the fields of its begin, overridden by these.
 
         Raises:
-            KeyError: nothing that began and has not ended has this id.
+            KeyError: no open event has this id.
         """
         event = self._open.pop(id_)
         self._write({**event, "end_ns": self.now(), **_checked(fields)})
@@ -65,12 +66,12 @@ class EventLog:
         return int(event["id"])
 
     def close(self) -> None:
-        """Close the file; nothing is lost without it. May be called twice."""
+        """Close the file; without it no event is lost. May be called twice."""
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
 
-    __del__ = close  # of a process that has one actor after the other
+    __del__ = close  # for a process with one actor after the other
 
     def _event(self, kind: str, fields: Mapping[str, Any]) -> Dict[str, Any]:
         event: Dict[str, Any] = {
@@ -91,12 +92,12 @@ class EventLog:
 
     def _write(self, event: Mapping[str, Any]) -> None:
         line = json.dumps(event, separators=(",", ":"), allow_nan=False).encode() + b"\n"
-        while line:  # one write as a rule; a second one only where the system took a part
+        while line:  # usually one write; a second one only after a short write
             line = line[os.write(self._fd, line) :]
 
 
 class Read(NamedTuple):
-    """What ``read`` found: whole events, sentences about lines that are none, and where to go on reading."""
+    """The result of ``read``: complete events, messages about invalid lines, and the byte at which to continue."""
 
     events: List[Dict[str, Any]]
     damage: List[str]
@@ -104,9 +105,9 @@ class Read(NamedTuple):
 
 
 def read(path: Any, start: int = 0) -> Read:
-    """The events of a file from byte ``start`` on; a last line that is not complete yet (or torn) is left for later.
+    """The events of a file from byte ``start`` on; a last line that is incomplete (or torn) is left for the next call.
 
-    A line that is no event becomes a sentence in ``damage``. A file that is not there yet has no events.
+    A line that is not an event becomes a message in ``damage``. A file that does not exist yet has no events.
     """
     try:
         with Path(path).open("rb") as file:
@@ -119,7 +120,7 @@ def read(path: Any, start: int = 0) -> Read:
         try:
             events.append(_parse(line))
         except (ValueError, RecursionError) as error:
-            damage.append("the line at byte %d is no event: %s" % (at, error))
+            damage.append("the line at byte %d is not an event: %s" % (at, error))
         at += len(line) + 1
     return Read(events, damage, at)
 
@@ -127,17 +128,19 @@ def read(path: Any, start: int = 0) -> Read:
 def _parse(line: bytes) -> Dict[str, Any]:
     event = json.loads(line)
     if not isinstance(event, dict):
-        raise ValueError("it is no object")
+        raise ValueError("it is not a JSON object")
     missing = sorted(_KEYS - set(event))
     if missing:
-        raise ValueError("it lacks %s" % ", ".join(missing))
+        raise ValueError("it has no key %s" % ", ".join(missing))
     return event
 
 
 def _checked(fields: Mapping[str, Any]) -> Dict[str, Any]:
     strange = sorted(set(fields) - set(_FIELDS) - {"actor"})
     if strange:
-        raise TypeError("an event has no field %s; it has actor, %s" % (", ".join(strange), ", ".join(_FIELDS)))
+        raise TypeError(
+            "unknown field %s of an event; its fields: actor, %s" % (", ".join(strange), ", ".join(_FIELDS))
+        )
     checked = dict(fields)
     if "partitions" in checked:
         checked["partitions"] = [_place(place) for place in checked["partitions"]]

@@ -1,4 +1,4 @@
-"""Functions of the user's, by the name ``module:function``: what makes values, handles records, and tells effects."""
+"""Functions of the user, named ``module:function``: they return values, handle records, and return effects."""
 
 from __future__ import annotations
 
@@ -11,63 +11,66 @@ from fencepost_member.payload import unpack
 
 
 class PoisonError(ValueError):
-    """A record that was written to be impossible to process."""
+    """A record that was produced to be impossible to process."""
 
 
 def handler_of(handler: str) -> Callable[[Optional[bytes], Optional[bytes]], Any]:
-    """What handles a record, given its key and its value; the record is done when it returns.
+    """The user's handler, called with a record's key and value; the record is processed when it returns.
 
     Raises:
-        ConfigError: there is no such function.
+        ConfigError: the function cannot be imported.
     """
     return _imported("handler", handler)
 
 
 def effects_of(effects: str) -> Callable[[Mapping[str, Any]], Iterable[Any]]:
-    """What tells the effects of a program, given the settings of a client.
+    """The user's function that returns the effects of a program, called with client settings.
 
     Raises:
-        ConfigError: there is no such function.
+        ConfigError: the function cannot be imported.
     """
     return _imported("function of effects", effects)
 
 
 def poisoned(every: int) -> Callable[[Optional[bytes], Optional[bytes]], None]:
-    """A handler that cannot process the last one of ``every`` records of a writer of ours; 0: it can process all."""
+    """A handler that cannot process the last of each ``every`` records of one of our producers; 0: it can process all.
+
+    The handler raises PoisonError.
+    """
 
     def handle(key: Optional[bytes], value: Optional[bytes]) -> None:
         _, writer, seq = unpack(key, value)
         if every and writer >= 0 and (seq + 1) % every == 0:
-            raise PoisonError("nobody can process record %d of writer %d" % (seq, writer))
+            raise PoisonError("record %d of writer %d was produced to be impossible to process" % (seq, writer))
 
     return handle
 
 
 def values_of(payload: str) -> Callable[[int, int], bytes]:
-    """What gives the value of a record by its key number and its sequence number.
+    """The function that returns the value of a record from its key number and its sequence number.
 
     Args:
-        payload: ``module:function``, of which the function gives bytes, text, or what JSON can hold in a dict.
+        payload: ``module:function``; the function returns bytes, str, or a dict that JSON can hold.
 
     Raises:
-        ConfigError: there is no such function, or the value that it gives to (0, 0) is none of these.
+        ConfigError: the function cannot be imported, or its value for (0, 0) is none of these.
     """
     try:
         function = _named(payload)
         encoded(function(0, 0))
     except Exception as error:  # whatever the user's code raises
-        raise ConfigError("the payload %s gives no value for key 0, seq 0: %s" % (payload, said(error))) from error
+        raise ConfigError("the payload %s returns no value for key 0, seq 0: %s" % (payload, said(error))) from error
     return lambda key, seq: encoded(function(key, seq))
 
 
 def encoded(value: Any) -> bytes:
-    """What is sent for a value. Raises TypeError when it cannot be."""
+    """A value as bytes, to be produced. Raises TypeError for a value that is neither bytes nor str nor dict."""
     if isinstance(value, dict):
         value = json.dumps(value)
     if isinstance(value, str):
         value = value.encode()
     if not isinstance(value, bytes):
-        raise TypeError("it must give bytes, str or a dict, not %s" % type(value).__name__)
+        raise TypeError("it must return bytes, str or a dict, not %s" % type(value).__name__)
     return value
 
 
@@ -85,5 +88,5 @@ def _named(name: str) -> Any:
 
 
 def said(error: Exception) -> str:
-    """What a user's code raised, in a line."""
+    """An exception of user code, in one line."""
     return "%s: %s" % (type(error).__name__, error)

@@ -1,4 +1,4 @@
-"""What a member does with one record, on whichever thread, and the plain way to do it with all of a poll: in turn."""
+"""Handles single records, on any thread; and the simplest way to process a poll: one record after the other."""
 
 from __future__ import annotations
 
@@ -23,13 +23,13 @@ class Handling:
     """Handles single records; any thread may call it.
 
     Attributes:
-        reads: whether the contents of records matter.
+        reads: whether it needs the contents of records.
     """
 
     def __init__(
         self, loop: LoopConfig, lane: MemberLane, events: EventLog, stall: Stall, treat: Optional[Treatment] = None
     ) -> None:
-        """``treat`` is what becomes of contents."""
+        """``treat`` processes the contents of records; None: they are ignored."""
         self._treat = treat
         self._begin, self._events, self._stall = lane.begin, events, stall
         self.reads = treat is not None
@@ -38,9 +38,10 @@ class Handling:
         self._never = threading.Event()  # slow handlers wait on it
 
     def __call__(self, index: int, tp: Tp, next_offset: int, content: Content, handle: Handler) -> bool:
-        """Begin the record and handle it; whoever calls ends it: as done, or where this is False as parked.
+        """Begin the record and handle it. The caller ends the record: as done, or as parked if the result is False.
 
-        Raises what the user's handler raises, and OverdueError when the record is to be given up.
+        Raises the user's handler's exception, and OverdueError when the deadline passed and the record is neither
+        parked nor re-queued.
         """
         self._begin(index)
         if self._stall.asked and not self._in_time(tp, next_offset - 1):
@@ -57,7 +58,7 @@ class Handling:
             self._treat.taking(partitions)
 
     def _in_time(self, tp: Tp, offset: int) -> bool:
-        """A slow handler, while a fault asks for it; the client's own threads go on. False: past the deadline."""
+        """Stall while a fault asks for it; the client's own threads continue. False: the deadline passed."""
         event = self._events.begin("stall", partitions=rows({tp: offset}))
         in_time = self._stall.wait(self._most_s)
         self._events.end(event)
@@ -73,29 +74,32 @@ NOTHING: Content = (None, None, None)
 
 
 class Way(Protocol):
-    """A way to process what polls return. Only the thread that polls calls it."""
+    """A way to process the records of polls. Only the polling thread calls it.
+
+    Methods that return an int return the number of records that were finished since the last call.
+    """
 
     def process(self, work: Work, records: List[Record]) -> int:
-        """What a poll returned, maybe nothing; how many records were finished since the last time."""
+        """Process the records of a poll (maybe none)."""
 
     def may_give_up(self, partitions: Iterable[Tp]) -> bool:
-        """Begin no more records of these; whether nothing that was begun of them has to be waited for."""
+        """Begin no more records of these partitions. True: they can be revoked now, without waiting for a record."""
 
     def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
-        """In the callback, before the policy commits; likewise."""
+        """Called in the revoked or lost callback, before the policy commits."""
 
     def finish(self) -> int:
-        """At a clean end, before the policy's last commit; likewise."""
+        """Called at a clean end, before the policy's last commit."""
 
     def close(self) -> None:
-        """On every path: its threads end, but for one that does not come back from a handler."""
+        """Called at every end: stop the threads, except one that hangs in a handler."""
 
 
 class InTurn:
-    """The thread that polls handles each record before it polls again, so that it holds none back. See ``Way``.
+    """The polling thread handles all records of a poll before the next poll, so none is in flight then. See ``Way``.
 
-    With a record that is overdue it drops what the poll returned behind it, and relinquishes all partitions: whoever
-    gets them gets these records again.
+    If a record is past its deadline, it drops the rest of the poll and releases all partitions: their next owner
+    receives these records again.
     """
 
     def __init__(
@@ -108,8 +112,8 @@ class InTurn:
         divided: bool,
         relinquish: Callable[[], None] = lambda: None,
     ) -> None:
-        """``handler`` gives what handles the records of the next poll; with ``divided`` a clean end drops the rest.
-        ``relinquish`` gives up all partitions, where there is a deadline."""
+        """``handler`` returns the handler for the records of the next poll; with ``divided`` a clean end drops the rest
+        of the poll. ``relinquish`` releases all partitions, if there is a deadline."""
         self._handling, self._lane, self._policy = handling, lane, policy
         self._handler, self._stop, self._divided, self._relinquish = handler, stop, divided, relinquish
 
@@ -137,11 +141,11 @@ class InTurn:
         return count
 
     def may_give_up(self, partitions: Iterable[Tp]) -> bool:
-        """See ``Way``: nothing is in hand."""
+        """See ``Way``: no record is in flight."""
         return True
 
     def giving_up(self, partitions: Iterable[Tp], lost: bool) -> int:
-        """See ``Way``: nothing is in hand."""
+        """See ``Way``: no record is in flight."""
         return 0
 
     def finish(self) -> int:

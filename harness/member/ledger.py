@@ -1,4 +1,4 @@
-"""What a member has in hand of one partition, of which it may finish records in any order. Pure."""
+"""The records in flight of one partition, which may be finished in any order, and the offset to commit. Pure."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from typing import Deque, Set, Tuple
 
 
 class Ledger:
-    """The records of one partition that were delivered in one assignment, in order, until they are finished.
+    """The records of one partition that were delivered in one assignment and are not finished, in order.
 
     Attributes:
-        reached: the next offset to commit: everything below it is finished; -1: nothing was finished yet.
+        reached: the next offset to commit: all records below it are finished; -1: no record was finished yet.
     """
 
     def __init__(self) -> None:
-        """Nothing is in hand."""
+        """No record is in flight."""
         self.reached = -1
         self._in_order: Deque[Tuple[int, int]] = deque()
-        self._finished: Set[int] = set()  # of those, because one before them is not
-        self._latest = -1  # of those that were begun
+        self._finished: Set[int] = set()  # finished records that wait for an earlier one
+        self._latest = -1  # the highest index that was begun
         self._closed = self._dropped = False
 
     @property
     def held(self) -> int:
-        """Records that are not finished."""
+        """Number of records that are not finished."""
         return len(self._in_order) - len(self._finished)
 
     @property
     def owes(self) -> bool:
-        """Whether a record is not finished that is no later than one that was begun: what is finished behind it cannot
-        be committed, and would be done again."""
+        """Whether a record must still be awaited: one that is not finished and not later than the latest begun record.
+        Finished records after it cannot be committed, and would be repeated."""
         return bool(self._in_order) and self._in_order[0][0] <= self._latest
 
     def take(self, index: int, next_offset: int) -> None:
-        """A record was delivered; ``index`` is its own, also when its offset comes again, and ascends."""
+        """A record was delivered. ``index`` is ascending and unique, also for an offset that is delivered again."""
         self._in_order.append((index, next_offset))
 
     def begin(self, index: int) -> bool:
-        """Somebody wants to begin this record; False: it is dropped."""
+        """Begin this record; False: it is dropped and must not be begun."""
         if self._dropped or (self._closed and index > self._latest):
             return False
         self._latest = max(self._latest, index)
         return True
 
     def finish(self, index: int) -> None:
-        """The record, which was begun, is finished."""
+        """Finish a record that was begun."""
         self._finished.add(index)
         while self._in_order and self._in_order[0][0] in self._finished:
             first, next_offset = self._in_order.popleft()
@@ -52,9 +52,9 @@ class Ledger:
             self.reached = max(self.reached, next_offset)
 
     def close(self) -> None:
-        """From now on nothing is begun but what it ``owes``."""
+        """From now on only records that must be awaited (``owes``) may be begun."""
         self._closed = True
 
     def drop(self) -> None:
-        """From now on nothing is begun."""
+        """From now on no record may be begun."""
         self._dropped = True

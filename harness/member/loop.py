@@ -1,13 +1,13 @@
-"""The loop of a member: poll, record, process, commit. One thread does it, the client's callbacks included; records are
-processed by that thread in turn, or by threads of a ``pool``.
+"""The loop of a member: poll, record, process, commit. One thread runs it and the client's callbacks. Records are
+processed by the same thread (``InTurn``) or by the threads of a ``pool``.
 
-In turn, it polls only when it is done with what the last poll returned, so it holds no record back when the client
-tells it to give partitions up (callbacks come from inside a poll). Everything the member does with a record is recorded
-before or after the fact, never during: delivered for the whole poll first, then begun and done for each.
+``InTurn`` polls only when all records of the last poll are processed, so no record is in flight when a callback revokes
+partitions (callbacks run inside a poll). All that the member does with a record is recorded before or after the fact,
+never during: first all records of a poll as delivered, then each as begun and done.
 
-A clean end (SIGTERM) finishes the record in hand. The rest of the poll is dropped where dropped records will be
-delivered to somebody else, and finished first where they would not be (a policy or bug that is ``undivided``). Then
-what is done is committed, the client leaves the group, and the closed event is written.
+A clean end (SIGTERM) finishes the current record. The rest of the poll is dropped if the dropped records will be
+delivered again, and finished first if they would not be (a policy or bug that is ``undivided``). Then the member
+commits, the client leaves the group, and the event ``closed`` is written.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ RELINQUISH_S = 30.0
 
 
 class Member:
-    """One life of a member. Satisfies ``adapters.Listener``."""
+    """One incarnation of a member. Satisfies ``adapters.Listener``."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class Member:
         stall: Optional[Stall] = None,
         reload: Optional[Reload] = None,
     ) -> None:
-        """Connects the client. Raises ConfigError when it refuses its settings, nobody knows the planted bug, or there
-        is no such handler."""
+        """Connect the client. Raises ConfigError when the client refuses its settings, the planted bug is unknown, or
+        the handler cannot be imported."""
         self._config, self._events, self._stop = config, events, stop
         self._lane, self._reload = lane, reload or Reload(lambda: config)
         self._account = Account(config, events, lambda: lane, lambda: self._adapter.identity())
@@ -76,7 +76,7 @@ class Member:
         self._fatal, self._topics, self._ends = "", config.subscription, False
 
     def run(self) -> str:
-        """Consume until told to stop. What the user's handler raises ends the process, as it would end a service.
+        """Consume until ``stop`` is set. An exception of the user's handler ends the process, as it would a service.
 
         Returns:
             The name of a fatal client error; empty after a clean end.
@@ -130,7 +130,7 @@ class Member:
             self._events.note("closed", detail={"polls": self._account.polls, "records": self._records})
 
     def _subscribe_again(self) -> None:
-        """To what the configuration says now, if it was changed; callbacks come from inside the polls that follow."""
+        """Subscribe to the topics in the configuration file, if it must be read again; callbacks run in later polls."""
         config = self._reload.read()
         if config is not None:
             self._topics = config.subscription
@@ -139,16 +139,19 @@ class Member:
             self._events.end(event)
 
     def _relinquish(self) -> None:
-        """Leave the group before it puts the member out, and come back.
+        """Leave the group before it evicts the member, and rejoin.
 
-        Records that polls bring meanwhile are dropped. Raises TimeoutError: the client gives partitions not up.
+        Records that polls return meanwhile are dropped. Raises TimeoutError when the client does not revoke all
+        partitions within ``RELINQUISH_S``.
         """
         until_s, owned = time.monotonic() + RELINQUISH_S, self._account.ownership.intervals
         event = self._events.begin("subscribed", detail={"topics": self._topics, "relinquished": sorted(owned)})
         self._adapter.unsubscribe()
         while owned and not self._fatal:
             if time.monotonic() > until_s:
-                raise TimeoutError("unsubscribed, the client kept %s for %g s" % (sorted(owned), RELINQUISH_S))
+                raise TimeoutError(
+                    "the client has not revoked %s within %g s after the unsubscribe" % (sorted(owned), RELINQUISH_S)
+                )
             self._account.polling()
             self._account.delivered(self._adapter.poll(1, POLL_S))
         self._adapter.subscribe(self._topics)
@@ -158,7 +161,7 @@ class Member:
         """See ``Listener``."""
         with self._account.taking(partitions):
             self._bug.assigned(partitions)
-            if not self._ends:  # else the output may be closed, and of what comes now nothing is processed
+            if not self._ends:  # at the end the output may be closed, and no further record is processed
                 self._handling.taking(partitions)
             apply()
 

@@ -1,10 +1,10 @@
 """The one table of Kafka errors: which are definite (it certainly did not happen), which are worth a retry, and why.
 
-The table speaks of one attempt at a produce or an offset commit. A client that retries by itself reports the error of
-its last attempt, and an earlier one whose answer was lost may have worked: where that matters, the broker's own
-records decide, never this table. An error that is not listed is neither definite nor retriable: nobody knows.
+The table describes one attempt at a produce or an offset commit. A client that retries by itself reports the error of
+its last attempt, and an earlier attempt whose answer was lost may have succeeded: where that matters, the broker's own
+records decide, never this table. An error that is not listed is neither definite nor retriable: its outcome is unknown.
 
-``LOCAL_...`` are errors that a client makes up itself, without an answer of a broker.
+``LOCAL_...`` are errors of the client itself, without an answer of a broker.
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from typing import Dict, NamedTuple
 
 
 class Rule(NamedTuple):
-    """What an error means.
+    """The meaning of an error.
 
     Attributes:
         definite: the operation certainly did not happen.
-        retriable: the same operation may succeed later without joining the group anew or changing a setting.
-        why: the reason, for a reader who doubts it.
+        retriable: the same operation may succeed later without rejoining the group or changing a setting.
+        why: the reason.
     """
 
     definite: bool
@@ -26,24 +26,22 @@ class Rule(NamedTuple):
     why: str
 
 
-UNKNOWN = Rule(False, False, "not in the table, so nothing is known")
+UNKNOWN = Rule(False, False, "not in the table, so the outcome is unknown")
 
 _FENCED = "the coordinator checks the member before it appends; the member must join again first"
 _REFUSED = "checked before anything is appended; it will be refused again"
 
 TABLE: Dict[str, Rule] = {
     # The group refuses the member.
-    # A member that is still one may meet it: the commit left before the round was over and arrived after it.
-    "ILLEGAL_GENERATION": Rule(
-        True, True, "refused before the append; right again in the generation that came instead"
-    ),
+    # A current member may get it, too: the commit left before a rebalance ended and arrived after it.
+    "ILLEGAL_GENERATION": Rule(True, True, "refused before the append; succeeds with the next generation"),
     "UNKNOWN_MEMBER_ID": Rule(True, False, _FENCED),
-    "FENCED_INSTANCE_ID": Rule(True, False, "another process took this static id; this one is out for good"),
+    "FENCED_INSTANCE_ID": Rule(True, False, "another process uses this static id; this one is fenced permanently"),
     "FENCED_MEMBER_EPOCH": Rule(True, False, _FENCED),
-    "STALE_MEMBER_EPOCH": Rule(True, True, "refused before the append; right again after the next heartbeat's answer"),
+    "STALE_MEMBER_EPOCH": Rule(True, True, "refused before the append; succeeds after the next heartbeat's answer"),
     "REBALANCE_IN_PROGRESS": Rule(True, True, "refused while the group waits for its assignment; no fence"),
     # The coordinator.
-    "COORDINATOR_LOAD_IN_PROGRESS": Rule(True, True, "a coordinator that still loads appends nothing"),
+    "COORDINATOR_LOAD_IN_PROGRESS": Rule(True, True, "a coordinator that is loading appends nothing"),
     "COORDINATOR_NOT_AVAILABLE": Rule(False, True, "also the answer when the append was not replicated in time"),
     "NOT_COORDINATOR": Rule(False, True, "also the answer when leadership was lost after the append"),
     # Leaders and replicas.
@@ -79,18 +77,16 @@ TABLE: Dict[str, Rule] = {
     "CLUSTER_AUTHORIZATION_FAILED": Rule(True, False, _REFUSED),
     "TRANSACTIONAL_ID_AUTHORIZATION_FAILED": Rule(True, False, _REFUSED),
     # Idempotent and transactional producers.
-    "OUT_OF_ORDER_SEQUENCE_NUMBER": Rule(
-        False, False, "an earlier batch is missing; whether this one was ever taken is open"
-    ),
+    "OUT_OF_ORDER_SEQUENCE_NUMBER": Rule(False, False, "an earlier batch is missing; this one may have been appended"),
     "DUPLICATE_SEQUENCE_NUMBER": Rule(False, False, "it is in the log already, from an attempt whose answer was lost"),
     "UNKNOWN_PRODUCER_ID": Rule(False, False, "the broker forgot the producer; an earlier attempt may be in the log"),
     "INVALID_PRODUCER_EPOCH": Rule(False, False, "fenced now; an earlier attempt may be in the log"),
     "PRODUCER_FENCED": Rule(False, False, "fenced now; an earlier attempt may be in the log"),
-    # Made up by the client.
+    # Errors of the client itself.
     "LOCAL_TIMED_OUT": Rule(False, True, "no answer in time; the request may have arrived"),
     "LOCAL_MESSAGE_TIMED_OUT": Rule(False, False, "not acknowledged in time; some attempt may have arrived"),
-    "LOCAL_PURGE_QUEUE": Rule(True, False, "taken out of the queue before it was ever sent"),
-    "LOCAL_PURGE_INFLIGHT": Rule(False, False, "given up while a request was on its way"),
+    "LOCAL_PURGE_QUEUE": Rule(True, False, "removed from the queue before it was sent"),
+    "LOCAL_PURGE_INFLIGHT": Rule(False, False, "dropped while a request was in flight"),
     "LOCAL_QUEUE_FULL": Rule(True, True, "never entered the client's queue"),
     "LOCAL_UNKNOWN_PARTITION": Rule(True, False, "the client knows no such partition and sent nothing"),
     "LOCAL_UNKNOWN_TOPIC": Rule(True, False, "the client knows no such topic and sent nothing"),
@@ -99,21 +95,21 @@ TABLE: Dict[str, Rule] = {
     "LOCAL_WAIT_COORD": Rule(True, True, "the client knows no coordinator, so nothing was sent"),
     "LOCAL_STATE": Rule(True, False, "not possible in the client's present state; nothing was sent"),
     "LOCAL_COMMIT_FAILED": Rule(
-        True, False, "refused as by a member that is out; the client does not tell by which name"
+        True, False, "refused because the member is not in the group any more; the client hides Kafka's error"
     ),
-    "LOCAL_ALL_BROKERS_DOWN": Rule(True, True, "the client reached nobody, so nothing was sent"),
+    "LOCAL_ALL_BROKERS_DOWN": Rule(True, True, "the client reached no broker, so nothing was sent"),
     "LOCAL_DESTROY": Rule(False, False, "the client was closed meanwhile"),
-    "LOCAL_FATAL": Rule(False, False, "the client gave up for good; an earlier attempt may have arrived"),
+    "LOCAL_FATAL": Rule(False, False, "the client failed permanently; an earlier attempt may have arrived"),
 }
 
 
 def rule(error: str) -> Rule:
-    """What ``error``, a name of Kafka's, means."""
+    """The rule for Kafka's name of an error; ``UNKNOWN`` if the table has none."""
     return TABLE.get(error, UNKNOWN)
 
 
 def outcome(error: str) -> str:
-    """``ok`` for no error (the empty name), ``fail`` for a definite one, ``info`` for all others."""
+    """``ok`` for no error (the empty name), ``fail`` for a definite error, ``info`` for all others."""
     if not error:
         return "ok"
     return "fail" if rule(error).definite else "info"

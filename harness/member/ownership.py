@@ -1,4 +1,4 @@
-"""Which partitions a member owns now, and as which assignment interval of its life. Pure."""
+"""The partitions that a member owns now, and the number of each assignment interval. Pure."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ class Ownership:
     """Numbers the assignment intervals of each partition from 0.
 
     Attributes:
-        intervals: partition owned now -> number of the interval. Read it, change it only by the methods.
+        intervals: partition owned now -> number of its interval. Only the methods may change it.
     """
 
     def __init__(self) -> None:
-        """Nothing is owned."""
+        """No partition is owned."""
         self.intervals: Dict[Tp, int] = {}
         self._used: Dict[Tp, int] = {}
 
@@ -25,16 +25,16 @@ class Ownership:
         return self._used.keys()
 
     def take(self, partitions: Iterable[Tp]) -> Dict[Tp, int]:
-        """Begin an interval of each of ``partitions``; their numbers. One that is owned already begins a new one."""
-        taken = {}
+        """Begin an interval for each partition, also for one that is owned already; returns their numbers."""
+        begun = {}
         for tp in partitions:
-            taken[tp] = self._used.get(tp, 0)
-            self._used[tp] = taken[tp] + 1
-        self.intervals.update(taken)
-        return taken
+            begun[tp] = self._used.get(tp, 0)
+            self._used[tp] = begun[tp] + 1
+        self.intervals.update(begun)
+        return begun
 
     def of(self, partitions: Iterable[Tp]) -> Dict[Tp, int]:
-        """The numbers of the present intervals; -1 for a partition that is not owned."""
+        """The numbers of the current intervals; -1 for a partition that is not owned."""
         return {tp: self.intervals.get(tp, -1) for tp in partitions}
 
     def give_up(self, partitions: Iterable[Tp]) -> None:
@@ -44,7 +44,7 @@ class Ownership:
 
 
 def names(intervals: Dict[Tp, int]) -> Dict[str, int]:
-    """Intervals as an event's detail tells them: ``{"orders-3": 0}``."""
+    """Intervals as in an event's detail: ``{"orders-3": 0}``."""
     return {"%s-%d" % tp: number for tp, number in intervals.items()}
 
 

@@ -1,12 +1,12 @@
-"""What a record of ours carries: who wrote it, as which of its records, under which key.
+"""The content of our records: writer, sequence number, and key number.
 
-The value is ``"<4sIQQ"``: magic ``FP01``, writer, sequence number, key number, then padding up to the wanted size.
-The record's key is the key number in decimal. Where the value is one that a user's program reads, the same is in the
-header ``fencepost``, without padding. Where a member tells of records in text, both are written in hexadecimal. Records
-of anybody else are recorded under a hash of their key bytes.
+The value is ``"<4sIQQ"``: magic ``FP01``, writer, sequence number, key number, then padding up to the configured size.
+The record's key is the key number in decimal. If a user's function returns the value, the same bytes without padding
+are in the header ``fencepost`` instead. If members report records as text, the bytes are written in hexadecimal.
+Foreign records are recorded under a hash of their key.
 
-What a member makes of a record carries in the header ``fencepost-source`` who made it, and of which record. Where dead
-letters are retried, the ids of the redirect topic say of which record they are.
+A record that a member produces from another record has the header ``fencepost-source``: the member, and the place of
+the source record. If dead letters are retried, the keys in the redirect topic are the places of their records.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ _unpack = _LAYOUT.unpack_from
 
 
 def pack(writer: int, seq: int, key: int, size: int = SIZE, text: bool = False) -> bytes:
-    """The value of one record, padded with zeros to ``size`` bytes, but never shorter than it must be."""
+    """The value of one record, padded with zeros to ``size`` bytes, at least ``SIZE`` (as text twice that)."""
     packed = _LAYOUT.pack(MAGIC, writer, seq, key)
     return packed.hex().encode().ljust(size, b"0") if text else packed.ljust(size, b"\0")
 
 
 def carrier(value: Optional[bytes], headers: Optional[Sequence[Tuple[str, Optional[bytes]]]]) -> Optional[bytes]:
-    """What ``unpack`` is to be given as the value: our header, where a record has one."""
+    """The value to pass to ``unpack``: our header if the record has it, otherwise its value."""
     return next((content for name, content in headers or () if name == HEADER), value)
 
 
@@ -67,18 +67,18 @@ def source(actor: str, tp: Tuple[str, int], offset: int) -> bytes:
 
 
 def letter_id(topic: str, partition: int, offset: int) -> bytes:
-    """The id of a record's dead letter, however often that is written."""
+    """The id of a record's dead letter, the same each time that the letter is written."""
     return json.dumps([topic, partition, offset]).encode()
 
 
 def record_of(letter: bytes) -> Tuple[Tuple[str, int], int]:
-    """The place and offset of the record whose letter has this id."""
+    """The partition and offset of the record whose dead letter has this id."""
     topic, partition, offset = json.loads(letter)
     return (str(topic), int(partition)), int(offset)
 
 
 def source_of(header: Optional[bytes]) -> Tuple[str, str, int, int]:
-    """(actor, topic, partition, offset). Raises ValueError when it is no such header."""
+    """(actor, topic, partition, offset) in a header ``SOURCE``. Raises ValueError when it is invalid."""
     try:
         actor, topic, partition, offset = json.loads(header or b"")
         return str(actor), str(topic), int(partition), int(offset)

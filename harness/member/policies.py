@@ -1,26 +1,26 @@
-"""The commit policies: when a member tells the group that records are done with.
+"""The commit policies: when a member commits processed records.
 
 ``after-processing``
-    At-least-once. The next offsets of finished records are committed synchronously every ``commit_every_ms``, in the
-    revoked callback, and before leaving; with 0 after each record.
+    At-least-once. The next offsets of finished records are committed synchronously every ``commit_every_ms`` (with 0
+    after each record), in the revoked callback, and before leaving the group.
 ``after-batch``
-    Likewise, but when all records of a poll are processed, and not before.
+    Like ``after-processing``, but only when all records of a poll are processed.
 ``asynchronous``
-    As ``after-processing``, but the member goes on meanwhile, and hears of the answer in a later poll. In order: a
-    commit is not begun before the last one is answered, so none of these overtakes another. What is given up, and the
-    last of all, is committed synchronously, behind one that is unanswered.
+    Like ``after-processing``, but the member does not wait for the answer, which arrives in a later poll. A commit
+    begins only after the answer to the previous one, so commits keep their order. Commits in the revoked callback and
+    before leaving are synchronous, after one that may still be unanswered.
 ``before-processing``
-    At-most-once. What a poll returned is committed before the first of its records is begun. A commit that nobody
-    answered is repeated (it is idempotent), and so is one that came too late for its generation; when it is refused
-    for good, the poll's records are dropped, for somebody else will get them.
+    At-most-once. The offsets of a poll are committed before its first record begins. A commit without an answer is
+    repeated (commits are idempotent), and so is one that arrived too late for its generation. If it is refused
+    permanently, the poll's records are dropped, because another member will receive them.
 ``auto``
-    The client commits by itself what is stored; it is stored after processing, as the client's makers recommend. A
-    client that stores nothing commits what its polls returned, so a poll's records are finished once begun.
+    The client auto-commits stored offsets; they are stored after processing, as the client's authors recommend. A
+    client without a store commits the offsets of its polls, so all records of a poll are finished once one is begun.
 ``auto-delivered``
-    The client commits by itself what its polls returned, processed or not, as librdkafka does unless told otherwise: a
-    member that dies may lose records, and may repeat others.
+    The client auto-commits the offsets of its polls, processed or not, as librdkafka does by default: a member that
+    dies may lose some records and repeat others.
 
-Only partitions that the member owns are ever committed, and inside one assignment interval a commit never goes back.
+A member commits only partitions that it owns, and within one assignment interval its commits never go back.
 """
 
 from __future__ import annotations
@@ -41,24 +41,24 @@ RETRY_WITHIN_S = 30.0
 
 
 class Policy(Protocol):
-    """When to commit what. ``undivided``: a poll's records are finished once begun, also at a clean end."""
+    """A commit policy. ``undivided``: all records of a poll are finished once one is begun, also at a clean end."""
 
     undivided: bool
 
     def admit(self, work: Work) -> bool:
-        """Whether the records of a poll may be processed."""
+        """Return whether the records of a poll may be processed."""
 
     def finished(self, tp: Tp, next_offset: int) -> None:
         """A record was processed."""
 
     def between(self) -> None:
-        """Between two records (between two polls, for what is undivided): commit what is due."""
+        """Called between two records (between two polls, if ``undivided``): commit, if due."""
 
     def giving_up(self, partitions: Iterable[Tp], lost: bool) -> None:
-        """In the callback, before the client lets go of the partitions; ``lost``: they are no longer ours."""
+        """Called in the revoked callback, or with ``lost`` in the lost callback, before the client applies it."""
 
     def leave(self) -> None:
-        """Before the client is closed."""
+        """Called before the client is closed."""
 
 
 class AfterProcessing:
@@ -79,7 +79,7 @@ class AfterProcessing:
         return True
 
     def finished(self, tp: Tp, next_offset: int) -> None:
-        """See ``Policy``. What the member does not own is not its to commit."""
+        """See ``Policy``. Partitions that the member does not own are not committed."""
         if tp in self._owned and next_offset > self._reached.get(tp, -1):
             self._reached[tp] = self._pending[tp] = next_offset
 
@@ -110,10 +110,10 @@ class AfterProcessing:
 
 
 class Asynchronous(AfterProcessing):
-    """See the module. What was refused is still pending, and the next commit is of what is newest then."""
+    """See the module. Refused offsets stay pending; the next commit sends the newest offsets at that time."""
 
     def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
-        """Nothing is unanswered."""
+        """No commit is unanswered."""
         super().__init__(loop, adapter, commits, ownership)
         self._unanswered = False
 
@@ -145,15 +145,15 @@ class AfterBatch(AfterProcessing):
 class BeforeProcessing:
     """See the module."""
 
-    undivided = True  # all of it is committed: to drop the rest would lose it without need
+    undivided = True  # the whole poll is committed, so dropped records would be lost
 
     def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
-        """Nothing is pending, ever."""
+        """No offset is ever pending."""
         self._commits, self._owned = commits, ownership.intervals
         self._pause = threading.Event()
 
     def admit(self, work: Work) -> bool:
-        """Commit the whole poll; False: it was not accepted, nobody of this process may touch its records."""
+        """Commit the whole poll; False: the commit was not accepted, and the records must not be processed."""
         offsets: Dict[Tp, int] = {}
         for _, tp, next_offset in work:
             if tp in self._owned:
@@ -169,25 +169,25 @@ class BeforeProcessing:
         return not work
 
     def finished(self, tp: Tp, next_offset: int) -> None:
-        """Committed long ago."""
+        """Nothing to do: the offset is committed already."""
 
     def between(self) -> None:
-        """Nothing is due."""
+        """Nothing to do: no commit is ever due."""
 
     def giving_up(self, partitions: Iterable[Tp], lost: bool) -> None:
-        """Committed long ago."""
+        """Nothing to do: the offsets are committed already."""
 
     def leave(self) -> None:
-        """Committed long ago."""
+        """Nothing to do: the offsets are committed already."""
 
 
 class Automatic(AfterProcessing):
-    """See the module. The client commits in its own thread, and when partitions are given up."""
+    """See the module. The client commits in its own thread, and when partitions are revoked."""
 
     def __init__(
         self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership, stores: bool = True
     ) -> None:
-        """Stores as soon as it is asked, unless the client does."""
+        """``stores``: whether this policy stores offsets (at once); otherwise the client does."""
         super().__init__(loop, adapter, commits, ownership)
         self._store = getattr(adapter, "store", None) if stores else None
         self.undivided = self._store is None

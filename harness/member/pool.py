@@ -1,15 +1,16 @@
-"""Worker threads: the thread that polls hands records to them, and is the only one that calls the client.
+"""Worker threads: the polling thread hands records to them, and is the only one that calls the client.
 
-Records are in *lanes*, each of which is worked on by one thread at a time, in order: a partition is one, or each key of
-a partition. Lanes take turns, record by record, so a slow one keeps one worker. Of a partition that has more than
-``in_hand`` records in hand nothing more is fetched until half of them are finished: it is paused at the client.
+Records are in *lanes*: a lane is a partition, or one key of a partition. One thread at a time processes a lane, in
+order. Lanes alternate, record by record, so a slow lane occupies only one worker. A partition with more than
+``in_hand`` records in flight is paused at the client until half of them are finished.
 
-What is committed is where everything below is finished (``Ledger``), whatever is finished beyond that.
+The committed offset is the one below which all records are finished (``Ledger``), whatever is finished above it.
 
-In the revoked callback records that are begun are waited for, and those before them, behind which nothing could be
-committed; the others are dropped. That takes ``wait_ms`` at most, and workers go on with what is in hand of partitions
-that stay. Then the policy commits. Of lost partitions nothing is waited for. A clean end is a revocation of everything.
-With ``delay_revoke`` it is not the callback that waits: the member polls on until then, see ``adapters.Delays``.
+The revoked callback waits for records that are begun, and for records before them, without which the begun ones could
+not be committed; it drops the others. It waits for ``wait_ms`` at most, while workers continue with other partitions.
+Then the policy commits. For lost partitions it does not wait. A clean end is a revocation of all partitions. With
+``delay_revoke`` the callback does not wait: the member continues to poll until the records are finished, see
+``adapters.Delays``.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from fencepost_member.policies import Policy
 from fencepost_member.recorder import MemberLane
 from fencepost_member.treatment import Content
 
-END_WITHIN_S = 1.0  # threads that are idle end at once
+END_WITHIN_S = 1.0  # timeout for all threads; idle threads end at once
 
 
 class _Task(NamedTuple):
@@ -44,28 +45,28 @@ class _Task(NamedTuple):
 class Pool:
     """Satisfies ``handling.Way``."""
 
-    ledger = Ledger  # what keeps the books of a partition
+    ledger = Ledger  # the class that tracks the records of a partition
 
     def __init__(
         self, loop: LoopConfig, lane: MemberLane, handling: Handling, policy: Policy, paused: Paused, handle: Handler
     ) -> None:
-        """Starts the threads. Nothing is ``paused`` yet; ``handle`` handles each record."""
+        """Start the threads. Nothing is ``paused`` yet; ``handle`` handles each record."""
         self._loop, self._done, self._handling, self._handle = loop, lane.done, handling, handle
         self._policy, self._paused = policy, paused
         self._ledgers: Dict[Tp, Ledger] = {}
         lock = threading.Lock()
         self._ready, self._finished = threading.Condition(lock), threading.Condition(lock)
-        self._tasks: Dict[Hashable, Deque[_Task]] = {}  # by lane; one that has none is not there
-        self._turns: Deque[Hashable] = deque()  # lanes that nobody is at work on
+        self._tasks: Dict[Hashable, Deque[_Task]] = {}  # by lane; a lane without tasks has no entry
+        self._turns: Deque[Hashable] = deque()  # lanes with tasks on which no thread works
         self._ended, self._count = False, 0
-        self._asked_s: Optional[float] = None  # since when partitions are to be given up
+        self._asked_s: Optional[float] = None  # when the present delayed revocation began
         self._failure: Optional[BaseException] = None
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(loop.workers)]
         for thread in self._threads:
             thread.start()
 
     def process(self, work: Work, records: List[Record]) -> int:
-        """See ``Way``. Raises what the user's handler raised."""
+        """See ``Way``. Raises the exception of the user's handler, if there was one."""
         by_key = self._loop.lanes == "key"
         with self._ready:
             for (index, tp, next_offset), record in zip(work, records):  # noqa: B905 - Python 3.8
@@ -129,7 +130,7 @@ class Pool:
                 ledger.drop()
 
     def _account(self, ledgers: Dict[Tp, Ledger]) -> int:
-        """Tell the policy how far these partitions got."""
+        """Report the finished offsets of these partitions to the policy. Raises the exception of a worker."""
         with self._finished:
             reached = {tp: ledger.reached for tp, ledger in ledgers.items() if ledger.reached >= 0}
             count, self._count = self._count, 0
@@ -152,16 +153,16 @@ class Pool:
             if begins:
                 try:
                     self._handling(task.number, task.tp, task.next_offset, task.content, self._handle)
-                except BaseException as error:  # whatever it is, the thread that polls raises it, which ends the member
+                except BaseException as error:  # the polling thread raises it, which ends the member
                     self._fail(error)
                     return
             with self._ready:
                 self._end(lane, task if begins else None)
 
     def _end(self, lane: Hashable, task: Optional[_Task]) -> None:
-        """A turn of ``lane`` is over; ``task``: what was finished in it."""
+        """A turn of ``lane`` is over; ``task``: the record that was finished in it, None if it was dropped."""
         if task:
-            self._done(task.number)  # with the lock: its lane counts
+            self._done(task.number)  # under the lock, because the recorder's lane counts without one
             task.ledger.finish(task.number)
             self._count += 1
             self._finished.notify_all()

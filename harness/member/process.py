@@ -1,6 +1,6 @@
-"""What member and producer processes have in common: signals, arguments, exit codes.
+"""The common parts of member and producer processes: signals, arguments, exit codes.
 
-Exit codes: 0 after a clean end, 2 when the configuration cannot be used, 3 when the client gave up for good.
+Exit codes: 0 after a clean end, 2 when the configuration cannot be used, 3 after a fatal error of the client.
 Anything else (a traceback on stderr, a signal) is a crash.
 """
 
@@ -31,26 +31,26 @@ def stop_on_signals() -> threading.Event:
 
 
 class Stall:
-    """Whether handlers are to be slow: from SIGUSR1 to SIGUSR2, which nothing else of a member listens to.
+    """Whether handlers must stall: from SIGUSR1 to SIGUSR2, which nothing else in a member uses.
 
     Attributes:
-        asked: looked at for every record, so it is a plain field.
+        asked: whether they must now; a plain field, because it is read for every record.
     """
 
     CHECK_S = 0.01
 
     def __init__(self) -> None:
-        """Nobody has asked yet."""
+        """No stall yet."""
         self.asked = False
         self._never = threading.Event()
 
     def listen(self) -> None:
-        """From now on signals are heard."""
+        """Install the signal handlers."""
         signal.signal(signal.SIGUSR1, lambda *_: self._set(True))
         signal.signal(signal.SIGUSR2, lambda *_: self._set(False))
 
     def wait(self, most_s: float = math.inf) -> bool:
-        """Return when nobody asks for it any more: True; or after so long: False."""
+        """Wait until the stall is over (True), or for ``most_s`` (False)."""
         until_s = time.monotonic() + most_s
         while self.asked:
             if time.monotonic() >= until_s:
@@ -63,18 +63,18 @@ class Stall:
 
 
 class Reload:
-    """Whether the configuration file is to be read again: at SIGHUP, which nothing else of a member listens to."""
+    """Reads the configuration file again after SIGHUP, which nothing else in a member uses."""
 
     def __init__(self, read: Callable[[], MemberConfig]) -> None:
-        """``read`` reads it."""
+        """``read`` reads the file."""
         self._read, self._asked = read, False
 
     def listen(self) -> None:
-        """From now on the signal is heard."""
+        """Install the signal handler."""
         signal.signal(signal.SIGHUP, lambda *_: self._ask())
 
     def read(self) -> Optional[MemberConfig]:
-        """What it says now, if anybody asked since the last time."""
+        """The configuration as it is now, if a signal arrived since the last call; otherwise None."""
         asked, self._asked = self._asked, False
         return self._read() if asked else None
 
@@ -83,18 +83,18 @@ class Reload:
 
 
 def event_file(run: str, actor: str) -> Path:
-    """Where ``actor`` tells its events, below the history folder ``run``."""
+    """The event file of ``actor``, below the history folder ``run``."""
     return Path(run) / "events" / (actor + ".jsonl")
 
 
 def open_history(run: str, actor: str, now: Callable[[], int] = time.monotonic_ns) -> Tuple[EventLog, Recorder]:
-    """The files in which ``actor`` records, below the history folder ``run``, by the clock ``now``."""
+    """The event log and the recorder of ``actor``, below the history folder ``run``, with the clock ``now``."""
     events = EventLog(event_file(run, actor), actor, now)
     return events, Recorder(Path(run) / "segments", actor, now=now)
 
 
 def run(program: Callable[[Sequence[str]], int], usage: str) -> int:
-    """Run ``program`` with the arguments of this process; what is wrong with them is a sentence and exit code 2."""
+    """Run ``program`` with the arguments of this process. Wrong arguments are a message on stderr and exit code 2."""
     faulthandler.enable()
     if len(sys.argv) != 2:
         print(usage, file=sys.stderr)

@@ -1,10 +1,10 @@
 """A producer process: ``python -m fencepost_member.producer CONFIG.json``. SIGTERM and SIGINT ask for a clean end.
 
 It writes keyed records, each with its writer and sequence number, to partition ``key % partitions``, idempotently and
-with acks=all. Values are ours, or made by a function of the user's (see ``payload``). Every send is recorded before the
-client has it, and completed in place when the client reports: ok with its offset, fail when it certainly did not
-happen, info when nobody knows. At a clean end what is on its way is waited for (``flush_s``), and what is left then is
-given up and recorded as such.
+with acks=all. Values are generated, or returned by a function of the user (see ``payload``). Every send is recorded
+before the client gets it, and completed in place when the client reports its outcome: ok with the offset, fail when it
+certainly did not happen, info when the outcome is unknown. A clean end waits for records in flight (``flush_s``); the
+remaining ones are dropped and recorded by their errors.
 
 See ``fencepost_member.process`` for the exit codes.
 """
@@ -36,21 +36,21 @@ from fencepost_member.recorder import ProducerLane
 from fencepost_member.transacting import Transactions, settings
 
 TICK_S = 0.01  # how often records become due
-CATCH_UP_S = 0.5  # after a stall, what should have been sent longer ago is not made up for
-UNPACED = 500  # records sent between two looks at the completions, when there is no rate
+CATCH_UP_S = 0.5  # after a stall, records that were due longer ago are skipped
+UNPACED = 500  # records sent between two polls for delivery reports, when there is no rate
 PURGE_S = 2.0
 
 
 class Writer:
-    """One producer: sends until told to stop."""
+    """One producer; it sends until ``stop`` is set."""
 
     def __init__(self, config: ProducerConfig, lane: ProducerLane, events: EventLog, stop: threading.Event) -> None:
-        """Connects the client. Raises ConfigError when it refuses its settings."""
+        """Connect the client. Raises ConfigError when it refuses its settings."""
         self._config, self._lane, self._events, self._stop = config, lane, events, stop
         self._settings: Dict[str, Any] = {
             "bootstrap.servers": config.bootstrap,
             "client.id": config.actor,
-            "linger.ms": 25,  # a run takes most of its CPU time for requests that brokers answer
+            "linger.ms": 25,  # larger batches: most of a run's CPU time is spent on the brokers' requests
             **config.client_config,
             "enable.idempotence": True,
             "acks": "all",
@@ -71,7 +71,7 @@ class Writer:
         self._fatal = ""
 
     def run(self) -> str:
-        """Send until told to stop, then flush. Returns the name of a fatal client error; empty after a clean end."""
+        """Send until ``stop`` is set, then flush. Returns the name of a fatal client error; empty after a clean end."""
         version = "%s, librdkafka %s" % (client.__version__, client.libversion()[0])
         introduction = {"pid": os.getpid(), "writer": self._config.writer, "client": "confluent-kafka"}
         config = {"client_version": version, "config": redacted(self._settings), "rate_hz": self._config.rate_hz}
@@ -108,7 +108,7 @@ class Writer:
                 now_s = time.monotonic()
 
     def _write(self, count: int) -> None:
-        """Send so many, each in a transaction if there are some."""
+        """Send ``count`` records, in transactions if the producer has them."""
         transactions = self._transactions
         while transactions and count > 0 and self._going():
             part, error = transactions.take(count)
@@ -160,7 +160,7 @@ class Writer:
         elif error is None and offset is not None and offset >= 0:
             self._lane.acked(index, offset)
             self._counts["ok"] += 1
-        else:  # acknowledged without an offset: a repeated attempt whose first answer was lost
+        else:  # failed, or acknowledged without an offset: a repeated attempt whose first answer was lost
             self._complete(index, error_name(error) or "DUPLICATE_SEQUENCE_NUMBER")
 
     def _complete(self, index: int, error: str) -> None:
@@ -168,7 +168,7 @@ class Writer:
         (self._lane.failed if outcome == "fail" else self._lane.unknown)(index)
         self._counts[outcome] += 1
         self._errors[error] += 1
-        if self._errors[error] == 1:  # the first of each kind is told, all are counted
+        if self._errors[error] == 1:  # only the first of each kind is an event; all are counted
             self._events.note("error", error=error, outcome=outcome, detail={"text": "a record failed", "fatal": False})
 
     def _finish(self) -> None:
@@ -187,7 +187,7 @@ class Writer:
 
 
 def due_in(seconds: float, rate_hz: float, burst_every_s: float) -> int:
-    """How many records are to be sent in the first ``seconds``: at the end of each burst's time all of it."""
+    """The number of records due in the first ``seconds``; with bursts, those of a period are due at its end."""
     if burst_every_s:
         seconds -= seconds % burst_every_s
     return int(seconds * rate_hz)
@@ -197,7 +197,7 @@ Place = Tuple[int, bytes, str, int, int]
 
 
 def drawing(config: ProducerConfig) -> Callable[[], Place]:
-    """Draws where the next record goes."""
+    """A function that draws key and partition of the next record, by ``seed`` and ``skew``."""
     places, drawn = _places(config), random.Random("%d/%d" % (config.seed, config.writer))
     if not config.skew:
         return partial(drawn.choice, places)
@@ -216,14 +216,14 @@ def _places(config: ProducerConfig) -> List[Place]:
 
 
 def main(argv: Sequence[str]) -> int:
-    """Run one producer to its end; its exit code."""
+    """Run one producer until it ends; returns its exit code."""
     config = read_producer(argv[0])
     stop = stop_on_signals()
     events, recorder = open_history(config.run, config.actor)
     fatal = Writer(config, recorder.producer_lane(), events, stop).run()
     recorder.close()
     if fatal:
-        print("the client gave up for good: %s" % fatal, file=sys.stderr)
+        print("the client reported a fatal error: %s" % fatal, file=sys.stderr)
     return GAVE_UP if fatal else 0
 
 

@@ -1,14 +1,15 @@
-"""The recorder: every record's life in preallocated memory maps, which the page cache keeps when the process is killed.
+"""The recorder: writes the times of every record to preallocated memory maps, which survive the death of the process.
 
-A *lane* belongs to one thread, or to some that take turns, and fills one segment (see ``segments``) after the other::
+A *lane* belongs to one thread, or to several that alternate, and fills one segment (see ``segments``) after the other::
 
     lane = Recorder(directory, "member-2.1").lane()
     index = lane.delivered(tp, offset, key, writer, seq, interval, poll, position)
     lane.begin(index)
     lane.done(index)          # or parked, or failed: exactly one of them ends a record
 
-Once a call returned, what it recorded survives SIGKILL (not a crash of the host). A record may be begun and ended by
-any thread, in any order, and also when its segment is no longer the current one; only its lane's own thread delivers.
+When a call has returned, its data survives SIGKILL, because it is in the page cache (not a crash of the host). Any
+thread may begin and end records, in any order, also when their segment is no longer the current one. Only the lane's
+own thread may deliver.
 
 ``ord`` counts the deliveries of a partition in this actor over all lanes. It never repeats; it ascends with time as
 long as a partition is delivered by one lane at a time.
@@ -41,7 +42,7 @@ from fencepost_member.segments import (
 
 DEFAULT_CAPACITY = 1 << 18  # records in a segment: 22 MiB of a member, 14 MiB of a producer
 
-# An index is the segment's place in its lane and, below these bits, the record's first word in that segment.
+# An index has the segment's place in its lane and, in the lower bits, the record's first word in that segment.
 _SHIFT = 24
 _MASK = (1 << _SHIFT) - 1
 _MOST = ((_MASK + 1) * 8 - HEADER_BYTES) // DELIVERED.bytes
@@ -50,11 +51,12 @@ _ACTOR = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
 
 class MemberLane(NamedTuple):
-    """What one thread of a member records with. ``close`` lets go of the files; nothing depends on it.
+    """The functions with which one thread of a member records.
 
-    ``polled(until_ns)``, just before the client is asked for records (and may wait until then), returns that moment.
-    ``delivered(tp, offset, key, writer, seq, interval, poll, position)`` returns the index that the others take.
-    ``parked`` and ``failed`` are final: a handler that tries again ends the record after its last try.
+    ``polled(until_ns)``: just before a poll, which may wait until then; returns the time now, in nanoseconds.
+    ``delivered(tp, offset, key, writer, seq, interval, poll, position)``: returns the index for the other functions.
+    ``parked`` and ``failed`` are final: a handler that retries ends the record after its last attempt.
+    ``close`` closes the files; without it no data is lost.
     """
 
     polled: Callable[..., int]
@@ -67,10 +69,10 @@ class MemberLane(NamedTuple):
 
 
 class ProducerLane(NamedTuple):
-    """What one thread of a producer records with: first ``sent(tp, key, writer, seq)``, then one of the four ends.
+    """The functions with which one thread of a producer records: first ``sent(tp, key, writer, seq)``, then one end.
 
-    ``acked(index, offset)``; ``failed(index)``: definitely not written; ``aborted(index)``: its transaction was;
-    ``unknown(index)``, or no end: nobody knows.
+    ``acked(index, offset)``: written; ``failed(index)``: certainly not written; ``aborted(index)``: its transaction was
+    aborted; ``unknown(index)``, or no end at all: the outcome is unknown.
     """
 
     sent: Callable[[int, int, int, int], int]
@@ -82,26 +84,26 @@ class ProducerLane(NamedTuple):
 
 
 class Recorder:
-    """The recorder of one actor: makes the lanes, which write ``<directory>/<actor>.<n>.seg``.
+    """The recorder of one actor: it creates the lanes, which write ``<directory>/<actor>.<n>.seg``.
 
-    A lane raises FileExistsError when this actor has been recorded before, and OSError when there is no room for a
-    segment; at the start of a segment, never later.
+    A lane raises FileExistsError when this actor has been recorded before, and OSError when the disk has no room for a
+    segment; only at the start of a segment.
     """
 
     def __init__(self, directory: Any, actor: str, capacity: int = DEFAULT_CAPACITY, now: Clock = monotonic_ns) -> None:
-        """``capacity`` is the number of records after which a lane goes on in a new segment; ``now`` is the clock.
+        """``capacity`` is the number of records in a segment; ``now`` is the clock, in nanoseconds.
 
         Raises:
-            ValueError: the actor's name is no file name, or the capacity does not fit.
+            ValueError: the actor's name or the capacity is out of range.
         """
         if not _ACTOR.fullmatch(actor):
-            raise ValueError("an actor is named by 1 to 100 of A-Z a-z 0-9 _ . -, not %s" % ascii(actor))
+            raise ValueError("expected 1 to 100 of A-Z a-z 0-9 _ . - as an actor's name, found %s" % ascii(actor))
         if not 1 <= capacity <= _MOST:
-            raise ValueError("a segment holds 1 to %d records, not %r" % (_MOST, capacity))
+            raise ValueError("expected 1 to %d records as a segment's capacity, found %r" % (_MOST, capacity))
         self.directory, self.actor = Path(directory), actor
         self.capacity, self.now = capacity, now
         self.files, self._threads = itertools.count(), itertools.count()
-        self._ords: Dict[int, Iterator[int]] = defaultdict(itertools.count)  # by tp; a step is one C call: no lock
+        self._ords: Dict[int, Iterator[int]] = defaultdict(itertools.count)  # by tp; next() is atomic, so no lock
         self._tracks: List[_Track] = []
         self.directory.mkdir(parents=True, exist_ok=True)
 
@@ -125,7 +127,7 @@ class Recorder:
 
 
 def _member_lane(track: _Track, ords: Dict[int, Iterator[int]], now: Clock) -> MemberLane:
-    """The lane as closures over locals: what runs once a record looks up no attribute."""
+    """The lane as closures over locals: functions that run for every record then look up no attributes."""
     views, pack_into, shift, mask = track.views, track.layout.pack_into, _SHIFT, _MASK
     bytes_, words, start, end = track.record
     (view, index), at, finished = track.advance(0), start, 0
@@ -203,24 +205,24 @@ def _producer_lane(track: _Track) -> ProducerLane:
 
 
 class _Whole:
-    """Stands for an old segment whose records have all ended: to end one of them again changes nothing."""
+    """Replaces an old segment whose records have all ended: ending one of them again has no effect."""
 
     def __setitem__(self, place: int, value: int) -> None: ...
 
 
 class _Track:
-    """The segments of one lane: the current one, and those before it that still have records to be ended."""
+    """The segments of one lane: the current one, and earlier ones that still have records without an end."""
 
     def __init__(self, recorder: Recorder, layout: Layout, thread: int) -> None:
         self._recorder, self.layout, self._thread = recorder, layout, thread
         self.views: List[Any] = []  # by place in the lane: the file in words
-        self._maps: List[Any] = []  # likewise: the file in bytes
+        self._maps: List[Any] = []  # by place in the lane: the file in bytes
         bytes_, start = layout.bytes, HEADER_BYTES + layout.packed_at
-        # Bytes and words of a record; where the packed part of the first lies, and where that of one too many would.
+        # Bytes and words of a record; byte of the packed part of the first record, and of one after the last.
         self.record: Tuple[int, int, int, int] = (bytes_, bytes_ // 8, start, start + recorder.capacity * bytes_)
 
     def advance(self, finished: int) -> Tuple[memoryview, int]:
-        """Begin the next segment; returns its words and the index before its first."""
+        """Begin the next segment; returns its words, and the index before that of its first record."""
         recorder, order = self._recorder, len(self.views)
         path = recorder.directory / ("%s.%d.seg" % (recorder.actor, next(recorder.files)))
         mapped = create(path, self.layout, recorder.actor, recorder.capacity, self._thread, order)
@@ -228,15 +230,15 @@ class _Track:
         view[FINISHED_BEFORE] = view[FINISHED] = finished
         self._maps.append(mapped)
         self.views.append(view)
-        self._release_whole_ones(order - 1)  # but the one just left: another thread may still be in it
+        self._release_whole_ones(order - 1)  # not the previous segment: another thread may still write to it
         return view, (order << _SHIFT) + (HEADER_BYTES - self.layout.bytes) // 8
 
     def mark(self, index: int, outcome: int) -> None:
-        """Note an unusual end; the caller stores its time afterwards."""
+        """Store the outcome byte of an unusual end; the caller stores its time afterwards."""
         self._maps[index >> _SHIFT][((index & _MASK) << 3) + self.layout.outcome_at] = outcome
 
     def close(self) -> None:
-        """Let go of every file. May be called twice; to record afterwards raises TypeError or ValueError."""
+        """Close all files. May be called twice; recording afterwards raises TypeError or ValueError."""
         for place, view in enumerate(self.views):
             if isinstance(view, memoryview):
                 view.release()

@@ -1,12 +1,14 @@
-"""What a user's program may say itself: that it is done with a record. In a run this module is on its import path::
+"""The function by which a user's program reports that it has processed a record.
+
+In a run this module is on the program's import path::
 
     try:
         from fencepost_member.say import processed
-    except ImportError:  # no run of Fencepost
+    except ImportError:  # outside a run of Fencepost
         def processed(record): ...
 
-With ``OwnProgram(processed="told")`` this, and nothing else, makes a record processed. Else, and outside of a run, it
-does nothing.
+With ``OwnProgram(processed="told")`` a record is processed when this function is called for it, and by nothing else.
+With any other rule, and outside a run, the function does nothing.
 """
 
 from __future__ import annotations
@@ -18,8 +20,11 @@ from fencepost_member.this_process import CONFIG, PROGRAMS
 
 
 def processed(record: Any) -> None:
-    """The program is done with this record, as a consumer of this process gave it; called by any thread, in any order,
-    before that consumer is closed. Of any other object, its topic, partition and offset count."""
+    """Report a record as processed. Call it on any thread, in any order, before the record's consumer is closed.
+
+    Args:
+        record: a record of a consumer in this process, or any object with its topic, partition and offset.
+    """
     if CONFIG not in os.environ:
         return
     if not PROGRAMS:
@@ -29,8 +34,8 @@ def processed(record: Any) -> None:
     topic, partition, offset = (_told(record, name) for name in ("topic", "partition", "offset"))
     had = any(program.processed((topic, partition), offset + 1) for program in PROGRAMS)
     if not had and not any(program.takes_part for program in PROGRAMS):
-        what = "process %d says that a record is processed, which a consumer of another process was given"
-        PROGRAMS[0].unrecorded(what % os.getpid())
+        message = "process %d reports a record as processed that a consumer of another process received"
+        PROGRAMS[0].unrecorded(message % os.getpid())
 
 
 def _told(record: Any, name: str) -> Any:

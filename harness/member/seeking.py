@@ -1,4 +1,4 @@
-"""Moving a position inside of an assignment."""
+"""Moves the position within an assignment."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fencepost_member.ownership import Tp, rows
 
 
 def seek(adapter: Any, events: EventLog, tp: Tp, offset: int) -> None:
-    """Have the next poll begin there, and say so; ``adapter`` satisfies ``Seeks``."""
+    """Move the position of ``tp`` to ``offset`` and record it; ``adapter`` satisfies ``Seeks``."""
     event = events.begin("seek", partitions=rows({tp: offset}))
     adapter.seek(tp, offset)
     events.end(event)

@@ -1,8 +1,8 @@
-"""The segment file: a header, then fixed-width records with a commit byte each. Its layout is defined here alone.
+"""The segment file: a header, then fixed-width records with a commit byte each. Only this module defines its layout.
 
-A record begins with the words that are stored later (one aligned store of eight bytes: there or not there, never half
-there), then come the fields that are packed at once, the outcome byte, and last the commit byte. How far a record got
-follows from its times: ended, begun, or only delivered; the outcome byte tells the unusual ends.
+A record begins with the words that are stored later (each by one aligned store of eight bytes: completely or not at
+all). Then follow the fields that are packed together, the outcome byte, and last the commit byte. The times of a record
+show its state: ended, begun, or only delivered; the outcome byte marks the unusual ends.
 
 Segments are in the byte order of the host. Times are nanoseconds of ``CLOCK_MONOTONIC`` unless a name says otherwise.
 """
@@ -23,16 +23,15 @@ HEADER_BYTES = 4096
 COMMITTED = 0xA5
 PARKED, FAILED, UNKNOWN, ABORTED = 3, 4, 5, 6  # the outcome byte; 0 is the usual end
 
-# Words of the header that change: what the lane had finished when the segment began, what it has finished by now, and
-# when its client was last asked for records (0: never, or by a recorder that did not tell): where it waits for them,
-# until when it may.
+# Words of the header that change: how many records the lane had finished when the segment began, how many it has
+# finished now, and the time of the last poll, or until when a poll that waits may wait (0: no poll, or not recorded).
 FINISHED_BEFORE, FINISHED, POLLED = 64, 65, 66
 
 _HEADER = struct.Struct("=8s7I2q36s128s")
 
 
 class Layout:
-    """How one kind of record lies in a segment."""
+    """The layout of one kind of record in a segment."""
 
     def __init__(self, kind: int, later: str, words: str, halves: str) -> None:
         """``later`` and ``words`` name fields of 8 bytes, ``halves`` fields of 4 bytes; all are signed integers.
@@ -48,7 +47,7 @@ class Layout:
         self.fields: Tuple[Tuple[str, str, int], ...] = (
             *((name, "=i8", 8 * place) for place, name in enumerate(long)),
             *((name, "=i4", 8 * len(long) + 4 * place) for place, name in enumerate(short)),
-            ("thread", "=i2", self.bytes - 8),  # left 0: the header knows it, and the seal fills it in
+            ("thread", "=i2", self.bytes - 8),  # always 0: it is in the header, and the seal fills it in
             ("outcome", "u1", self.outcome_at),
             ("commit", "u1", self.bytes - 1),
         )
@@ -60,7 +59,7 @@ LAYOUTS = {layout.kind: layout for layout in (DELIVERED, PRODUCED)}
 
 
 class Header(NamedTuple):
-    """What a segment says of itself. ``order`` numbers the segments of a thread from 0, ``capacity`` is in records."""
+    """The header of a segment. ``order`` numbers the segments of a thread from 0; ``capacity`` is in records."""
 
     layout: Layout
     capacity: int
@@ -73,9 +72,10 @@ class Header(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Live progress of one segment: records delivered (or sent), and records ended (or acknowledged) while it grew.
+    """Live progress of one segment: records delivered (or sent) in it, and records ended (or acknowledged) while it was
+    the current one.
 
-    ``polled_ns``: when the last poll began while it was the current one, or until when it may wait; 0: never."""
+    ``polled_ns``: when the last poll in that time began, or until when it may wait; 0: there was none."""
 
     recorded: int
     finished: int
@@ -83,15 +83,15 @@ class Counts(NamedTuple):
 
 
 def create(path: Path, layout: Layout, actor: str, capacity: int, thread: int, order: int) -> mmap.mmap:
-    """Make and map a new segment: all of it allocated, and named only when its header is complete.
+    """Create and map a new segment, completely allocated. It gets its name only when its header is complete.
 
     Raises:
         FileExistsError: the actor has been recorded before.
-        OSError: no room; better asked for here than told later by SIGBUS.
+        OSError: the disk is full; without the allocation SIGBUS would kill the process later.
     """
     if path.exists():
         raise FileExistsError(
-            errno.EEXIST, "this actor has been recorded before, a new life needs a new name", str(path)
+            errno.EEXIST, "this actor has been recorded before, a new incarnation needs a new name", str(path)
         )
     draft = path.with_suffix(".new")
     bytes_ = HEADER_BYTES + capacity * layout.bytes
@@ -114,24 +114,24 @@ def read_header(head: bytes) -> Header:
     """The header in the first bytes of a file.
 
     Raises:
-        ValueError: a sentence part that says what is wrong ("its magic is ...").
+        ValueError: the header is invalid; the message is a part of a sentence ("it begins with ...").
     """
     if len(head) < HEADER_BYTES:
         raise ValueError("it ends after %d bytes, within its header" % len(head))
     magic, version, header_bytes, kind, record_bytes, capacity, thread, order, *rest = _HEADER.unpack_from(head)
     monotonic_ns, wall_ns, boot_id, actor = rest
     if magic != MAGIC:
-        raise ValueError("it begins with %r, not with %r: this is no segment" % (magic, MAGIC))
+        raise ValueError("it begins with %r, expected %r: this is not a segment" % (magic, MAGIC))
     if version != FORMAT_VERSION:
-        raise ValueError("its format version is %d, this version reads %d" % (version, FORMAT_VERSION))
+        raise ValueError("its format version is %d, but this release reads version %d" % (version, FORMAT_VERSION))
     if kind not in LAYOUTS or (header_bytes, record_bytes) != (HEADER_BYTES, LAYOUTS[kind].bytes):
-        raise ValueError("its records are of kind %d with %d bytes, which nobody writes" % (kind, record_bytes))
+        raise ValueError("its records are of kind %d with %d bytes, which does not exist" % (kind, record_bytes))
     texts = (field.rstrip(b"\0").decode("utf-8", "backslashreplace") for field in (boot_id, actor))
     return Header(LAYOUTS[kind], capacity, thread, order, monotonic_ns, wall_ns, *texts)
 
 
 def read_counts(path: Any) -> Counts:
-    """How far a segment has got, also while it is being written. An actor's segments are to be summed.
+    """The progress of a segment, also while it is written. Add up the segments of an actor.
 
     Raises:
         ValueError: the file is no segment.
@@ -140,7 +140,7 @@ def read_counts(path: Any) -> Counts:
         head = file.read(HEADER_BYTES)
         layout, capacity = read_header(head)[:2]
         words = memoryview(head).cast("q")
-        low, high = 0, capacity  # committed records come first: look for the first that is not
+        low, high = 0, capacity  # committed records come first: binary search for the first that is not
         while low < high:
             middle = (low + high) // 2
             file.seek(HEADER_BYTES + (middle + 1) * layout.bytes - 1)
@@ -149,7 +149,7 @@ def read_counts(path: Any) -> Counts:
 
 
 def _allocate(fd: int, bytes_: int) -> None:
-    """Reserve the room on the disk; a file system that cannot is asked by writing zeros."""
+    """Reserve room on the disk; on a file system without that ability, by writing zeros."""
     try:
         os.posix_fallocate(fd, 0, bytes_)
     except (AttributeError, OSError) as error:
@@ -160,7 +160,7 @@ def _allocate(fd: int, bytes_: int) -> None:
 
 
 def _boot_id() -> str:
-    """Names the boot of this host, within which monotonic times compare; empty where the system does not tell."""
+    """The id of the host's boot, within which monotonic times are comparable; empty if the system has none."""
     try:
         return Path("/proc/sys/kernel/random/boot_id").read_text("ascii").strip()
     except OSError:

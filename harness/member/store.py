@@ -1,18 +1,19 @@
-"""A store outside of Kafka that members write to, and the leases by which they enter its critical sections.
+"""A store outside Kafka to which members write, and the leases with which they protect its critical sections.
 
-It is a database (see ``databases``), and so in the end a witness: its own order of effects says whose came last,
-whatever members believe. A *lease* of a partition has an owner, a time limit, and a token, which grows whenever another
-member takes it. What a member does about it is its *fence*:
+The store is a database (see ``databases``) and serves as evidence: its own order of effects shows which came last,
+whatever members believe. A *lease* of a partition has an owner, a time limit, and a token, which increases whenever
+another member acquires the lease. The *fence* of a member says how it uses leases:
 
 ``none``
-    Nothing: whether a record was applied already is looked up, then the work is done, then it is applied.
+    Not at all: it looks up whether the record was applied, processes it, and applies it.
 ``supervisor``
-    The same: somebody else sees to it that whoever stands still never goes on (see ``ExclusiveWrites``).
+    Not at all; a supervisor ensures that a stalled member never continues (see ``ExclusiveWrites``).
 ``lease``
-    All of that within the lease of the partition, whose time is not looked at again before the record is applied.
-    Whoever stands still for longer (a pause, a long collection of garbage) writes beside the lease's next holder.
+    It does all this within the lease of the partition, and does not check the time limit again before it applies the
+    record. A member that stalls for longer than the lease (suspended, or in a long garbage collection) writes at the
+    same time as the next holder of the lease.
 ``token``
-    A record is applied in one transaction with the look at the token: the store refuses what an older one brings.
+    It applies a record and checks the token in one transaction: the store refuses effects with an older token.
 
 See Kleppmann, "How to do distributed locking" (2016), and Kafka's own fencing by generation.
 """
@@ -39,7 +40,7 @@ _APPLY = 'INSERT INTO effects (topic, partition, "offset", actor, token, written
 
 
 class Store:
-    """One member's connection. Raises what its database raises."""
+    """One member's connection to the store. Methods also raise the errors of the database."""
 
     def __init__(
         self,
@@ -53,17 +54,17 @@ class Store:
         """``fence`` is one of ``config.FENCES``; ``stop`` ends waiting; ``now`` must be one clock for all members."""
         self._actor, self._fence, self._lease_ns, self._now = actor, fence, int(lease_s * 1e9), now
         self._stop = stop
-        self._held: Dict[Tp, Tuple[int, int]] = {}  # token and end of the leases that it believes to have
+        self._held: Dict[Tp, Tuple[int, int]] = {}  # token and end (ns) of the leases that it believes to hold
         self._db = opened(folder)
 
     def enter(self, tp: Tp) -> bool:
-        """Take the partition's lease, or renew one of which half is over; waits while another member has it.
+        """Acquire the partition's lease, or renew it after half of its time; wait while another member holds it.
 
         Returns:
             False: the member was asked to stop meanwhile.
 
         Raises:
-            TimeoutError: another member did not let go for ``ENTER_S``.
+            TimeoutError: another member held the lease for ``ENTER_S``.
         """
         if self._fence in UNLOCKED or self._now() < self._held.get(tp, NOT_HELD)[1] - self._lease_ns // 2:
             return True
@@ -97,7 +98,7 @@ class Store:
         return self._db.execute(query, (*tp, offset)).fetchone() is not None
 
     def apply(self, tp: Tp, offset: int) -> bool:
-        """The record's effect. False: the store refuses it, as another member took the lease since; it is lost."""
+        """Write the record's effect. False: the store refused it, because another member has acquired the lease."""
         token = self._held.get(tp, NOT_HELD)[0]
         with self._db.alone():
             if self._fence == "token":
@@ -109,7 +110,7 @@ class Store:
         return True
 
     def leave(self, partitions: Set[Tp]) -> None:
-        """Let go of these partitions' leases, as far as they are still its own."""
+        """Release the leases of these partitions that the member still holds."""
         for tp in partitions & set(self._held):
             del self._held[tp]
             with self._db.alone():

@@ -1,8 +1,8 @@
-"""Records of a producer that writes in transactions, each of so many records; each so-many-th is aborted on purpose.
+"""The transactions of a producer: each has a fixed number of records, and one of so many is aborted on purpose.
 
-What became of a record is known when its transaction has ended (KIP-98): committed, it is acknowledged at the offset
-that the client told; aborted, nobody who reads with ``read_committed`` may ever see it; and where nobody knows how the
-transaction ended, nobody knows what became of the record. A transaction that failed is aborted and the next one begins.
+The outcome of a record is that of its transaction (KIP-98). Committed: the record is acknowledged at the offset that
+the client reported. Aborted: a ``read_committed`` consumer must never receive it. If the end of the transaction is
+unknown, the outcome of its records is unknown. A transaction that failed is aborted, and the next one begins.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fencepost_member.adapters.confluent_trying import tried
 from fencepost_member.config import OPEN_MS, ProducerConfig
 from fencepost_member.recorder import ProducerLane
 
-GIVE_UP_S = 45.0  # after so long the end of a transaction is unknown; brokers find another coordinator well before
+GIVE_UP_S = 45.0  # then the end of a transaction is unknown; brokers elect another coordinator well before
 
 
 def settings(config: ProducerConfig) -> Dict[str, Any]:
-    """What the client is told besides: a ``transactional.id`` of this life alone, so it fences nobody."""
+    """Additional client settings: a ``transactional.id`` that only this incarnation has, so it fences no other."""
     if not config.transaction_records:
         return {}
     return {
@@ -36,14 +36,14 @@ class Transactions:
     """The transactions of one producer, one after the other. Its thread alone calls it."""
 
     def __init__(self, config: ProducerConfig, producer: Any, lane: ProducerLane, stop: threading.Event) -> None:
-        """``producer``: the client. ``stop``: a clean end was asked for, which has ``flush_s`` of time."""
+        """``producer``: the client. ``stop``: set when a clean end was requested, which may take ``flush_s``."""
         self._config, self._producer, self._lane, self._stop = config, producer, lane, stop
         self._ended = 0
-        self._offsets: Dict[int, Optional[int]] = {}  # index of a record of the open one -> its offset, once told
-        self.room = 0  # records that the open one still takes; 0: none is open
+        self._offsets: Dict[int, Optional[int]] = {}  # index of a record in the open transaction -> offset, once known
+        self.room = 0  # free places in the open transaction; 0: none is open
 
     def start(self) -> str:
-        """Before all else. Returns the name of an error after which nothing can be written; empty: there is none."""
+        """Prepare the producer, before anything else. Returns the name of a fatal error; empty for success."""
         try:
             tried(self._producer.init_transactions, self._within_s)
         except client.KafkaException as error:
@@ -51,33 +51,34 @@ class Transactions:
         return ""
 
     def take(self, most: int) -> Tuple[int, str]:
-        """Take some records, up to ``most``, into the open transaction, or begin one: how many, and the name of an
-        error after which there can be none."""
+        """Reserve places for up to ``most`` records in the open transaction, or begin one. Returns their number, and
+        the name of a fatal error (empty for success)."""
         if not self.room:
             try:
                 self._producer.begin_transaction()
             except client.KafkaException as error:
                 return 0, error_name(error.args[0])
             self.room = self._config.transaction_records
-        taken = min(most, self.room)
-        self.room -= taken
-        return taken, ""
+        reserved = min(most, self.room)
+        self.room -= reserved
+        return reserved, ""
 
     def sent(self, index: int) -> None:
-        """The client has this record."""
+        """The client has accepted this record."""
         self._offsets[index] = None
 
     def written(self, index: int, offset: Optional[int]) -> None:
-        """The client told where it was written, if it was; after its transaction ended that says nothing more."""
+        """The client reported the record's offset, None on failure; ignored after the transaction has ended."""
         if index in self._offsets and offset is not None and offset >= 0:
             self._offsets[index] = offset
 
     def end(self) -> Tuple[Dict[str, int], str]:
-        """End what is open: so many records by outcome, and the name of an error after which there can be no other."""
+        """End the open transaction. Returns the number of records by outcome, and the name of an error after which no
+        other transaction can begin (empty for success)."""
         end, error = self._end()
         counts = dict.fromkeys(("ok", "aborted", "info"), 0)
         for index, offset in self._offsets.items():
-            outcome = end if end != "ok" or offset is not None else "info"  # committed who knows where
+            outcome = end if end != "ok" or offset is not None else "info"  # committed at an unknown offset
             if outcome == "ok":
                 self._lane.acked(index, offset or 0)
             else:
@@ -88,9 +89,9 @@ class Transactions:
         return counts, error
 
     def _end(self) -> Tuple[str, str]:
-        """The outcome of the transaction, and the name of an error after which it is unknown.
+        """End the transaction. Returns its outcome, and if that is unknown the name of the error.
 
-        What is aborted on purpose is written first: else the log would never have held it.
+        A transaction that is aborted on purpose is flushed first, so that its records are in the log.
         """
         self._ended += 1
         every = self._config.abort_every

@@ -1,8 +1,8 @@
-"""The commit policy ``transaction``: what a poll's records made, and their offsets, are one transaction.
+"""The commit policy ``transaction``: the results of a poll's records and their offsets are one transaction.
 
-Either both are there or neither is (KIP-98), and the coordinator refuses the offsets of a member that is no longer in
-the group's generation (KIP-447). Where a transaction is not committed, what it wrote is aborted, and the member begins
-again with the first of its records, in the partitions that it still owns.
+Either both are committed or neither is (KIP-98), and the coordinator refuses the offsets of a member that is no longer
+in the group's generation (KIP-447). If a transaction is not committed, its results are aborted, and the member seeks
+back to the first of its records in each partition that it still owns.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from fencepost_member.seeking import seek
 
 
 class InTransaction:
-    """See the module. Callbacks come from inside of polls, and so between transactions."""
+    """See the module. Callbacks run inside polls, and so between transactions."""
 
     undivided = True
 
     def __init__(self, loop: LoopConfig, adapter: Any, commits: Commits, ownership: Ownership) -> None:
-        """``adapter`` satisfies ``Seeks``; ``commits`` are of an output with transactions."""
+        """``adapter`` satisfies ``Seeks``; ``commits`` belongs to an output with transactions."""
         self._adapter, self._commits, self._owned = adapter, commits, ownership.intervals
-        self._first: Dict[Tp, int] = {}  # of the transaction
-        self._next: Dict[Tp, int] = {}
+        self._first: Dict[Tp, int] = {}  # first offset of the transaction, by partition
+        self._next: Dict[Tp, int] = {}  # next offset after the transaction, by partition
 
     def admit(self, work: Work) -> bool:
         """See ``Policy``."""
@@ -37,7 +37,7 @@ class InTransaction:
         self._next[tp] = next_offset
 
     def between(self) -> None:
-        """See ``Policy``: the end of the transaction."""
+        """See ``Policy``: end the transaction."""
         if not self._next:
             return
         errors = self._commits.commit(dict(self._next), TRANSACTION)
@@ -47,7 +47,7 @@ class InTransaction:
         self._next.clear()
 
     def giving_up(self, partitions: Iterable[Tp], lost: bool) -> None:
-        """Nothing is in hand."""
+        """Nothing to do: no transaction is open."""
 
     def leave(self) -> None:
-        """Nothing is in hand."""
+        """Nothing to do: no transaction is open."""

@@ -1,5 +1,5 @@
-"""What becomes of a record's content: nothing, a handler's business, a record in another topic, a dead letter, or the
-same record at the end of its own partition."""
+"""How a member processes a record's content: it ignores it, calls a handler, produces a result to another topic, writes
+a dead letter, or re-queues the record at the end of its own partition."""
 
 from __future__ import annotations
 
@@ -15,32 +15,33 @@ Handler = Callable[[Optional[bytes], Optional[bytes]], Any]
 
 
 class OverdueError(Exception):
-    """The handler of a record takes longer than it may."""
+    """The handler of a record took longer than its deadline, and the record is neither parked nor re-queued."""
 
 
 class Treatment:
-    """Any thread may treat records; the one that polls takes partitions."""
+    """Processes contents. Any thread may call it; only the polling thread calls ``taking``."""
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
-        """Treat the record at ``offset``. False: it cannot be processed, and is parked."""
+        """Process the record at ``offset``. False: it cannot be processed, and was parked or re-queued."""
         raise NotImplementedError
 
     def overdue(self, tp: Tp, offset: int, content: Content) -> bool:
-        """What becomes of a record whose handler takes too long; likewise. Raises OverdueError: nothing."""
+        """Park or re-queue a record whose handler took too long; returns False. Raises OverdueError if neither is
+        configured."""
         raise OverdueError
 
     def taking(self, partitions: List[Tp]) -> None:
-        """In the assigned callback, before the client takes partitions."""
+        """Called in the assigned callback, before the client applies it."""
 
 
 def treatment(loop: LoopConfig, output: Optional[Output], parking: Callable[..., Treatment]) -> Optional[Treatment]:
-    """What the loop asks for; None: contents do not matter.
+    """The treatment that the loop's configuration asks for; None: contents are ignored.
 
     Args:
-        parking: what makes a ``Parking``.
+        parking: the class, or a function, that creates a ``Parking``.
 
     Raises:
-        ConfigError: there is no such handler.
+        ConfigError: the handler cannot be imported.
     """
     handler: Optional[Handler] = None
     parks = loop.on_failure in (PARK, REQUEUE)
@@ -54,7 +55,7 @@ def treatment(loop: LoopConfig, output: Optional[Output], parking: Callable[...,
 
 
 class Calling(Treatment):
-    """The handler sees to it; what it raises ends the member."""
+    """Calls the handler; its exception ends the member."""
 
     def __init__(self, handler: Handler) -> None:
         """``handler`` is the user's."""
@@ -67,11 +68,11 @@ class Calling(Treatment):
 
 
 class Making(Treatment):
-    """What the handler gives is written to the output; without one, the record's own value. What it raises ends the
-    member."""
+    """Writes the handler's result to the output, or the record's own value if there is no handler. The handler's
+    exception ends the member."""
 
     def __init__(self, handler: Optional[Handler], output: Output) -> None:
-        """``handler`` is the user's, if there is one."""
+        """``handler`` is the user's; None: there is none."""
         self._handler, self._output = handler, output
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
@@ -82,14 +83,14 @@ class Making(Treatment):
 
 
 class Parking(Treatment):
-    """A record is tried several times, and what still fails is written to the output as it is: a dead letter, or where
-    the output is the record's own partition, the record once more, behind all others (it is re-queued)."""
+    """Calls the handler several times, and writes a record that still fails to the output unchanged: as a dead letter,
+    or, if the output is the record's own partition, at its end (the record is re-queued)."""
 
     def __init__(self, loop: LoopConfig, handler: Handler, output: Output) -> None:
-        """``handler`` raises where it fails; of ``loop`` count ``attempts`` and ``retry_ms``."""
+        """``handler`` raises an exception on failure; ``loop`` has ``attempts`` and ``retry_ms``."""
         self._attempts, self._retry_s = loop.attempts, loop.retry_ms / 1000
         self._handler, self._output = handler, output
-        self._never = threading.Event()  # who waits to try again waits on it
+        self._never = threading.Event()  # retries wait on it
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:
         """See ``Treatment``."""
@@ -99,12 +100,12 @@ class Parking(Treatment):
             try:
                 self._handler(*content[:2])
                 return True
-            except Exception:  # whatever the handler raises: of these things dead letters are made
+            except Exception:  # any failure of the handler leads to a dead letter
                 self.failed(tp, offset, content)
         return self.gave_up(tp, offset, content)
 
     def overdue(self, tp: Tp, offset: int, content: Content) -> bool:
-        """See ``Treatment``: it is not tried again."""
+        """See ``Treatment``: the record is not tried again."""
         return self.gave_up(tp, offset, content)
 
     def failed(self, tp: Tp, offset: int, content: Content) -> None:
@@ -117,9 +118,9 @@ class Parking(Treatment):
 
 
 class InOrder(Parking):
-    """What comes after a record that is parked, under its key, is parked behind it: in each entity's order.
+    """Parks also the later records of a parked record's key, which keeps the order of each key.
 
-    Whoever takes a partition learns what others parked of it.
+    A member that is assigned a partition reads which keys earlier owners parked in it.
     """
 
     def __call__(self, tp: Tp, offset: int, content: Content) -> bool:

@@ -1,5 +1,5 @@
-"""A trial of a member's settings: ``python -m fencepost_member.trying CONFIG.json`` ends with 0 where its client takes
-them, else with a sentence. Nobody is connected to.
+"""Checks a member's client settings: ``python -m fencepost_member.trying CONFIG.json`` exits with 0 if the client
+accepts them, and otherwise prints the reason. It connects to no broker.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from fencepost_member.process import run
 
 
 def main(argv: Sequence[str]) -> int:
-    """Try them."""
+    """Check the settings; returns the exit code. Raises ConfigError when the client refuses them."""
     try_settings(read_member(argv[0]))
     return 0
 

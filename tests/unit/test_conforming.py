@@ -55,8 +55,11 @@ def test_who_never_resumes_what_it_pauses_hears_what_that_means(shell: Shell, tm
     ("lines", "sentence"),
     [
         ([*GOOD[:3], {**RECORD, "offset": "3"}], 'line 4: record_data: offset is "3", it must be of type integer'),
-        (GOOD[1:], "line 1: partitions_assigned comes before startup_complete"),
-        ([*GOOD[:3], GOOD[4]], "line 4: records_consumed tells of orders-0 1 records, and record_data told 0"),
+        (GOOD[1:], "line 1: partitions_assigned precedes startup_complete, which must be the first line"),
+        (
+            [*GOOD[:3], GOOD[4]],
+            "line 4: records_consumed counts 1 records of orders-0, but there were 0 record_data lines",
+        ),
         ([], "line 0: the output ends, and no line told anything"),
     ],
 )

@@ -50,7 +50,7 @@ def test_an_event_about_another_actor_has_an_id_that_actor_never_gives(path: Pat
 
 def test_what_no_event_has_is_refused_and_nothing_is_written(path: Path) -> None:
     log = EventLog(path, ACTOR)
-    with pytest.raises(TypeError, match="no field offset"):
+    with pytest.raises(TypeError, match="unknown field offset"):
         log.note("seek", offset=5)
     with pytest.raises(TypeError):
         log.note("seek", detail={"what": object()})
@@ -108,9 +108,9 @@ def test_lines_that_are_no_events_become_sentences_with_their_place(path: Path) 
     events, damage, _ = read(path)
     assert [event["kind"] for event in events] == ["started", "closed"]
     assert len(damage) == 4
-    assert damage[0].startswith(f"the line at byte {at} is no event: ")
-    assert "it is no object" in damage[1]
-    assert "it lacks actor, begin_ns" in damage[2]
+    assert damage[0].startswith(f"the line at byte {at} is not an event: ")
+    assert "it is not a JSON object" in damage[1]
+    assert "it has no key actor, begin_ns" in damage[2]
 
 
 def test_hostile_texts_come_back_as_they_were(path: Path) -> None:

@@ -265,7 +265,7 @@ def test_a_consumer_belongs_to_the_process_that_made_it_and_its_forks_say_so(
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        ("c = Consumer({**CONFIG, 'group.id': 'x'}); c.assign([TopicPartition('orders', 0)])", "outside of the group"),
+        ("c = Consumer({**CONFIG, 'group.id': 'x'}); c.assign([TopicPartition('orders', 0)])", "outside the group"),
         ("consumer.assign([TopicPartition('orders', 0, OFFSET_END)])", "moves to the end"),
     ],
 )

@@ -134,7 +134,7 @@ def _comparable(lines: list[str]) -> list[str]:
     [
         (("AIOKafkaConsumer('orders', **{**CONFIG, 'group_id': 'x'})",), "in another group than the first one"),
         (("AIOKafkaConsumer('orders', **{**CONFIG, 'group_id': None})",), "a consumer without a group"),
-        (("AIOKafkaConsumer(**CONFIG).assign([TopicPartition('orders', 0)])",), "outside of the group"),
+        (("AIOKafkaConsumer(**CONFIG).assign([TopicPartition('orders', 0)])",), "outside the group"),
         (("try: await consumer.seek_to_end()", "except AssertionError: pass"), "moves to the end"),
         (("if os.fork() == 0:", "    try: await consumer.getone()", "    finally: os._exit(0)", "os.wait()"), "forked"),
     ],

@@ -120,7 +120,7 @@ def test_what_the_program_says_and_how_it_ends_is_as_without_us(
     [
         ("c = KafkaConsumer('orders', **{**CONFIG, 'group_id': 'x'}); c.close()", "in another group than"),
         ("c = KafkaConsumer('orders', **{**CONFIG, 'group_id': None}); c.close()", "a consumer without a group"),
-        ("c = KafkaConsumer(**CONFIG); c.assign([TopicPartition('orders', 0)]); c.close()", "outside of the group"),
+        ("c = KafkaConsumer(**CONFIG); c.assign([TopicPartition('orders', 0)]); c.close()", "outside the group"),
         ("consumer._subscription.assign_from_subscribed([TopicPartition('orders', 0)]); consumer.seek_to_end()",
          "moves to the end"),
         (FORKED, "forked from"),

@@ -168,9 +168,7 @@ def test_a_record_is_known_by_its_header_where_it_has_one(told: Told) -> None:
 def test_a_record_that_nobody_knows_is_not_taken_for_a_foreign_one(told: Told, value: str | None) -> None:
     told.write(STARTED, ASSIGNED, record(5, value=value), record(6), consumed(5, 6))
     (unrecorded,) = told.events("unrecorded")
-    assert (
-        "line 3 of its output cannot be believed: record_data tells neither the value" in unrecorded["detail"]["text"]
-    )
+    assert "line 3 of its output cannot be believed: record_data has neither the value" in unrecorded["detail"]["text"]
     assert [int(r["offset"]) for r in told.rows()] == [6]
 
 
@@ -292,29 +290,29 @@ def test_the_first_line_that_cannot_be_believed_is_told_with_its_number(told: To
     log = told.write(STARTED, b"hello\n", {"name": "partition_assigned"}, CLOSED, CLOSED)
     (unrecorded,) = told.events("unrecorded")
     assert unrecorded["detail"]["text"].startswith(
-        'line 3 of its output cannot be believed: found the name "partition_assigned"; there are startup_complete, '
+        'line 3 of its output cannot be believed: name is "partition_assigned", it must be one of startup_complete, '
     )
-    assert b"line 5 of its output cannot be believed: shutdown_complete comes after shutdown_complete" in log
+    assert b"line 5 of its output cannot be believed: shutdown_complete follows shutdown_complete" in log
 
 
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ({"name": "record_data"}, "record_data: it lacks topic"),
+        ({"name": "record_data"}, "record_data: it has no topic"),
         ({"name": "startup_complete", "timestamp": 1.5}, "timestamp is 1.5, it must be of type integer"),
         ({"name": "startup_complete", "timestamp": True}, "timestamp is true, it must be of type integer"),
         ({"name": "startup_complete", "timestamp": 0}, "timestamp is 0, it must be at least 1"),
         ({"name": "client_error", "error": 3}, "error is 3, it must be of type string"),
-        ({**ASSIGNED, "partitions": [{"topic": "o"}]}, r"partitions\[0\] lacks partition"),
+        ({**ASSIGNED, "partitions": [{"topic": "o"}]}, r"partitions\[0\] has no partition"),
         ({**ASSIGNED, "callback": "done"}, 'callback is "done", it must be one of'),
-        ({"name": "partitions_paused"}, "partitions_paused: it lacks partitions"),
+        ({"name": "partitions_paused"}, "partitions_paused: it has no partitions"),
         (
             {**PAUSED, "partitions": [{"topic": "o", "partition": -1}]},
             r"partitions\[0\].partition is -1, it must be at",
         ),
         ({**RESUMED, "partitions": "o-1"}, 'partitions_resumed: partitions is "o-1", it must be of type array'),
         ({"name": "commit_started", "offsets": places(-1)}, r"offsets\[0\].offset is -1, it must be at least 0"),
-        ({"name": 4}, "found the name 4; there are"),
+        ({"name": 4}, "name is 4, it must be one of"),
     ],
 )
 def test_a_line_without_its_form_is_refused(line: dict[str, Any], sentence: str) -> None:
@@ -323,26 +321,26 @@ def test_a_line_without_its_form_is_refused(line: dict[str, Any], sentence: str)
 
 
 def test_half_a_line_is_refused() -> None:
-    with pytest.raises(LineError, match="it has a name and a timestamp, and is no JSON"):
+    with pytest.raises(LineError, match="it has a name and a timestamp but is not valid JSON"):
         parse(b'{"timestamp": 1, "name": "record_data", "topic": "or{"timestamp"')
 
 
 @pytest.mark.parametrize(
     ("lines", "sentence"),
     [
-        ([ASSIGNED], "partitions_assigned comes before startup_complete"),
-        ([PAUSED], "partitions_paused comes before startup_complete"),
-        ([STARTED, STARTED], "startup_complete comes a second time"),
-        ([STARTED, CLOSED, ASSIGNED], "partitions_assigned comes after shutdown_complete"),
-        ([STARTED, CLOSED, RESUMED], "partitions_resumed comes after shutdown_complete"),
-        ([STARTED, {**ASSIGNED, "callback": "ended"}], "the callback of partitions_assigned ends, and never began"),
+        ([ASSIGNED], "partitions_assigned precedes startup_complete"),
+        ([PAUSED], "partitions_paused precedes startup_complete"),
+        ([STARTED, STARTED], "startup_complete appears a second time"),
+        ([STARTED, CLOSED, ASSIGNED], "partitions_assigned follows shutdown_complete"),
+        ([STARTED, CLOSED, RESUMED], "partitions_resumed follows shutdown_complete"),
+        ([STARTED, {**ASSIGNED, "callback": "ended"}], "the callback of partitions_assigned ends but never began"),
         ([STARTED, *[{**ASSIGNED, "callback": "begun"}] * 2], "the callback of partitions_assigned begins twice"),
-        ([STARTED, consumed(5)], "records_consumed tells of orders-0 1 records, and record_data told 0"),
-        ([STARTED, record(5), record(6), consumed(5)], "of orders-0 1 records, and record_data told 2"),
-        ([STARTED, {"timestamp": 1, **CLOSED}], "shutdown_complete says a time 4999 ms before a line"),
+        ([STARTED, consumed(5)], "counts 1 records of orders-0, but there were 0 record_data"),
+        ([STARTED, record(5), record(6), consumed(5)], "1 records of orders-0, but there were 2 record_data"),
+        ([STARTED, {"timestamp": 1, **CLOSED}], "the timestamp of shutdown_complete is 4999 ms earlier"),
         (
             [STARTED, record(5), {"name": "record_processed", "topic": "orders", "partition": 0, "offset": 6}],
-            "record_processed names offset 6 of orders-0, which no record_data told",
+            "record_processed names offset 6 of orders-0, but no record_data reported it",
         ),
     ],
 )
@@ -354,7 +352,7 @@ def test_lines_in_an_order_that_cannot_be_are_refused(lines: list[dict[str, Any]
 
 
 def test_a_time_that_is_yet_to_come_is_refused(told: Told) -> None:
-    with pytest.raises(LineError, match="says a time that is yet to come"):
+    with pytest.raises(LineError, match="the timestamp of startup_complete is in the future"):
         told.story.tell({**STARTED, "timestamp": told.begun_ms + 3_600_000})
 
 

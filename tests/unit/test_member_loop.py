@@ -277,7 +277,7 @@ def test_who_is_too_slow_with_a_record_gives_up_all_but_what_is_done_and_comes_b
 def test_a_client_that_gives_nothing_up_is_not_waited_for_for_ever(tmp_path, monkeypatch):
     monkeypatch.setattr(loop, "RELINQUISH_S", 0.2)
     client = relinquishing(tmp_path, monkeypatch, Slow(), stays=True)
-    with pytest.raises(TimeoutError, match=r"unsubscribed, the client kept \[\('orders', 0\)\] for 0.2 s"):
+    with pytest.raises(TimeoutError, match=r"the client has not revoked \[\('orders', 0\)\] within 0.2 s"):
         client.member.run()
 
 

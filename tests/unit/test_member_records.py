@@ -67,8 +67,8 @@ def test_a_member_reads_its_configuration(tmp_path):
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"batch": 1}, "unknown batch; known are actor, member"),
-        ({"loop": {"komit": 1}}, "loop: unknown komit"),
+        ({"batch": 1}, "unknown key batch; expected keys: actor, member"),
+        ({"loop": {"komit": 1}}, "loop: unknown key komit"),
         ({"loop": {"commit": "never"}}, "commit is 'never', it must be one of after-processing"),
         ({"protocol": "greedy"}, "protocol is 'greedy', it must be one of eager"),
         ({"loop": {"batch": 0}}, "batch is 0, it must be at least 1"),
@@ -86,10 +86,10 @@ def test_what_is_missing_or_unreadable_is_named(tmp_path):
     with pytest.raises(ConfigError, match="cannot be read"):
         read_producer(str(file))
     file.write_text("[]")
-    with pytest.raises(ConfigError, match="found list, expected an object"):
+    with pytest.raises(ConfigError, match="expected a JSON object, found list"):
         read_producer(str(file))
     file.write_text("{}")
-    with pytest.raises(ConfigError, match="actor, writer, run, bootstrap, topics is missing"):
+    with pytest.raises(ConfigError, match="missing key actor, writer, run, bootstrap, topics"):
         read_producer(str(file))
 
 

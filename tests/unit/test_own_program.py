@@ -189,12 +189,12 @@ def test_a_payload_gives_bytes_text_or_json(tmp_path: Path, monkeypatch: Any, bo
     [
         ("no_such_module:order", "ModuleNotFoundError: No module named 'no_such_module'"),
         ("json:no_such_function", "AttributeError"),
-        ("operator:add", "it must give bytes, str or a dict, not int"),
+        ("operator:add", "it must return bytes, str or a dict, not int"),
     ],
 )
 def test_a_payload_that_gives_none_is_refused_before_the_producer_connects(payload: str, sentence: str) -> None:
     with pytest.raises(
-        config.ConfigError, match=f"the payload {payload} gives no value for key 0, seq 0: .*{sentence}"
+        config.ConfigError, match=f"the payload {payload} returns no value for key 0, seq 0: .*{sentence}"
     ):
         functions.values_of(payload)
 

@@ -185,25 +185,25 @@ def test_counts_are_there_while_it_records(tmp_path: Path, recorded: int) -> Non
 
 def test_what_is_no_segment_has_no_counts(tmp_path: Path) -> None:
     (tmp_path / "x.seg").write_bytes(b"hello" * 2000)
-    with pytest.raises(ValueError, match="this is no segment"):
+    with pytest.raises(ValueError, match="this is not a segment"):
         read_counts(tmp_path / "x.seg")
 
 
 @pytest.mark.parametrize("actor", ["", "../member", "a b", "member\n", "ü", "m" * 101])
 def test_an_actor_that_is_no_file_name_is_refused(tmp_path: Path, actor: str) -> None:
-    with pytest.raises(ValueError, match="an actor is named by"):
+    with pytest.raises(ValueError, match="as an actor's name, found"):
         Recorder(tmp_path, actor)
 
 
 @pytest.mark.parametrize("capacity", [0, -1, 10**9])
 def test_a_capacity_that_does_not_fit_is_refused(tmp_path: Path, capacity: int) -> None:
-    with pytest.raises(ValueError, match="a segment holds 1 to"):
+    with pytest.raises(ValueError, match=r"expected 1 to \d+ records as a segment's capacity, found"):
         Recorder(tmp_path, ACTOR, capacity)
 
 
 def test_a_second_life_under_the_same_name_overwrites_nothing(tmp_path: Path) -> None:
     deliver(Recorder(tmp_path, ACTOR).lane(), 3)
-    with pytest.raises(FileExistsError, match="a new life needs a new name"):
+    with pytest.raises(FileExistsError, match="a new incarnation needs a new name"):
         Recorder(tmp_path, ACTOR).lane()
     assert len(records(tmp_path)) == 3
 

@@ -137,9 +137,7 @@ def test_a_process_that_was_given_nothing_says_so_once(members: Members) -> None
     for offset in range(3):
         say.processed(Message("orders", 0, offset))
     (text,) = members.unrecorded()
-    assert (
-        text == f"process {os.getpid()} says that a record is processed, which a consumer of another process was given"
-    )
+    assert text == f"process {os.getpid()} reports a record as processed that a consumer of another process received"
 
 
 @pytest.mark.parametrize("library", ["confluent_kafka", "kafka", "aiokafka"])

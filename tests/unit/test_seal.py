@@ -223,14 +223,14 @@ def unsealed_stranger(folder: RunFolder) -> None:
 
 DAMAGES: dict[str, tuple[Callable[[RunFolder], Any], str, str, int]] = {
     # name: what is done, the file that is named, what is said of it, how many records are left
-    "magic": (lambda f: overwrite(segment(f, 2), 0, b"\x1b[31m;--"), "2", "this is no segment", 16),
+    "magic": (lambda f: overwrite(segment(f, 2), 0, b"\x1b[31m;--"), "2", "this is not a segment", 16),
     "version": (
         lambda f: overwrite(segment(f, 2), 8, b"\x63"),
         "2",
-        "its format version is 99, this version reads 1",
+        "its format version is 99, but this release reads version 1",
         16,
     ),
-    "kind": (lambda f: overwrite(segment(f, 2), 16, b"\x09"), "2", "of kind 9 with 88 bytes, which nobody writes", 16),
+    "kind": (lambda f: overwrite(segment(f, 2), 16, b"\x09"), "2", "of kind 9 with 88 bytes, which does not exist", 16),
     "no header": (
         lambda f: segment(f, 2).write_bytes(b"FPSEGMNT"),
         "2",
@@ -375,11 +375,11 @@ def test_events_are_merged_by_id_and_spread_over_their_partitions(folder: RunFol
 
 
 HOSTILE: dict[str, tuple[str | dict[str, Any], str]] = {
-    "no json": ("{]", "is no event"),
-    "no object": ("[]", "it is no object"),
-    "keys": ('{"kind": "x"}', "it lacks actor"),
+    "no json": ("{]", "is not an event"),
+    "no object": ("[]", "it is not a JSON object"),
+    "keys": ('{"kind": "x"}', "it has no key actor"),
     "huge": ({"begin_ns": 1 << 63}, "is no whole number of 64 bits"),
-    "digits": ('{"id": ' + "9" * 5000 + "}", "is no event"),
+    "digits": ('{"id": ' + "9" * 5000 + "}", "is not an event"),
     "bool": ({"id": True}, "True is no whole number"),
     "list": ({"id": [1]}, "[1] is no whole number"),
     "float": ({"end_ns": 1.5}, "1.5 is no whole number"),
@@ -389,7 +389,7 @@ HOSTILE: dict[str, tuple[str | dict[str, Any], str]] = {
     "topic": ({"partitions": [[5, 1, None]]}, "5 is no text"),
     "detail": ({"detail": "x"}, "its detail is no object"),
     "nan": ({"detail": {"x": float("nan")}}, "cannot be read"),
-    "deep": ('{"detail":' * 50_000 + "1" + "}" * 50_000, "is no event"),
+    "deep": ('{"detail":' * 50_000 + "1" + "}" * 50_000, "is not an event"),
     "kind": ({"kind": None}, "None is no text"),
     "actor": ({"actor": "member-9.1\n\x1b[31m"}, "which its id does not allow"),
 }

@@ -1,8 +1,8 @@
 """Adapters: a thin layer over one client library each. They hold library calls and error names, and no judgement.
 
 The file name in snake case is the client's name: ``confluent-kafka`` is ``confluent_kafka.py``. Each file offers
-``connect(config, listener) -> Adapter`` and ``try_settings(config)``. What only some libraries can do is a protocol of
-its own.
+``connect(config, listener) -> Adapter`` and ``try_settings(config)``. Abilities that only some libraries have are
+separate protocols.
 """
 
 from __future__ import annotations
@@ -19,161 +19,163 @@ Record = Tuple[str, int, int, Optional[bytes], Optional[bytes], Headers]
 
 
 class Listener(Protocol):
-    """What a client tells the member, always from inside a call of the adapter, on the caller's thread."""
+    """A client's callbacks to the member, always from inside a call of the adapter, on the caller's thread."""
 
     def assigned(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
-        """Partitions came; ``apply`` carries it out at the client (incrementally where the protocol is)."""
+        """Partitions were assigned; ``apply`` assigns them at the client (incrementally if the protocol is so)."""
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
-        """Partitions are to be given up; the member still owns them until ``apply`` returns."""
+        """Partitions are being revoked; the member still owns them until ``apply`` returns."""
 
     def lost(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
-        """Partitions are gone already: somebody else may own them."""
+        """Partitions were lost: another member may own them already."""
 
     def committed(self, offsets: Dict[Tp, int], errors: Dict[Tp, str]) -> None:
-        """The client finished a commit that it began by itself; an error name for each partition, empty: none."""
+        """An auto-commit of the client ended; ``errors`` has a name for each partition, empty for success."""
 
     def error(self, name: str, text: str, fatal: bool) -> None:
-        """The client reports an error by Kafka's name; after a fatal one it will not work again."""
+        """The client reports an error by Kafka's name; after a fatal one it cannot be used any more."""
 
 
 class Delays(Listener, Protocol):
-    """A listener that can put a revocation off, if its adapter polls on meanwhile."""
+    """A listener that can delay a revocation, if its adapter continues to poll meanwhile."""
 
     def revoking(self, partitions: List[Tp]) -> bool:
-        """These are to be given up: whether they can be by now. Asked in each poll until so; then they are revoked."""
+        """Whether the partitions can be revoked now. Called in each poll until it is True; then they are revoked."""
 
 
 class Adapter(Protocol):
     """One consumer object of one library."""
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """Join the group; the first polls carry it out."""
+        """Subscribe; the client joins the group in the polls that follow."""
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
-        """At most ``most`` records, an empty list after ``timeout_s`` without any."""
+        """Return at most ``most`` records, an empty list after ``timeout_s`` without any."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
-        """Commit the next offsets to read and wait for the answer: an error name for each, empty: accepted."""
+        """Commit the next offsets to read and wait. Returns an error name for each partition, empty for success."""
 
     def identity(self) -> Tuple[str, int]:
         """(member id, generation or member epoch) now; an unknown generation is -1."""
 
     def close(self) -> None:
-        """Leave the group. The revoked callback may come from inside."""
+        """Leave the group and close the client. The revoked callback may run inside this call."""
 
 
 class Seeks(Protocol):
     """An adapter that can move the position inside an assignment."""
 
     def seek(self, tp: Tp, offset: int) -> None:
-        """The next record of ``tp`` that a poll returns is the one at ``offset``."""
+        """Move the position: the next record of ``tp`` that a poll returns is the record at ``offset``."""
 
 
 class Pauses(Protocol):
-    """An adapter that can stop to fetch a partition that it goes on to own."""
+    """An adapter that can stop fetching a partition and still own it."""
 
     def pause(self, tp: Tp) -> None:
-        """No poll returns records of ``tp`` any more, those that are fetched already included."""
+        """Polls return no more records of ``tp``, not even records that were fetched already."""
 
     def resume(self, tp: Tp) -> None:
-        """Polls return records of ``tp`` again, from where they were."""
+        """Polls return records of ``tp`` again, from the position at the pause."""
 
 
 class Leaves(Protocol):
-    """An adapter that can leave the group and go on: it may subscribe again."""
+    """An adapter that can leave the group and subscribe again later."""
 
     def unsubscribe(self) -> None:
-        """Leave the group. The revoked callback, of all there is, comes from inside, or of a later poll."""
+        """Leave the group. The revoked callback for all partitions runs inside this call or inside a later poll."""
 
 
 class Annotates(Protocol):
-    """An adapter that can commit a remark beside the offsets."""
+    """An adapter that can commit metadata with the offsets."""
 
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
-        """See ``Adapter``; brokers refuse a remark that is too long."""
+        """See ``Adapter``; brokers refuse metadata that is too long."""
 
 
 class Defers(Protocol):
     """An adapter that can commit without waiting for the answer."""
 
     def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
-        """Commit, see ``Adapter``; ``answered`` is called with the answer from inside of this call, of one that follows
-        it, or never, where the client is closed before."""
+        """Commit, see ``Adapter``. ``answered`` is called with the answer inside this call or inside a later call of
+        the adapter; never, if the client is closed first."""
 
 
 class Starts(Protocol):
-    """An adapter that can look around in its topics and begin an assignment elsewhere than at the committed offset."""
+    """An adapter that can query partitions and committed offsets, and begin an assignment at another offset than the
+    committed one."""
 
     def partitions(self, topics: Iterable[str]) -> List[Tp]:
-        """All partitions of these topics; some may be missing while the client does not know them."""
+        """All partitions of these topics; partitions that the client does not know yet are missing."""
 
     def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
-        """The group's committed offsets; partitions that have none, or that nobody could tell, are left out."""
+        """The group's committed offsets, without partitions that have none or whose offset cannot be read."""
 
     def start_at(self, offsets: Mapping[Tp, int]) -> None:
-        """Inside the assigned callback, before ``apply``: begin these partitions there."""
+        """Set the offsets at which these partitions begin. Call it in the assigned callback, before ``apply``."""
 
 
 class Stores(Protocol):
-    """An adapter whose client commits by itself what is stored."""
+    """An adapter whose client auto-commits the offsets that are stored."""
 
     def store(self, offsets: Mapping[Tp, int]) -> None:
-        """Let the client commit these next offsets when it thinks fit."""
+        """Store these next offsets; the client commits them with its next auto-commit."""
 
 
 class ParkedKeys(Protocol):
-    """Which keys are parked, of the partitions that a member has."""
+    """The keys that have parked records (dead letters), in the partitions of a member."""
 
     def add(self, tp: Tp, offset: int, key: bytes) -> None:
-        """The record at ``offset``, of this key, is parked."""
+        """The record at ``offset``, with this key, was parked."""
 
     def holds(self, tp: Tp, key: bytes) -> bool:
-        """Whether something of this key is parked."""
+        """Whether a record of this key is parked."""
 
     def taking(self, partitions: Sequence[Tp]) -> None:
-        """In the assigned callback: learn what others have parked of these. Raises TimeoutError."""
+        """Read which keys other members parked in these partitions; for the assigned callback. Raises TimeoutError."""
 
     def close(self) -> None:
-        """Nobody asks any more."""
+        """Release the client; no other method is called afterwards."""
 
 
 class Output(Protocol):
-    """Where a member writes what it makes of records: another topic, or the ends of the partitions that they come from.
-    A fatal error is told to the listener. ``parked``: the keys of what it writes."""
+    """The destination to which a member produces: another topic, or the ends of the partitions that it consumes.
+    The listener gets fatal errors. ``parked``: the keys of parked records."""
 
     settings: Mapping[str, Any]
     parked: ParkedKeys
 
     def start(self) -> None:
-        """Before the first poll."""
+        """Prepare the producer; called before the first poll."""
 
     def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
-        """Write what was made of the record at ``offset``; it need not be there before ``commit``."""
+        """Produce the result of the record at ``offset``; the broker may have it only after ``commit``."""
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
-        """All that was written, and the next offsets to read, see ``Adapter``; where there are transactions, together.
-        Else with an error what was written since the last time is not there, and may be written again."""
+        """Make all that was written durable and commit the next offsets, see ``Adapter``: in one transaction if there
+        are transactions. Without transactions, an error means that what was written since the last commit is not in the
+        log and may be written again."""
 
     def identity(self) -> Tuple[str, int]:
         """See ``Adapter``."""
 
     def close(self) -> None:
-        """Drop what is not committed."""
+        """Close the producer and drop what is not committed."""
 
 
 class Outputs(Protocol):
-    """An adapter whose library writes, too, and commits offsets in transactions."""
+    """An adapter whose library also produces, and commits offsets in transactions."""
 
     def output(self, config: MemberConfig, listener: Listener) -> Output:
         """The output for ``config.loop``, connected. Raises ConfigError when the library refuses its settings."""
 
 
 class Described(Protocol):
-    """What an adapter tells about itself for the record."""
+    """An adapter's description of its client, for the history."""
 
     version: str
-    settings: Mapping[str, Any]  # what the client was configured with, callbacks left out
+    settings: Mapping[str, Any]  # the client's settings without callbacks
 
 
 def written(config: MemberConfig, adapter: Outputs, listener: Listener) -> Optional[Output]:
@@ -182,19 +184,19 @@ def written(config: MemberConfig, adapter: Outputs, listener: Listener) -> Optio
 
 
 def connect(config: MemberConfig, listener: Listener) -> Any:
-    """The adapter for ``config.client``, connected; it satisfies ``Adapter`` and what else its library can do.
+    """The adapter for ``config.client``, connected; it satisfies ``Adapter`` and the protocols that its library allows.
 
     Raises:
-        ConfigError: there is no such adapter, its library is missing, or it refuses the settings.
+        ConfigError: there is no such adapter, its library is missing, or the library refuses the settings.
     """
     return _module(config).connect(config, listener)
 
 
 def try_settings(config: MemberConfig) -> None:
-    """Ask the library of ``config.client`` whether it takes the settings, without any network.
+    """Check the settings with the library of ``config.client``, without any network.
 
     Raises:
-        ConfigError: see ``connect``; what only brokers can refuse is not among it.
+        ConfigError: see ``connect``. Settings that only brokers can refuse pass.
     """
     _module(config).try_settings(config)
 
@@ -204,4 +206,8 @@ def _module(config: MemberConfig) -> Any:
     try:
         return importlib.import_module("%s.%s" % (__name__, name))
     except ImportError as error:
-        raise ConfigError("client %r cannot be used here: %s" % (config.client, error)) from error
+        message = "client %r has no adapter, or its library is not installed in this Python: %s" % (
+            config.client,
+            error,
+        )
+        raise ConfigError(message) from error

@@ -1,6 +1,6 @@
 """The adapter for aiokafka, from release 0.9 on: classic protocol, eager.
 
-Its event loop runs on a thread of its own all the time: calls are handed over to it, and its callbacks to the caller.
+Its event loop always runs on a thread of its own: calls are handed to that thread, and callbacks to the caller's.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ ASSIGNORS = {
     "roundrobin": roundrobin.RoundRobinPartitionAssignor,
     "sticky": sticky_assignor.StickyPartitionAssignor,
 }
-GRACE_S = 0.05  # for the library, which is about to return
+GRACE_S = 0.05  # added to a poll's timeout, for the library to return
 
 
 def try_settings(config: MemberConfig) -> None:
-    """See ``adapters``. The library wants an event loop to be made in, so its names are looked up."""
+    """See ``adapters``. A consumer can only be created inside an event loop, so the names of settings are compared."""
     given = with_context(arguments(config.client, settings_of(config), ASSIGNORS))
     refuse_unknown(config.client, given, inspect.signature(client.AIOKafkaConsumer.__init__).parameters)
 
@@ -48,8 +48,8 @@ def connect(config: MemberConfig, listener: Listener) -> AioKafka:
 class AioKafka:
     """One consumer of aiokafka; satisfies ``Adapter``, ``Seeks``, ``Pauses``, ``Annotates``, ``Defers`` and ``Starts``.
 
-    It tells nothing of what it commits by itself, and nothing at its end; what was lost it tells as revoked. Where no
-    broker answers at first, that is an error of the polls, which try again.
+    The library reports no auto-commits, calls no callback at close, and reports lost partitions as revoked. If no
+    broker answers at first, polls report the error and try again.
     """
 
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
@@ -61,7 +61,7 @@ class AioKafka:
         self._listener = listener
         self._topics: List[str] = []
         self._starts: Dict[Tp, int] = {}
-        self._held: Set[Any] = set()  # paused until the caller's thread has heard that they came
+        self._held: Set[Any] = set()  # paused until the assigned callback ran on the caller's thread
         self._handover, self._never = Handover(), threading.Event()
         self._loop = asyncio.new_event_loop()
         self._turns: Optional[asyncio.Lock] = None
@@ -79,7 +79,7 @@ class AioKafka:
             self._do(lambda: self._consumer.subscribe(self._topics, listener=_listener(self)))
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
-        """See ``Adapter``. While the group rebalances the library does not mind the time: later polls go on waiting."""
+        """See ``Adapter``. In a rebalance the library ignores the timeout; later polls wait for the same call."""
         until_s = time.monotonic() + timeout_s
         try:
             if not self._consumer:
@@ -107,7 +107,7 @@ class AioKafka:
         return self._ask(self._answer(offsets, metadata))  # type: ignore[no-any-return]
 
     def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
-        """See ``Defers``: a task of its own, as programs on asyncio have it."""
+        """See ``Defers``: the commit is an asyncio task, as it is in programs on asyncio."""
         asked = asyncio.run_coroutine_threadsafe(self._answer(offsets), self._loop)
         asked.add_done_callback(lambda done: self._handover.ask(lambda: answered(done.result())))
 
@@ -137,7 +137,7 @@ class AioKafka:
         self._do(lambda: self._consumer.resume(client.TopicPartition(*tp)))
 
     def unsubscribe(self) -> None:
-        """See ``Leaves``: the library calls nobody back then."""
+        """See ``Leaves``: the library runs no callback then, so this method does."""
         self._topics = []
         if self._consumer:
             tell(self._listener, "revoked", self._consumer.assignment())
@@ -150,8 +150,8 @@ class AioKafka:
     def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
         """See ``Starts``."""
         with suppress(KafkaError):
-            told = {tp: self._ask(self._consumer.committed(client.TopicPartition(*tp))) for tp in partitions}
-            return {tp: offset for tp, offset in told.items() if offset is not None}
+            found = {tp: self._ask(self._consumer.committed(client.TopicPartition(*tp))) for tp in partitions}
+            return {tp: offset for tp, offset in found.items() if offset is not None}
         return {}
 
     def start_at(self, offsets: Mapping[Tp, int]) -> None:
@@ -159,22 +159,23 @@ class AioKafka:
         self._starts.update(offsets)
 
     async def asked(self, what: str, partitions: Set[Any]) -> None:
-        """On the loop: the library called back, and has carried out already what it tells."""
+        """On the event loop: run the member's callback on the caller's thread. The library has already applied it."""
         ran = self._handover.ask(lambda: tell(self._listener, what, partitions, self._start))
         await asyncio.wrap_future(ran)
 
     async def came(self, partitions: Set[Any]) -> None:
-        """On the loop: these were assigned. Nothing is read of them before the caller's thread has heard of them: it
-        may say where they start."""
+        """On the event loop: partitions were assigned. They stay paused until the assigned callback has run on the
+        caller's thread, because the callback may set where they start."""
         self._held = set(partitions)
         self._consumer.pause(*partitions)
         await self.asked("assigned", partitions)
         self._consumer.resume(*self._held & self._consumer.assignment())
 
     async def _answer(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
-        """On the loop: to a commit, in turn. The library tries a refused one again, which may then come last."""
+        """On the event loop: commit and return the answer, one commit at a time. The library retries a refused commit,
+        so without the lock an older commit could arrive last."""
         error = ""
-        self._turns = self._turns or asyncio.Lock()  # of this loop, as Python 3.8 has it
+        self._turns = self._turns or asyncio.Lock()  # created here: in Python 3.8 a lock belongs to the running loop
         async with self._turns:
             try:
                 if not self._consumer:
@@ -200,7 +201,7 @@ class AioKafka:
         self._consumer = consumer
 
     def _ask(self, question: Coroutine[Any, Any, Any]) -> Any:
-        """The answer to what the loop can do by itself."""
+        """Run a coroutine on the event loop and wait for its result; no callback may run in it."""
         return asyncio.run_coroutine_threadsafe(question, self._loop).result()
 
     def _do(self, act: Callable[[], Any]) -> None:
@@ -216,8 +217,9 @@ class AioKafka:
 
 
 async def answered_at_once(question: Coroutine[Any, Any, Any], answer: Future[Any]) -> None:
-    """On the loop, which goes on only then: what a read has taken comes before what the library calls back next, as it
-    does for programs on the loop. asyncio itself would tell another thread of it a turn later."""
+    """On the event loop: set the answer in the same step in which the coroutine ends. The records of a read then
+    precede the library's next callback, as they do for programs on the loop; asyncio itself would hand them to another
+    thread one step later."""
     try:
         answer.set_result(await question)
     except Exception as error:
@@ -226,12 +228,12 @@ async def answered_at_once(question: Coroutine[Any, Any, Any], answer: Future[An
 
 def identity(consumer: Any) -> Tuple[str, int]:
     """(member id, generation) of a consumer of the library, or of None."""
-    coordinator = getattr(consumer, "_coordinator", None)  # nothing else tells it
+    coordinator = getattr(consumer, "_coordinator", None)  # no public attribute has it
     return (coordinator.member_id, coordinator.generation) if coordinator else ("", -1)
 
 
 def _listener(adapter: AioKafka) -> Any:
-    """What the library calls back."""
+    """The rebalance listener for the library."""
 
     class Asked(client.ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_assigned(self, assigned: Set[Any]) -> None:

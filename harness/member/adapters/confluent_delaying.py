@@ -1,13 +1,13 @@
-"""A member of confluent-kafka that polls on while partitions that it is to give up are still worked on.
+"""A member of confluent-kafka that continues to poll while it still processes records of partitions to be revoked.
 
-KIP-983 proposes that of consumers: a revocation that is asked for in one poll is completed in a later one. librdkafka
-fetches nothing while its callback waits, so there are two consumers here. One is in the group, on a thread of its own,
-where callbacks may wait; all that it is assigned is paused. The other one fetches these partitions by itself, on the
-thread of the member's loop, which answers the callbacks between its polls.
+KIP-983 proposes this for consumers: a revocation that begins in one poll is completed in a later one. librdkafka
+fetches nothing while its callback waits, so this adapter has two consumers. The first is in the group, on a thread of
+its own, where callbacks may wait; all its partitions are paused. The second fetches these partitions without a group,
+on the thread of the member's loop, which answers the callbacks between its polls.
 
-The library lets one thread at a time call a consumer, and a callback counts as a call: whatever the loop asks of the
-group is done on the thread beside it, inside of callbacks, too. As that thread polls, the group does not notice when
-the loop stands still.
+The library lets only one thread at a time call a consumer, and a running callback counts as a call. So the group's
+thread makes the calls that the loop needs of the first consumer, also while it is inside a callback. As that thread
+polls, the group does not notice when the loop makes no progress.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from fencepost_member.adapters.confluent_kafka import CLASSIC_ONLY, ConfluentKaf
 from fencepost_member.adapters.handover import Handover
 from fencepost_member.config import MemberConfig
 
-SERVE_S = 0.005  # what the loop asks for waits no longer
+SERVE_S = 0.005  # the longest time that a call of the loop waits for the group's thread
 OF_THE_GROUP = ("group.protocol", "group.instance.id", "max.poll.interval.ms", *CLASSIC_ONLY)
 
 
 class _Elsewhere:
-    """A consumer that is called on another thread: there ``do`` does what is asked for here."""
+    """A consumer whose methods run on another thread: calls are queued here, and ``do`` makes them there."""
 
     def __init__(self, consumer: Any) -> None:
         self._consumer = consumer
@@ -41,7 +41,7 @@ class _Elsewhere:
         return partial(self._ask, getattr(self._consumer, name))
 
     def do(self, within_s: float) -> None:
-        """What is asked for first, if that comes in time."""
+        """Make the first queued call; wait for one for at most ``within_s``."""
         with suppress(queue.Empty):
             self._asked.get(timeout=within_s)()
 
@@ -51,7 +51,7 @@ class _Elsewhere:
         def run() -> None:
             try:
                 answer.set_result(method(*arguments, **named))
-            except BaseException as error:  # it is raised where it was asked for
+            except BaseException as error:  # the caller's thread raises it
                 answer.set_exception(error)
 
         self._asked.put(run)
@@ -66,7 +66,7 @@ class Delaying(ConfluentKafka):
     def __init__(self, config: MemberConfig, listener: Any) -> None:
         """``listener`` satisfies ``Delays``. Raises ConfigError when librdkafka refuses the settings."""
         self._handover, self._closing = Handover(), threading.Event()
-        self._put_off: List[Callable[[], bool]] = []  # revocations; each says whether it is completed
+        self._put_off: List[Callable[[], bool]] = []  # delayed revocations; each returns whether it is completed
         self._thread: Optional[threading.Thread] = None
         self._served: Future[None] = Future()
         super().__init__(config, listener)
@@ -77,7 +77,7 @@ class Delaying(ConfluentKafka):
     def subscribe(self, topics: Sequence[str]) -> None:
         """See ``Adapter``."""
         if self._thread is None:
-            self._thread = threading.Thread(target=self._serve, daemon=True)  # a member that crashes is not held up
+            self._thread = threading.Thread(target=self._serve, daemon=True)  # must not delay the exit after a crash
             self._thread.start()
         super().subscribe(topics)
 
@@ -87,7 +87,7 @@ class Delaying(ConfluentKafka):
         return super().poll(most, timeout_s)
 
     def close(self) -> None:
-        """See ``Adapter``. Nothing is put off any more."""
+        """See ``Adapter``. Delayed revocations are completed at once."""
         self._closing.set()
         if self._thread:
             self._answer()
@@ -97,7 +97,7 @@ class Delaying(ConfluentKafka):
         self._fetching.close()
 
     def _answer(self) -> None:
-        """What the other thread has asked for."""
+        """Run the callbacks that the group's thread queued, and complete the delayed revocations that can be."""
         self._handover.wait(Future(), 0)
         self._put_off = [completed for completed in self._put_off if not completed()]
 
@@ -137,7 +137,7 @@ class Delaying(ConfluentKafka):
         self._guarded(lambda: self._unassign(consumer, partitions))()
 
     def _until(self, answered: Future[None]) -> None:
-        """In a callback: the loop answers, and may ask for something meanwhile."""
+        """In a callback: make the calls that the loop queues until the loop has answered."""
         while not answered.done():
             self._consumer.do(SERVE_S)
 
@@ -148,5 +148,5 @@ class Delaying(ConfluentKafka):
         self._handover.ask(lambda: super(Delaying, self)._committed(error, partitions))
 
     def _error(self, error: client.KafkaError) -> None:
-        """On either thread: the loop hears of it in its next poll."""
+        """On either thread: the loop reports the error in its next poll."""
         self._handover.ask(lambda: super(Delaying, self)._error(error))

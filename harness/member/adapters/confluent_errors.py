@@ -33,7 +33,7 @@ def error_name(error: Optional[client.KafkaError]) -> str:
 
 
 def cause(error: client.KafkaError) -> str:
-    """Kafka's name of what made a client give up. A consumer is told no code but "fatal", and the cause in words."""
+    """Kafka's name of the cause of a fatal error. A consumer gets only the code ``_FATAL`` and the cause as text."""
     if error.code() != client.KafkaError._FATAL:
         return error_name(error)
     meant = (candidate for candidate in map(client.KafkaError, range(1, 200)) if candidate.str() in error.str())
@@ -41,6 +41,6 @@ def cause(error: client.KafkaError) -> str:
 
 
 def told(error: client.KafkaError) -> Tuple[str, str, bool]:
-    """An error as ``Listener.error`` wants it."""
+    """The arguments of ``Listener.error`` for an error: name, text, whether it is fatal."""
     fatal = error.fatal() or error.code() == client.KafkaError._FATAL
     return cause(error) if fatal else error_name(error), error.str(), fatal

@@ -1,4 +1,4 @@
-"""What a member of confluent-kafka writes into a topic: in transactions with its offsets, or beside them."""
+"""The producer of a member of confluent-kafka: with its offsets in transactions, or before it commits them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from fencepost_member.adapters.settings import access_of
 from fencepost_member.config import TRANSACTION, ConfigError, MemberConfig
 from fencepost_member.payload import SOURCE, source
 
-WRITE_S = 60.0  # how long a record may take to be written
-GIVE_UP_S = 60.0  # what can be tried again is, for so long
-FULL_S = 0.01
+WRITE_S = 60.0  # timeout for the delivery of a record
+GIVE_UP_S = 60.0  # how long retriable errors are retried
+FULL_S = 0.01  # wait between attempts when the producer's queue is full
 
 
 def output(config: MemberConfig, adapter: ConfluentKafka, listener: Listener) -> Output:
@@ -26,7 +26,7 @@ def output(config: MemberConfig, adapter: ConfluentKafka, listener: Listener) ->
 
 
 class Output:
-    """Records first, then offsets. Satisfies ``adapters.Output``."""
+    """Without transactions: records first, then offsets. Satisfies ``adapters.Output``."""
 
     def __init__(self, config: MemberConfig, adapter: ConfluentKafka, listener: Listener) -> None:
         """Raises ConfigError when librdkafka refuses the settings."""
@@ -58,7 +58,7 @@ class Output:
 
     def write(self, tp: Tp, offset: int, key: Optional[bytes], value: Optional[bytes], headers: Headers = None) -> None:
         """See ``adapters.Output``."""
-        had = [header for header in headers or () if header[0] != SOURCE]  # it may be what somebody made itself
+        had = [header for header in headers or () if header[0] != SOURCE]  # the record may itself be an output
         more: Any = [*had, (SOURCE, source(self._actor, tp, offset))]
         where: Any = {"topic": self._into} if self._into else {"topic": tp[0], "partition": tp[1]}
         self._produce(value=value, key=key, headers=more, **where)
@@ -68,14 +68,14 @@ class Output:
             try:
                 self._producer.produce(on_delivery=self._delivered, **record)
                 return
-            except BufferError:  # for no longer than a record may take to be written
+            except BufferError:  # the queue is full, for no longer than the delivery timeout
                 self._producer.poll(FULL_S)
             except client.KafkaException as error:
                 self._failed = self._failed or error.args[0]
                 return
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
-        """See ``adapters.Output``. What cannot be written ends the member."""
+        """See ``adapters.Output``. A record that cannot be written is a fatal error, which ends the member."""
         while self._producer.flush(CALL_S):
             pass
         if self._failed:
@@ -97,12 +97,12 @@ class Output:
         self._failed = self._failed or error
 
     def _error(self, error: client.KafkaError) -> None:
-        self._listener.error(_name(error), "the output: %s" % error.str(), False)  # what is fatal fails the next call
+        self._listener.error(_name(error), "the output: %s" % error.str(), False)  # a fatal error fails the next call
 
 
 def has_left(metadata: object) -> bool:
-    """Whether the client is of no generation of the group any more. A coordinator accepts offsets of a transaction from
-    whoever names none, as before KIP-447; who names an old one is refused."""
+    """Whether the client has no generation in the group any more. A coordinator accepts transactional offsets without a
+    generation, as before KIP-447, and refuses those with an old one."""
     return isinstance(metadata, bytes) and metadata.startswith(MAGIC) and identity_of(metadata)[1] < 0
 
 
@@ -115,13 +115,13 @@ class Transactions(Output):
     def _more(self, config: MemberConfig) -> Dict[str, Any]:
         timeout_ms = int(config.loop.transaction_timeout_ms)
         return {
-            "transactional.id": "%s-member-%d" % (config.group, config.member),  # of all lives of the member
+            "transactional.id": "%s-member-%d" % (config.group, config.member),  # the same in all incarnations
             "transaction.timeout.ms": timeout_ms,
             "message.timeout.ms": min(timeout_ms, int(WRITE_S * 1000)),  # the client refuses a longer one
         }
 
     def start(self) -> None:
-        """See ``adapters.Output``: what an earlier life of the member left open is aborted."""
+        """See ``adapters.Output``: aborts a transaction that an earlier incarnation of the member left open."""
         try:
             tried(self._producer.init_transactions, GIVE_UP_S)
         except client.KafkaException as error:
@@ -133,7 +133,7 @@ class Transactions(Output):
         super().write(tp, offset, key, value, headers)
 
     def commit(self, offsets: Mapping[Tp, int]) -> Dict[Tp, str]:
-        """See ``adapters.Output``. No offsets: what was written, alone."""
+        """See ``adapters.Output``. Without offsets it commits only the records."""
         self._begin()
         try:
             if offsets:
@@ -146,7 +146,7 @@ class Transactions(Output):
         except client.KafkaException as error:
             self._failed = error.args[0]
         answer = self._aborted(self._failed) if self._failed else ""
-        self._failed, self._open = None, False  # the client has told by now of what the abort dropped
+        self._failed, self._open = None, False  # the client has reported the records that the abort dropped by now
         return dict.fromkeys(offsets, answer)
 
     def close(self) -> None:
@@ -163,7 +163,7 @@ class Transactions(Output):
                 self._failed = error.args[0]
 
     def _aborted(self, error: client.KafkaError) -> str:
-        """Give back all that the transaction wrote, because of an error, and tell its name."""
+        """Abort the transaction because of an error, and return the error's name."""
         if error.fatal():
             return self._give_up(error)
         try:

@@ -1,8 +1,9 @@
-"""Which keys a member of confluent-kafka has parked: for good, or until what was parked was retried.
+"""The keys that members of confluent-kafka have parked: permanently, or until their dead letters were retried.
 
-The latter is told in a *redirect topic* (pattern 4 of Confluent's "Error Handling Patterns for Apache Kafka
-Applications"): an entry for each letter, under its id, and a tombstone for that once it was retried. Whoever takes a
-partition reads the topic up to its end, as what an earlier owner kept in mind is gone, and on while something waits.
+The second kind uses a *redirect topic* (pattern 4 of Confluent's "Error Handling Patterns for Apache Kafka
+Applications"). It has an entry for each dead letter, keyed by the letter's id, and a tombstone once the letter was
+retried. A member that is assigned a partition reads the topic up to its end, because the memory of an earlier owner is
+gone, and continues to read it while letters wait.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from fencepost_member.payload import SOURCE, letter_id, record_of, source_of
 
 
 class Letters:
-    """For good. Satisfies ``adapters.ParkedKeys``."""
+    """Keys that are parked permanently. Satisfies ``adapters.ParkedKeys``."""
 
     def __init__(self, topic: str, settings: Mapping[str, Any]) -> None:
-        """``topic`` holds what was parked; ``settings`` are those of the client, addresses and access."""
+        """``topic`` holds the dead letters; ``settings`` are the client's addresses, SASL and TLS."""
         self._topic, self._settings = topic, settings
         self._keys: Dict[Tp, Set[bytes]] = {}
 
@@ -47,31 +48,31 @@ class Letters:
 
 
 class Redirects:
-    """Until it was retried. Satisfies ``adapters.ParkedKeys``.
+    """Keys that are parked until their letters were retried. Satisfies ``adapters.ParkedKeys``.
 
     Attributes:
-        waiting: of each key the ids of its letters that were not retried.
-        entries: of each of these ids whose it is.
+        waiting: partition -> key -> ids of its letters that were not retried.
+        entries: id of such a letter -> (partition, key).
     """
 
     def __init__(self, topic: str, settings: Mapping[str, Any], write: Callable[..., None]) -> None:
-        """``topic`` is the redirect topic, into which ``write`` writes; ``settings`` as of ``Letters``."""
+        """``topic`` is the redirect topic, into which ``write`` writes; ``settings`` as in ``Letters``."""
         self._topic, self._write = topic, write
         self._consumer: Any = client.Consumer({**reading(topic), **settings})
-        self._next: Dict[int, int] = {}  # of each partition the first offset that is not read; empty: nothing is
+        self._next: Dict[int, int] = {}  # partition -> next offset to read; empty before the first read
         self._error = ""
         self.waiting: Dict[Tp, Dict[bytes, Set[bytes]]] = {}
         self.entries: Dict[bytes, Tuple[Tp, bytes]] = {}
-        self._retried: Set[bytes] = set()  # a tombstone may come before the entry
+        self._retried: Set[bytes] = set()  # a tombstone may arrive before its entry
 
     def add(self, tp: Tp, offset: int, key: bytes) -> None:
-        """See ``adapters.ParkedKeys``. The entry is there, as the letter is, before offsets are committed."""
+        """See ``adapters.ParkedKeys``. Entry and letter are in the log before offsets are committed."""
         letter = letter_id(*tp, offset)
         self._write(topic=self._topic, key=letter, value=key)
         self._waits(letter, key)
 
     def holds(self, tp: Tp, key: bytes) -> bool:
-        """See ``adapters.ParkedKeys``. What came meanwhile is read where it matters, while something waits."""
+        """See ``adapters.ParkedKeys``. If letters of this key wait, it first reads the new entries of the topic."""
         waiting = self.waiting.get(tp, {})
         message = self._consumer.poll(0) if key in waiting else None
         while message is not None:
@@ -91,14 +92,14 @@ class Redirects:
         ends = {partition: self._end(partition, until_s) for partition in self._next}
         while unread := [partition for partition, end in ends.items() if self._next[partition] < end]:
             if time.monotonic() > until_s:
-                what = "the end of %s %r was not seen within %d s" % (self._topic, unread, READ_S)
-                raise TimeoutError("%s; the client said last: %s" % (what, self._error or "nothing"))
+                message = "the end of %s %r was not reached within %d s" % (self._topic, unread, READ_S)
+                raise TimeoutError("%s; the client's last error: %s" % (message, self._error or "none"))
             message = self._consumer.poll(CALL_S)
             if message is not None and self._take(message):
                 until_s = time.monotonic() + READ_S
 
     def was_retried(self, letter: bytes) -> None:
-        """Nothing waits any more under this id."""
+        """The letter with this id was retried: it waits no more."""
         if letter in self.entries:
             tp, key = self.entries.pop(letter)
             letters = self.waiting[tp][key]
@@ -116,12 +117,14 @@ class Redirects:
             try:
                 ends: Tuple[int, int] = self._consumer.get_watermark_offsets(where, CALL_S)
                 return ends[1]
-            except client.KafkaException as error:  # its leader may be gone, and another one comes
+            except client.KafkaException as error:  # the leader may be down until another one is elected
                 if time.monotonic() > until_s:
-                    raise TimeoutError("nobody told where %s ends: %s" % (self._topic, error)) from error
+                    raise TimeoutError(
+                        "no broker returned the end offset of %s-%d: %s" % (self._topic, partition, error)
+                    ) from error
 
     def _take(self, message: Any) -> bool:
-        """Note what a poll brought; False: it is an error, after which the client tries again by itself."""
+        """Apply a message of a poll; False: it is an error, after which the client tries again by itself."""
         error = message.error()
         if error is not None and error.code() != client.KafkaError._PARTITION_EOF:
             self._error = error.str()
@@ -136,7 +139,7 @@ class Redirects:
         return True
 
     def _waits(self, letter: bytes, key: bytes) -> None:
-        if letter not in self._retried:  # else its record was processed: that is not to come again
+        if letter not in self._retried:  # otherwise its record was processed already
             tp, _ = record_of(letter)
             self.entries[letter] = (tp, key)
             self.waiting.setdefault(tp, {}).setdefault(key, set()).add(letter)

@@ -1,4 +1,4 @@
-"""Reads a topic from its begin to its end, beside the group."""
+"""Reads a topic from its beginning to its end, without joining a group."""
 
 from __future__ import annotations
 
@@ -7,19 +7,19 @@ from typing import Any, Dict, Iterator, Mapping, Set, Tuple
 
 import confluent_kafka as client
 
-READ_S = 60.0  # without the end of a partition, or a record
+READ_S = 60.0  # timeout since the last record
 CALL_S = 5.0
 TRY_EVERY_S = 0.1
 
 
 def contents(topic: str, settings: Mapping[str, Any]) -> Iterator[Tuple[Any, Dict[str, Any]]]:
-    """Key and headers of every record that is committed now, of whichever partition.
+    """Key and headers of every record of the topic that is committed now, in all partitions.
 
     Args:
-        settings: those of the client, addresses and access.
+        settings: the client's addresses, SASL and TLS.
 
     Raises:
-        TimeoutError: the brokers told nothing new for a minute.
+        TimeoutError: no record was read for ``READ_S``, and the end was not reached.
     """
     consumer = client.Consumer({**reading(topic), **settings})
     try:
@@ -29,7 +29,7 @@ def contents(topic: str, settings: Mapping[str, Any]) -> Iterator[Tuple[Any, Dic
         while unread:
             message = consumer.poll(CALL_S)
             if time.monotonic() > until_s:
-                raise TimeoutError("the end of %s %r was not seen within %d s" % (topic, sorted(unread), READ_S))
+                raise TimeoutError("the end of %s %r was not reached within %d s" % (topic, sorted(unread), READ_S))
             if message is None:
                 continue
             error = message.error()
@@ -44,9 +44,9 @@ def contents(topic: str, settings: Mapping[str, Any]) -> Iterator[Tuple[Any, Dic
 
 
 def reading(topic: str) -> Dict[str, Any]:
-    """The settings with which a topic is read beside the group, but for addresses and access."""
+    """The settings for reading a topic without joining a group, except addresses, SASL and TLS."""
     return {
-        "group.id": "%s-reader" % topic,  # the library asks for one; nobody joins
+        "group.id": "%s-reader" % topic,  # the library requires one; nothing joins it
         "enable.auto.commit": False,
         "auto.offset.reset": "earliest",
         "enable.partition.eof": True,
@@ -55,7 +55,7 @@ def reading(topic: str) -> Dict[str, Any]:
 
 
 def partitions_of_topic(consumer: Any, topic: str, until_s: float) -> Set[int]:
-    """All of them. Raises TimeoutError when nobody has told by ``until_s``, of the monotonic clock."""
+    """All partitions of a topic. Raises TimeoutError when no broker has returned them by ``until_s`` (monotonic)."""
     while True:
         try:
             found = set(consumer.list_topics(topic, CALL_S).topics[topic].partitions)
@@ -64,5 +64,5 @@ def partitions_of_topic(consumer: Any, topic: str, until_s: float) -> Set[int]:
         if found:
             return found
         if time.monotonic() > until_s:
-            raise TimeoutError("nobody told of the partitions of %s within %d s" % (topic, READ_S))
-        consumer.poll(TRY_EVERY_S)  # brings nothing, as nothing is assigned yet
+            raise TimeoutError("no broker returned the partitions of %s within %d s" % (topic, READ_S))
+        consumer.poll(TRY_EVERY_S)  # returns no record, as nothing is assigned yet

@@ -1,4 +1,4 @@
-"""Calls about transactions that may be tried again."""
+"""Retries calls of a transactional producer."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ TRY_EVERY_S = 0.1
 
 
 def tried(call: Callable[[float], object], within_s: float) -> None:
-    """Call it with the time that it may take, again and again where that may help, for so long.
+    """Call ``call`` with its timeout in seconds, and retry it while its error is retriable, for at most ``within_s``.
 
-    Raises KafkaException.
+    Raises KafkaException: the last error.
     """
     give_up_s, pause = time.monotonic() + within_s, threading.Event()
     while True:

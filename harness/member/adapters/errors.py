@@ -1,11 +1,11 @@
-"""Kafka's names of the exceptions of kafka-python and aiokafka, which have one origin. Needs neither."""
+"""Kafka's names of the exceptions of kafka-python and aiokafka, which have a common origin. Imports neither."""
 
 from __future__ import annotations
 
 import re
 
-FENCED = "FENCED_INSTANCE_ID"  # of all, only the fence of a static member is for good
-# Where their releases have other names than Kafka; by Kafka's number.
+FENCED = "FENCED_INSTANCE_ID"  # the only fatal error: the fence of a static member is permanent
+# Kafka's number of an error -> Kafka's name, where the libraries use other names.
 BY_NUMBER = {
     -1: "UNKNOWN_SERVER_ERROR",
     6: "NOT_LEADER_OR_FOLLOWER",
@@ -21,7 +21,7 @@ BY_NUMBER = {
     81: "GROUP_MAX_SIZE_REACHED",
     82: FENCED,
 }
-# What they make up themselves, by the class's name. All others become LOCAL_ and that name.
+# The libraries' own errors, by class name. All others become LOCAL_ and the class name.
 LOCAL = {
     "IllegalStateError": "LOCAL_STATE",
     "KafkaConnectionError": "NETWORK_EXCEPTION",
@@ -32,7 +32,7 @@ NUMBER = re.compile(r"\[Error (-?\d+)\] (\w+)")
 
 
 def error_name(error: BaseException) -> str:
-    """Kafka's name of an exception, or that of its cause: some only wrap another one, or its words."""
+    """Kafka's name of an exception, or of the exception that it wraps or quotes in its message."""
     number, kind = getattr(error, "errno", None), type(error).__name__
     if number is not None:
         return BY_NUMBER.get(number) or str(getattr(error, "message", "")) or "LOCAL_%d" % number

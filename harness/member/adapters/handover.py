@@ -1,4 +1,4 @@
-"""What clients that are written in Python call back: telling it, on the thread of the member's loop."""
+"""Runs the callbacks of clients that are written in Python on the thread of the member's loop."""
 
 from __future__ import annotations
 
@@ -12,27 +12,28 @@ from fencepost_member.adapters.errors import FENCED, error_name
 
 
 def tell(listener: Listener, what: str, partitions: Iterable[Any], apply: Callable[[], None] = lambda: None) -> None:
-    """That these were ``assigned``, ``revoked`` or ``lost``. Such clients say so also when none was taken away."""
+    """Call the listener's ``what``: ``assigned``, ``revoked`` or ``lost``. These clients also report a revocation of no
+    partitions, which is skipped."""
     tps = sorted((p.topic, p.partition) for p in partitions)
     if tps or what == "assigned":
         getattr(listener, what)(tps, apply)
 
 
 def tell_error(listener: Listener, error: BaseException) -> None:
-    """An exception of a poll."""
+    """Report an exception of a poll."""
     name = error_name(error)
     listener.error(name, repr(error), name == FENCED)
 
 
 class Handover:
-    """For a client with threads of its own: between these and the thread of the member's loop."""
+    """A queue between the threads of a client and the thread of the member's loop."""
 
     def __init__(self) -> None:
-        """Nobody has asked for anything."""
+        """The queue is empty."""
         self._asked: queue.SimpleQueue[Union[Callable[[], None], Future[Any]]] = queue.SimpleQueue()
 
     def ask(self, callback: Callable[[], None]) -> Future[None]:
-        """From any thread: have the caller's thread run this; the answer comes when it has."""
+        """From any thread: have the caller's thread run ``callback``; the future ends when it has run."""
         ran: Future[None] = Future()
 
         def run() -> None:
@@ -45,11 +46,12 @@ class Handover:
         return ran
 
     def follow(self, call: Future[Any]) -> None:
-        """Whoever waits for ``call`` hears of its end in the order in which it came, also when that is sooner."""
+        """Queue the end of ``call`` in the order in which it happens, even if ``wait`` is called only later."""
         call.add_done_callback(self._asked.put)
 
     def wait(self, call: Future[Any], within_s: Optional[float] = None) -> bool:
-        """On the caller's thread: until ``call`` ends (True), or time is up. What others ask for before is run."""
+        """On the caller's thread: wait until ``call`` ends (True) or the time is up (False), and run the callbacks that
+        other threads queued before."""
         until_s = None if within_s is None else time.monotonic() + within_s
         self.follow(call)
         while True:
@@ -59,5 +61,5 @@ class Handover:
                 return False
             if asked is call:
                 return True
-            if not isinstance(asked, Future):  # that is an earlier call, for which nobody waits any more
+            if not isinstance(asked, Future):  # a future here is an earlier call whose wait is over
                 asked()

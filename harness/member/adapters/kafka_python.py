@@ -1,7 +1,8 @@
 """The adapter for kafka-python, from release 2.0.2 on: classic protocol.
 
-Until release 3 the client works on the caller's thread alone. Since then it has a thread of its own, which calls back
-and must not wait for the client meanwhile: polls are made on another thread, and callbacks handed over to the caller's.
+Before release 3 the client works on the caller's thread alone. Since release 3 it has a thread of its own, which runs
+the callbacks; a callback must not wait for the client. So polls run on another thread, and callbacks are handed to the
+caller's.
 """
 
 from __future__ import annotations
@@ -25,8 +26,8 @@ from fencepost_member.adapters.kafka_python_settings import try_settings as try_
 from fencepost_member.adapters.settings import arguments
 from fencepost_member.config import ConfigError, MemberConfig
 
-AsyncListener: Any = getattr(client, "AsyncConsumerRebalanceListener", None)  # since release 3, as is the own thread
-ASK_MS = 5000  # how long a question to the brokers may take, and the first connection
+AsyncListener: Any = getattr(client, "AsyncConsumerRebalanceListener", None)  # since release 3, like the own thread
+ASK_MS = 5000  # timeout of the first connection
 NO_EPOCH = -1
 
 
@@ -38,7 +39,7 @@ def connect(config: MemberConfig, listener: Listener) -> KafkaPython:
 class KafkaPython:
     """One consumer: ``Adapter``, ``Seeks``, ``Pauses``, ``Leaves``, ``Annotates``, ``Defers`` and ``Starts``.
 
-    The library connects as it is made: where no broker answers, that is an error of the polls, which try again.
+    The library connects in its constructor: if no broker answers, polls report the error and try again.
     """
 
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
@@ -53,7 +54,7 @@ class KafkaPython:
         self._listener = listener
         self._topics: List[str] = []
         self._starts: Dict[Tp, int] = {}
-        self._answers: List[Callable[[], None]] = []  # to commits that nobody waited for
+        self._answers: List[Callable[[], None]] = []  # of asynchronous commits, to be delivered in the next poll
         self._handover, self._never = Handover(), threading.Event()
         self._worker = ThreadPoolExecutor(1) if AsyncListener else None
         self._consumer: Any = None
@@ -61,9 +62,9 @@ class KafkaPython:
             self._connect()
 
     def subscribe(self, topics: Sequence[str]) -> None:
-        """See ``Adapter``. Asks for the topics' partitions first: a leader that hears of them later joins twice, and
-        since release 2.1.0 never takes the second assignment if the poll in which it joins ends before the group is
-        ready.
+        """See ``Adapter``. Fetches the topics' partitions now: a group leader that learns them later joins twice, and
+        since release 2.1.0 it never applies the second assignment if the poll in which it joins ends before the group
+        is ready.
         """
         self._topics = list(topics)
         if self._consumer:
@@ -86,13 +87,13 @@ class KafkaPython:
         except KafkaError as error:
             tell_error(self._listener, error)
             self._never.wait(max(0.0, until_s - time.monotonic()))
-        told, self._answers = self._answers, []
-        for answer in told:
+        answers, self._answers = self._answers, []
+        for answer in answers:
             answer()
         return records
 
     def commit(self, offsets: Mapping[Tp, int], metadata: str = "") -> Dict[Tp, str]:
-        """See ``Adapter`` and ``Annotates``. The library tells one error for all."""
+        """See ``Adapter`` and ``Annotates``. The library reports one error for all partitions."""
         try:
             if self._consumer is None:
                 self._connect()
@@ -102,7 +103,7 @@ class KafkaPython:
         return dict.fromkeys(offsets, "")
 
     def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
-        """See ``Defers``. The library calls back on the thread that polls, since release 3 not the caller's."""
+        """See ``Defers``. The library calls back on the thread that polls; since release 3 that is not the caller's."""
 
         def called(_: Any, answer: Any) -> None:
             self._answers.append(lambda: answered(dict.fromkeys(offsets, _error(answer))))
@@ -138,7 +139,7 @@ class KafkaPython:
         self._consumer.resume(TopicPartition(*tp))
 
     def unsubscribe(self) -> None:
-        """See ``Leaves``: the library calls nobody back then."""
+        """See ``Leaves``: the library runs no callback then, so this method does."""
         self._topics = []
         if self._consumer:
             tell(self._listener, "revoked", self._consumer.assignment())
@@ -151,8 +152,8 @@ class KafkaPython:
     def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
         """See ``Starts``."""
         with suppress(KafkaError):
-            told = {tp: self._consumer.committed(TopicPartition(*tp)) for tp in partitions}
-            return {tp: offset for tp, offset in told.items() if offset is not None}
+            found = {tp: self._consumer.committed(TopicPartition(*tp)) for tp in partitions}
+            return {tp: offset for tp, offset in found.items() if offset is not None}
         return {}
 
     def start_at(self, offsets: Mapping[Tp, int]) -> None:
@@ -160,11 +161,11 @@ class KafkaPython:
         self._starts.update(offsets)
 
     def told(self, what: str, partitions: Set[TopicPartition]) -> None:
-        """On the caller's thread: the library called back. It has carried out already what it tells."""
+        """On the caller's thread: the library called back. It has already applied the change."""
         tell(self._listener, what, partitions, self._start)
 
     async def asked(self, what: str, partitions: Set[TopicPartition]) -> None:
-        """On the library's thread: as ``told``, once the caller's thread comes for it."""
+        """On the library's thread: have the caller's thread run ``told``, and wait until it has."""
         done, loop = Future(), self._consumer._net
         ran = self._handover.ask(lambda: self.told(what, partitions))
         ran.add_done_callback(lambda _: loop.call_soon_threadsafe(lambda: done.success(None)))
@@ -177,7 +178,7 @@ class KafkaPython:
             raise ConfigError("kafka-python refuses the client settings: %s" % error) from error
 
     def _call(self, function: Callable[..., Any], *arguments: Any) -> Any:
-        """What the library may call back from."""
+        """Call a function of the library that may run callbacks."""
         if self._worker is None:
             return function(*arguments)
         called = self._worker.submit(function, *arguments)
@@ -190,14 +191,14 @@ class KafkaPython:
             self.seek(tp, offset)
 
     def _auto_committed(self, offsets: Mapping[TopicPartition, Any], answer: Any) -> None:
-        """From inside a poll, on the thread that makes it."""
-        told = {(tp.topic, tp.partition): offset.offset for tp, offset in offsets.items()}
-        if told:
-            self._answers.append(lambda: self._listener.committed(told, dict.fromkeys(told, _error(answer))))
+        """The library's callback of an auto-commit, from inside a poll, on the thread that polls."""
+        committed = {(tp.topic, tp.partition): offset.offset for tp, offset in offsets.items()}
+        if committed:
+            self._answers.append(lambda: self._listener.committed(committed, dict.fromkeys(committed, _error(answer))))
 
 
 def _with(offsets: Mapping[Tp, int], metadata: str = "") -> Dict[TopicPartition, OffsetAndMetadata]:
-    """Offsets as the library takes them."""
+    """Offsets in the library's form."""
     fields = len(OffsetAndMetadata._fields)
     return {
         TopicPartition(*tp): OffsetAndMetadata(*(offset, metadata, NO_EPOCH)[:fields]) for tp, offset in offsets.items()
@@ -205,19 +206,19 @@ def _with(offsets: Mapping[Tp, int], metadata: str = "") -> Dict[TopicPartition,
 
 
 def _error(answer: Any) -> str:
-    """The error name of what the library calls back with, empty: none."""
+    """The error name of the value that the library calls back with; empty for success."""
     return error_name(answer) if isinstance(answer, BaseException) else ""
 
 
 def identity(consumer: Any) -> Tuple[str, int]:
     """(member id, generation) of a consumer of the library, or of None."""
-    coordinator = getattr(consumer, "_coordinator", None)  # no release before 3 tells it otherwise
+    coordinator = getattr(consumer, "_coordinator", None)  # releases before 3 have no public attribute for it
     generation = coordinator._generation if coordinator else None
     return (generation.member_id or "", generation.generation_id) if generation else ("", -1)
 
 
 def _listener(adapter: KafkaPython) -> Any:
-    """What the library calls back: coroutines where it has a thread of its own."""
+    """The rebalance listener for the library: with coroutines since release 3."""
 
     class Told(client.ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Set[TopicPartition]) -> None:

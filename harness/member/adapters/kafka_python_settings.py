@@ -1,4 +1,4 @@
-"""What a release of kafka-python can be told: its settings, and its assignors."""
+"""The settings and assignors of the installed release of kafka-python."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ with suppress(ImportError):  # since release 3
 
 
 def known_settings(config: MemberConfig) -> Dict[str, Any]:
-    """``settings_of`` it, without the loop's own that this release does not have. Raises ConfigError."""
+    """``settings_of`` a member, without our default ``isolation.level`` if this release has no such setting.
+
+    Raises ConfigError.
+    """
     settings = settings_of(config)
     if "isolation_level" not in KNOWN and ISOLATION not in config.client_config:
-        del settings[ISOLATION]  # an old release, which reads all there is
+        del settings[ISOLATION]  # an old release, which always reads uncommitted
     return settings
 
 
 def try_settings(config: MemberConfig) -> None:
-    """See ``adapters``. The library connects as it is made, so its names are looked up."""
+    """See ``adapters``. The library connects in its constructor, so only the names of settings are checked."""
     refuse_unknown(config.client, arguments(config.client, known_settings(config), ASSIGNORS), KNOWN)

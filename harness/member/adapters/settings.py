@@ -1,4 +1,4 @@
-"""Kafka's settings, and what they are called in clients that have names of their own for them. Needs no client."""
+"""Kafka's settings, and their names in clients that use other names. Imports no client."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fencepost_member.config import AUTOMATIC, ConfigError, MemberConfig
 STRATEGY = "partition.assignment.strategy"
 ISOLATION, READ_COMMITTED = "isolation.level", "read_committed"
 STRATEGIES = {"eager": "range", "cooperative": "cooperative-sticky"}
-# What the loop, the group or the slot decides; a client setting of that name would contradict it.
+# The group or the slot, and the loop, decide these; a client setting of that name would contradict them.
 RESERVED = ("bootstrap.servers", "group.id", "group.protocol", "group.instance.id")
 RESERVED_LOOP = ("enable.auto.commit", "enable.auto.offset.store", "auto.commit.interval.ms")
 
@@ -34,7 +34,7 @@ _TUNING = (
     STRATEGY,
 )
 _KAFKA_PYTHON_ONLY = ("receive.buffer.bytes", "reconnect.backoff.max.ms", "reconnect.backoff.ms", "send.buffer.bytes")
-# SASL and TLS: librdkafka's names, in which whoever attaches a cluster gives them, and those of clients in Python.
+# SASL and TLS: librdkafka's names, which users give when they attach a cluster, and the names of clients in Python.
 ACCESS = {
     "security.protocol": "security_protocol",
     "sasl.mechanism": "sasl_mechanism",
@@ -47,9 +47,9 @@ ACCESS = {
     "ssl.key.password": "ssl_password",
     "ssl.endpoint.identification.algorithm": "ssl_check_hostname",
 }
-# What the names of all settings of access begin with, those that no client in Python has included.
+# Prefixes of the names of all SASL and TLS settings, also of settings that no client in Python has.
 ACCESS_PREFIXES = ("sasl.", "ssl.", "security.", "enable.ssl.", "enable.sasl.", "oauthbearer")
-# Client -> setting that may be given -> its own name. A client that is not here takes Kafka's, and checks them itself.
+# Client -> allowed setting -> the client's own name. A client that is not listed uses Kafka's names and checks them.
 NAMES: Mapping[str, Mapping[str, str]] = {
     "kafka-python": {**{name: name.replace(".", "_") for name in (*_TUNING, *_KAFKA_PYTHON_ONLY)}, **ACCESS},
     "verifiable-consumer": {name: name for name in _TUNING},
@@ -58,34 +58,34 @@ NAMES: Mapping[str, Mapping[str, str]] = {
 
 
 def unknown(client: str, names: Mapping[str, Any]) -> str:
-    """A sentence when the client has no setting of one of these names; else empty."""
+    """An error message if the client has no setting of one of these names; otherwise empty."""
     known = NAMES.get(client)
     wrong = sorted(set(names) - set(known)) if known is not None else []
     return "%s has no setting %s; it has %s" % (client, wrong[0], ", ".join(sorted(known or ()))) if wrong else ""
 
 
 def refuse_unknown(client: str, given: Iterable[str], known: Container[str]) -> None:
-    """Raises ConfigError when a release of a client in Python has no keyword of one of these names."""
+    """Raise ConfigError when a release of a client in Python has no keyword of one of these names."""
     wrong = [name.replace("_", ".") for name in sorted(given) if name not in known]
     if wrong:
         raise ConfigError("%s refuses the client settings: this release has no %s" % (client, ", ".join(wrong)))
 
 
 def access_arguments(settings: Mapping[str, Any]) -> Dict[str, Any]:
-    """What is of ``ACCESS`` in some settings, as clients in Python take it."""
+    """The SASL and TLS settings (``ACCESS``) among some settings, as keyword arguments of clients in Python."""
     found = {ACCESS[name]: value for name, value in settings.items() if name in ACCESS}
     if "ssl_check_hostname" in found:
         found["ssl_check_hostname"] = found["ssl_check_hostname"] == "https"
     if "security_protocol" in found:
-        found["security_protocol"] = found["security_protocol"].upper()  # librdkafka does not mind
+        found["security_protocol"] = found["security_protocol"].upper()  # librdkafka accepts lower case, too
     return found
 
 
 def with_context(keywords: Mapping[str, Any]) -> Dict[str, Any]:
-    """Keywords of a client in Python, those of TLS as one context.
+    """Keyword arguments of a client in Python, with one SSL context instead of the TLS keywords.
 
     Raises:
-        OSError: their files cannot be used.
+        OSError: a certificate or key file cannot be read.
     """
     tls = {name: value for name, value in keywords.items() if name.startswith("ssl_")}
     found = {name: value for name, value in keywords.items() if name not in tls}
@@ -93,33 +93,33 @@ def with_context(keywords: Mapping[str, Any]) -> Dict[str, Any]:
         context = found["ssl_context"] = ssl.create_default_context(cafile=tls.get("ssl_cafile"))
         context.check_hostname = tls.get("ssl_check_hostname", True)
         if "ssl_certfile" in tls:
-            # Without any password the library would ask for one on the terminal.
+            # Without a password the library would prompt for one on the terminal.
             context.load_cert_chain(tls["ssl_certfile"], tls.get("ssl_keyfile"), tls.get("ssl_password", ""))
     return found
 
 
 def access_of(config: MemberConfig) -> Dict[str, Any]:
-    """The settings of SASL and TLS of a member, which whatever else it connects needs too."""
+    """The SASL and TLS settings of a member; every other client that it creates needs them, too."""
     return {name: value for name, value in config.client_config.items() if name.startswith(ACCESS_PREFIXES)}
 
 
 def settings_of(config: MemberConfig) -> Dict[str, Any]:
-    """What a member of the classic protocol is configured with, under Kafka's names.
+    """The client settings of a member of the classic protocol, by Kafka's names.
 
     Raises:
-        ConfigError: ``client_config`` sets what the group or the loop decides.
+        ConfigError: ``client_config`` has a setting that the group or the loop decides.
     """
     for name in (*RESERVED, *RESERVED_LOOP):
         if name in config.client_config:
             source = "the loop's commit policy" if name in RESERVED_LOOP else "the group"
-            raise ConfigError("found the client setting %s, which %s decides: leave it out" % (name, source))
+            raise ConfigError("found the client setting %s, but %s decides it: remove it" % (name, source))
     auto = config.loop.commit in AUTOMATIC
     settings: Dict[str, Any] = {
         "bootstrap.servers": config.bootstrap,
         "group.id": config.group,
         "client.id": config.actor,
         "auto.offset.reset": "earliest",
-        ISOLATION: READ_COMMITTED,  # librdkafka's default; that of the others is to read what may be aborted yet
+        ISOLATION: READ_COMMITTED,  # librdkafka's default; the default of other clients is read_uncommitted
         "enable.auto.commit": auto,
     }
     if auto:
@@ -132,10 +132,10 @@ def settings_of(config: MemberConfig) -> Dict[str, Any]:
 
 
 def arguments(client: str, settings: Mapping[str, Any], assignors: Mapping[str, Any]) -> Dict[str, Any]:
-    """``settings_of`` a member as the keyword arguments of ``client``; ``assignors`` are its classes by name.
+    """Convert ``settings_of`` a member to keyword arguments of ``client``; ``assignors`` are its classes by name.
 
     Raises:
-        ConfigError: it has no such setting or assignor; says which it has.
+        ConfigError: the client has no such setting or assignor; the message lists those that it has.
     """
     own = {name: name.replace(".", "_") for name in (*RESERVED, *RESERVED_LOOP, "client.id")}
     wrong = unknown(client, {name: value for name, value in settings.items() if name not in own})

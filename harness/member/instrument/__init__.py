@@ -1,12 +1,13 @@
 """A user's own program as a member: its client library is instrumented while the program imports it.
 
-The harness starts the program as it is, with ``FENCEPOST_MEMBER`` (the file that ``config.read_member`` reads) and with
-``site/`` first on ``PYTHONPATH``. What lies there is imported before the program, runs the site's own
-``sitecustomize`` as well, and has ``hook`` watch for client libraries. One that is imported gets other classes in place
-of some of its own (``confluent_kafka``): clients find the run's brokers, and each consumer that subscribes to the run's
-topics is recorded as our own loop is (``account``), under a name of its own (``claims``).
+The harness starts the unchanged program, with ``FENCEPOST_MEMBER`` (the file that ``config.read_member`` reads) and
+with ``site/`` first on ``PYTHONPATH``. Python imports the ``sitecustomize`` in ``site/`` before the program. That
+module installs ``hook``, which watches for client libraries, and runs the environment's own ``sitecustomize``, too.
+When a client library is imported, some of its classes are replaced (``confluent_kafka``): clients connect to the run's
+brokers, and each consumer that subscribes to the run's topics is recorded like our own loop (``account``), under its
+own name (``claims``).
 
-What cannot be instrumented must not run: it would use the addresses in its own configuration. So that ends the program,
-with a sentence on stderr. What is not recorded (a consumer that is used in a fork of its process) goes on, and an event
-says so (``unrecorded``), which keeps the verdict from being valid.
+A program that cannot be instrumented must not run: it would use the addresses in its own configuration. It ends with a
+message on stderr. Activity that cannot be recorded (a consumer that is used in a fork of its process) is allowed, but
+an event reports it (``unrecorded``), and the verdict cannot be valid.
 """

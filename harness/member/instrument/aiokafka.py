@@ -1,9 +1,9 @@
-"""The instrument of aiokafka: functions in place of some of its classes' own, which every subclass gets as well.
+"""The instrument of aiokafka: it replaces functions of the library's classes, so subclasses get them, too.
 
-Every call is passed on as it came, and so is what it returns or raises. Iteration calls ``getone``. Records are told
-where the client's fetcher hands them out, below its public calls: these ask there, and so do frameworks
-(faust-streaming). The library tells nobody that partitions are lost rather than revoked, nor that they go at its end;
-nor what it commits by itself, so all requests to commit that the program did not ask for are told.
+Arguments, results and exceptions of each call are passed on unchanged. Iteration calls ``getone``. Records are recorded
+where the client's fetcher returns them, below the public calls: both these and frameworks (faust-streaming) fetch
+there. The library does not distinguish lost partitions from revoked ones, and runs no callback at close. It reports no
+auto-commits either, so every commit request that the program did not make is recorded as one.
 """
 
 from __future__ import annotations
@@ -29,15 +29,15 @@ from fencepost_member.payload import HEADER
 
 NAME = "aiokafka"
 PROGRAM = Program.of_environment()
-OWN, OWN_PRODUCER, OWN_COORDINATOR, OWN_FETCHER = (SimpleNamespace() for _ in range(4))  # what the library has
+OWN, OWN_PRODUCER, OWN_COORDINATOR, OWN_FETCHER = (SimpleNamespace() for _ in range(4))  # the library's own functions
 _transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
 LOOK_S = 0.5
-_polling: ContextVar[Any] = ContextVar("fencepost_polling", default=None)  # the recording whose public call this is in
+_polling: ContextVar[Any] = ContextVar("fencepost_polling", default=None)  # the recording that is in a poll now
 
 
 def instrument(library: Any) -> None:
-    """Replace them in the package, which has just been loaded. Consumers, producers and administrators all reach
-    brokers by way of its ``AIOKafkaClient``."""
+    """Replace the functions in the package, which was just loaded. Consumers, producers and administrators all connect
+    to brokers through its ``AIOKafkaClient``."""
     for calls in (Consumer, alike(OWN)):
         vars(OWN).update(vars(replace(library.AIOKafkaConsumer, calls)))
     vars(OWN_PRODUCER).update(vars(replace(library.AIOKafkaProducer, Producer)))
@@ -51,19 +51,19 @@ def _ours(settings: Mapping[str, Any]) -> Any:
 
 
 def _reaching(own: Any) -> Any:
-    def __init__(self: Any, **keywords: Any) -> None:  # noqa: N807 (it becomes one)
+    def __init__(self: Any, **keywords: Any) -> None:  # noqa: N807 (it becomes a method)
         own(self, **reaching(keywords, _ours(PROGRAM.reaching({}))))
 
     return SimpleNamespace(__init__=__init__)
 
 
 class AioTape(PythonTape):
-    """Knows how many tasks wait in a poll, be it for ever: the member is alive as long as the loop turns."""
+    """Counts the tasks that wait in a poll, however long: the member polls as long as the event loop runs."""
 
     waiting, _watched = 0, False
 
     def watch(self) -> None:
-        """Tell that they wait, from the first poll on."""
+        """Record every ``LOOK_S`` that tasks wait in a poll, from the first poll on."""
         if not self._watched:
             self._watched = True
             self._look(asyncio.get_running_loop())
@@ -76,39 +76,39 @@ class AioTape(PythonTape):
 
 
 class Producer:
-    """What takes the place of functions of ``aiokafka.AIOKafkaProducer``: offsets of its transactions are recorded,
-    whether it is idempotent, and nothing else of a producer is."""
+    """Replaces functions of ``aiokafka.AIOKafkaProducer``. It records the offsets in transactions and whether the
+    producer is idempotent, and nothing else."""
 
     _txn_manager: Any
 
     def __init__(self, *args: Any, **keywords: Any) -> None:
-        """As the library has it, which has this manager for what is idempotent."""
+        """As the library's; only an idempotent producer has a transaction manager."""
         OWN_PRODUCER.__init__(self, *args, **keywords)  # type: ignore[misc]
         PROGRAM.producing(NAME, self._txn_manager is not None)
 
     async def begin_transaction(self) -> None:
-        """As the library has it."""
+        """As the library's."""
         await OWN_PRODUCER.begin_transaction(self)
         _transactions(self).begun()
 
     async def send_offsets_to_transaction(self, offsets: Any, group_id: Any) -> None:
-        """As the library has it; the group is called otherwise here."""
+        """As the library's, with the group's name in this run."""
         with _transactions(self).sending(offsets_of(offsets)):
             await OWN_PRODUCER.send_offsets_to_transaction(self, offsets, PROGRAM.group(group_id))
 
     async def commit_transaction(self) -> None:
-        """As the library has it."""
+        """As the library's."""
         with _transactions(self).ending(committed=True):
             await OWN_PRODUCER.commit_transaction(self)
 
     async def abort_transaction(self) -> None:
-        """As the library has it."""
+        """As the library's."""
         with _transactions(self).ending(committed=False):
             await OWN_PRODUCER.abort_transaction(self)
 
 
 class Consumer:
-    """What takes the place of functions of ``aiokafka.AIOKafkaConsumer``."""
+    """Replaces functions of ``aiokafka.AIOKafkaConsumer``."""
 
     _fencepost: AioTape
     _subscription: Any
@@ -119,12 +119,12 @@ class Consumer:
         settings = reaching({**keywords, "group_id": group}, _ours(ours))
         self._fencepost = tape = AioTape(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
-        self._subscription._fencepost = tape  # which it shares with its coordinator
+        self._subscription._fencepost = tape  # consumer, coordinator and fetcher share this object
         if topics:
             Consumer.subscribe(self, topics)
 
     def subscribe(self, topics: Any = (), pattern: Any = None, listener: Any = None) -> None:
-        """As the library has it."""
+        """As the library's."""
         tape = self._fencepost
         topics, pattern = wanted(PROGRAM, topics, pattern)
         tape.asks(topics, pattern)
@@ -133,17 +133,17 @@ class Consumer:
             tape.subscribed(list(topics or ()), NAME, str(aiokafka.__version__), "eager", tape.plain())
 
     async def getone(self, *partitions: Any) -> Any:
-        """As the library has it, which asks its fetcher."""
+        """As the library's, which calls its fetcher."""
         with _poll_of(self._fencepost):
             return await OWN.getone(self, *partitions)
 
     async def getmany(self, *partitions: Any, **options: Any) -> Any:
-        """As the library has it, which asks its fetcher."""
+        """As the library's, which calls its fetcher."""
         with _poll_of(self._fencepost):
             return await OWN.getmany(self, *partitions, **options)
 
     async def commit(self, offsets: Any = None) -> None:
-        """As the library has it."""
+        """As the library's."""
         if not self._fencepost.on:
             await OWN.commit(self, offsets)
             return
@@ -151,32 +151,32 @@ class Consumer:
             await OWN.commit(self, offsets)
 
     async def seek_to_beginning(self, *partitions: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         went = self._fencepost.goes_to_the_beginning(partitions)
         moved = await OWN.seek_to_beginning(self, *partitions)
         went()
         return moved
 
     async def seek_to_end(self, *partitions: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         self._fencepost.goes_to_the_end()
         return await OWN.seek_to_end(self, *partitions)
 
     async def seek_to_committed(self, *partitions: Any) -> Any:
-        """As the library has it. Where that is, is known when it went there."""
+        """As the library's. The committed offsets are known only afterwards."""
         committed = await OWN.seek_to_committed(self, *partitions)
         self._fencepost.goes({tp: at for tp, at in (committed or {}).items() if at})()
         return committed
 
     async def stop(self) -> None:
-        """As the library has it."""
+        """As the library's."""
         self._fencepost.closing()
         await OWN.stop(self)
         self._fencepost.closed()
 
 
 class Coordinator:
-    """What takes the place of a function of ``GroupCoordinator``: each request to commit passes through it."""
+    """Replaces a function of ``GroupCoordinator`` through which every commit request passes."""
 
     _subscription: Any
 
@@ -190,12 +190,12 @@ class Coordinator:
 
 
 class Fetcher:
-    """What takes the place of functions of ``Fetcher``: all that a consumer reads passes through them."""
+    """Replaces functions of ``Fetcher`` through which all records of a consumer pass."""
 
     _subscriptions: Any
 
     async def next_record(self, partitions: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         tape = getattr(self._subscriptions, "_fencepost", None)
         with _poll_of(tape):
             record = await OWN_FETCHER.next_record(self, partitions)
@@ -203,7 +203,7 @@ class Fetcher:
         return record
 
     async def fetched_records(self, partitions: Any, *args: Any, **options: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         tape = getattr(self._subscriptions, "_fencepost", None)
         with _poll_of(tape):
             found = await OWN_FETCHER.fetched_records(self, partitions, *args, **options)
@@ -213,7 +213,7 @@ class Fetcher:
 
 @contextmanager
 def _poll_of(tape: Optional[AioTape]) -> Iterator[None]:
-    """Around a call that waits for records: one poll, however many such calls are within each other."""
+    """Around a call that waits for records; nested calls count as one poll."""
     before = _polling.get()
     if tape is None or before is tape or tape.off():
         yield
@@ -236,7 +236,7 @@ def _came(tape: Optional[AioTape], records: Collection[Any]) -> None:
 
 
 def _without_ours(records: Iterable[Any]) -> None:
-    """Headers as the program's own producers send them: ours is no text, which frameworks take all of them for."""
+    """Remove our header from records: it is not text, and frameworks expect all headers to be text."""
     for record in records:
         if any(name == HEADER for name, _ in record.headers):
             record.headers = tuple(header for header in record.headers if header[0] != HEADER)
@@ -248,9 +248,9 @@ def _consumed(consumer: Any) -> Mapping[Any, Any]:
 
 
 def _listener(tape: PythonTape, own: Any) -> Any:
-    """What the library calls back, the program's own within, be it a coroutine or not."""
+    """A rebalance listener that records and calls the program's own, whose methods may be coroutines."""
     if own is not None and not isinstance(own, aiokafka.ConsumerRebalanceListener):
-        return own  # the library refuses it
+        return own  # the library will refuse it
 
     class Told(aiokafka.ConsumerRebalanceListener):  # type: ignore[misc]
         async def on_partitions_assigned(self, assigned: Set[Any]) -> None:

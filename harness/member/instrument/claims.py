@@ -1,7 +1,7 @@
-"""Which consumer of a program is called how: each claims a name when it is made, and has it until it is gone.
+"""The names of a program's consumers: each claims a name when it is created, and keeps it until it is closed or freed.
 
-The processes of a program share one lock file for each place (see ``names``). The lock goes with the consumer that has
-it, and with its process, however that ends. Who was in a place before has left an event file.
+The processes of a program share one lock file for each place (see ``names``). The lock ends with its consumer, and with
+its process, however that ends. Every earlier consumer in a place has left an event file.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from fencepost_member.process import event_file
 
 
 class Claim:
-    """A name that a consumer has.
+    """The name of one consumer.
 
     Attributes:
-        name: of the incarnation.
-        instance_id: its ``group.instance.id``; None: it is no static member.
+        name: the name of the incarnation.
+        instance_id: its ``group.instance.id``; None for a dynamic member.
     """
 
     def __init__(self, config: MemberConfig, place: str, file: int) -> None:
@@ -34,7 +34,7 @@ class Claim:
         self.instance_id = config.instance_id + own if config.instance_id else None
 
     def release(self) -> None:
-        """Let the next one have the place; in a forked process: leave it to its owner. May be called twice."""
+        """Free the place for the next consumer; in a forked process the parent keeps it. May be called twice."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -43,7 +43,7 @@ class Claim:
 
 
 def claim(config: MemberConfig, folder: Path) -> Optional[Claim]:
-    """A name in the first place that is free; None: all are taken. ``folder`` holds the lock files."""
+    """A name in the first free place; None if none is free. ``folder`` holds the lock files."""
     folder.mkdir(exist_ok=True)
     for place in PLACES:
         path = folder / (name(config.actor, place, 1) + ".lock")

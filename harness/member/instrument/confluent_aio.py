@@ -1,8 +1,9 @@
-"""The instrument of confluent-kafka's asyncio consumer, on top of that of the consumer within it.
+"""The instrument of confluent-kafka's asyncio consumer, which adds to the instrument of the consumer inside it.
 
-It polls on a pool of threads, so what a poll has returned there is the program's only when its coroutine gets it: one
-that was cancelled meanwhile (by ``asyncio.wait_for``, or at the end of the program) never does, and the client has
-stored the offset all the same. For the same reason only the coroutine that closes it knows whether an error made it.
+The asyncio consumer polls on a pool of threads. A record counts as delivered only when the program's coroutine gets it.
+A coroutine that was cancelled meanwhile (by ``asyncio.wait_for``, or at the end of the program) never does, although
+the client has stored the offset. Likewise only the coroutine that closes the consumer shows whether an exception is the
+reason.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from typing import Any
 
 from fencepost_member.instrument.python_tape import replace
 
-OWN = SimpleNamespace()  # what the library has itself
+OWN = SimpleNamespace()  # the library's own functions
 
 
 def instrument(library: Any) -> None:
-    """Replace them in the module, which has just been loaded."""
+    """Replace the functions in the module, which was just loaded."""
     vars(OWN).update(vars(replace(library.AIOConsumer, Consumer)))
 
 
 class Consumer:
-    """What takes the place of functions of ``confluent_kafka.aio.AIOConsumer``."""
+    """Replaces functions of ``confluent_kafka.aio.AIOConsumer``."""
 
     _consumer: Any
 
@@ -30,19 +31,19 @@ class Consumer:
         self._consumer._fencepost.asynchronous = True
 
     async def poll(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         message = await OWN.poll(self, *args, **kwargs)
         if message is not None:
             self._consumer._fencepost.came((message,))
         return message
 
     async def consume(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         messages = await OWN.consume(self, *args, **kwargs)
         self._consumer._fencepost.came(messages)
         return messages
 
     async def close(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         self._consumer._fencepost.closing()
         return await OWN.close(self, *args, **kwargs)

@@ -1,7 +1,7 @@
-"""The instrument of confluent-kafka: subclasses in place of the classes that its C module ``cimpl`` has.
+"""The instrument of confluent-kafka: subclasses that replace the classes of its C module ``cimpl``.
 
-All other modules of the library take them from there (``DeserializingConsumer`` and the asyncio consumer, too), so a
-program gets no other, however it imports them. Every call is passed on as it came, and so is what it returns or raises.
+All other modules of the library import them from there (``DeserializingConsumer`` and the asyncio consumer, too), so a
+program always gets the subclasses. Arguments, results and exceptions of each call are passed on unchanged.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.transactions import Transactions
 
 PROGRAM = Program.of_environment()
-CLIENTS = ("Producer", "_AdminClientImpl", "ShareConsumer")  # which reach the run's brokers
+CLIENTS = ("Producer", "_AdminClientImpl", "ShareConsumer")  # only connected to the run's brokers, not recorded
 _poll, _consume = cimpl.Consumer.poll, cimpl.Consumer.consume
 
 
 def instrument(library: Any) -> None:
-    """Put them into the C module, which has just been loaded."""
+    """Replace the classes in the C module, which was just loaded."""
     for name in CLIENTS:
         if hasattr(library, name):
             setattr(library, name, _reaching(getattr(library, name)))
@@ -30,9 +30,9 @@ def instrument(library: Any) -> None:
 
 
 def _reaching(base: Any) -> Any:
-    """``base``, with clients that reach the run's brokers."""
+    """A subclass of ``base`` that connects to the run's brokers."""
 
-    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 (it becomes one)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:  # noqa: N807 (it becomes a method)
         settings = _settings(args, kwargs)
         base.__init__(self, *(args if settings is None else (PROGRAM.reaching(settings),)))
 
@@ -40,7 +40,7 @@ def _reaching(base: Any) -> Any:
 
 
 def _in_transactions(base: Any) -> Any:
-    """``base``, a producer: offsets in its transactions, and whether it is idempotent, are recorded, nothing else."""
+    """A subclass of the producer ``base`` that records offsets in transactions and whether it is idempotent."""
 
     class Producer(base):  # type: ignore[misc]
         __module__, __qualname__, __doc__ = base.__module__, base.__qualname__, base.__doc__
@@ -73,18 +73,18 @@ def _in_transactions(base: Any) -> Any:
 
 
 def _named(error: Exception) -> str:
-    told = error.args[0] if isinstance(error, cimpl.KafkaException) else None
-    return error_name(told) if isinstance(told, cimpl.KafkaError) else "LOCAL_STATE"  # refused by the library itself
+    inner = error.args[0] if isinstance(error, cimpl.KafkaException) else None
+    return error_name(inner) if isinstance(inner, cimpl.KafkaError) else "LOCAL_STATE"  # refused by the library itself
 
 
 def _settings(args: Sequence[Any], kwargs: Mapping[str, Any]) -> Optional[Dict[str, Any]]:
-    """What a client is given, as the library takes it; None: it is going to refuse that."""
+    """The settings in a constructor's arguments; None: there are none, and the library will refuse the call."""
     given = {**(args[0] if args and isinstance(args[0], dict) else {}), **kwargs}
     return given or None
 
 
 class Consumer(cimpl.Consumer):
-    """A consumer that is recorded when it is a member; else it looks like the library's own."""
+    """A consumer that is recorded if it is a member; otherwise it behaves like the library's own."""
 
     __module__, __doc__ = cimpl.Consumer.__module__, cimpl.Consumer.__doc__
 
@@ -95,7 +95,7 @@ class Consumer(cimpl.Consumer):
         super().__init__(*(args if given is None else ({**settings, **self._fencepost.callbacks()},)))
 
     def subscribe(self, topics: Any, *args: Any, **kwargs: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         names, tape = PROGRAM.named(topics) if isinstance(topics, list) else topics, self._fencepost
         callbacks = {**dict(zip(("on_assign", "on_revoke", "on_lost"), args)), **kwargs}  # noqa: B905 (3.8)
         tape.subscribing(names)
@@ -105,7 +105,7 @@ class Consumer(cimpl.Consumer):
             tape.subscribed(names, "confluent-kafka", version, tape.protocol, tape.plain())
 
     def poll(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         tape = self._fencepost
         if tape.off():
             message = _poll(self, *args, **kwargs)
@@ -121,7 +121,7 @@ class Consumer(cimpl.Consumer):
         return message
 
     def consume(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         tape = self._fencepost
         if tape.off():
             messages = _consume(self, *args, **kwargs)
@@ -137,7 +137,7 @@ class Consumer(cimpl.Consumer):
         return messages
 
     def commit(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         tape = self._fencepost
         asked = {**dict(zip(("message", "offsets", "asynchronous"), args)), **kwargs}  # noqa: B905 (3.8)
         if not tape.on:
@@ -152,12 +152,12 @@ class Consumer(cimpl.Consumer):
             answered(offsets, dict.fromkeys(offsets, error_name(error.args[0])))
             raise
         if wait:
-            told, errors = tape.answers(answers)
-            answered(told or offsets, errors or dict.fromkeys(offsets, ""))
+            committed, errors = tape.answers(answers)
+            answered(committed or offsets, errors or dict.fromkeys(offsets, ""))
         return answers
 
     def store_offsets(self, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         tape = self._fencepost
         if tape.on:
             asked = {**dict(zip(("message", "offsets"), args)), **kwargs}  # noqa: B905 (3.8)
@@ -165,35 +165,35 @@ class Consumer(cimpl.Consumer):
         return super().store_offsets(*args, **kwargs)
 
     def seek(self, partition: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         went = self._fencepost.moves([partition])
         super().seek(partition)
         went()
 
     def pause(self, partitions: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         super().pause(partitions)
         self._fencepost.pauses(self._fencepost.places(partitions))
 
     def resume(self, partitions: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         super().resume(partitions)
         self._fencepost.resumes(self._fencepost.places(partitions))
 
     def assign(self, partitions: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         went = self._fencepost.moves(partitions)
         super().assign(partitions)
         went()
 
     def incremental_assign(self, partitions: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         went = self._fencepost.moves(partitions)
         super().incremental_assign(partitions)
         went()
 
     def close(self) -> Any:
-        """As the library has it."""
+        """As the library's."""
         if not self._fencepost.asynchronous:
             self._fencepost.closing()
         returned = super().close()

@@ -1,4 +1,4 @@
-"""The recording of one consumer of confluent-kafka: its messages, partitions, errors and callbacks in our own words."""
+"""Records one consumer of confluent-kafka: converts its messages, partitions, errors and callbacks to our types."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
 
 BEGINNING, END = cimpl.OFFSET_BEGINNING, cimpl.OFFSET_END
-MOMENT_S, FOR_EVER_S = 0.5, 1e9  # so long a poll may wait and be taken for a moment, or for one without an end
+MOMENT_S = 0.5  # a poll with at most this timeout counts as one that does not wait
+FOR_EVER_S = 1e9  # a poll with at least this timeout counts as one without a timeout
 
 
 def offsets_of(partitions: Iterable[Any]) -> Dict[Tp, int]:
-    """The next offsets that partitions name; those that are none are left to the library."""
+    """The next offsets of partitions, without negative (logical) offsets."""
     return {(p.topic, p.partition): p.offset for p in partitions if p.offset >= 0}
 
 
@@ -32,14 +33,14 @@ class Tape(Recording):
     """See the module.
 
     Attributes:
-        asynchronous: whether it is within an asyncio consumer, which tells what came and that it closes (see
-            ``confluent_aio``).
+        asynchronous: whether the consumer is inside an asyncio consumer, whose instrument records the delivered records
+            and the close (see ``confluent_aio``).
     """
 
     asynchronous = False
 
     def __init__(self, program: Program, claim: Optional[Claim], consumer: Any, settings: Dict[str, Any]) -> None:
-        """``consumer`` is known weakly: it must go when the program lets go of it."""
+        """``consumer`` is referenced weakly, so that it is freed when the program drops it."""
         known = weakref.ref(consumer)
 
         def who() -> Any:
@@ -48,11 +49,11 @@ class Tape(Recording):
 
         super().__init__(program, claim, who)
         self._settings = settings
-        self._until_ns = 0  # when the poll that it is in need not end before; 0: it is in none that waits
+        self._until_ns = 0  # until when the present poll may wait; 0: there is none that waits
         self._stores = str(settings.get("enable.auto.offset.store", True)).lower() == "true"
 
     def callbacks(self) -> Dict[str, Any]:
-        """What the client calls, the program's own within."""
+        """The client's callbacks: they record and call the program's own."""
         error_cb, on_commit = self._settings.get("error_cb"), self._settings.get("on_commit")
 
         def failed(error: Any) -> None:
@@ -75,8 +76,8 @@ class Tape(Recording):
         return {"error_cb": failed, "on_commit": committed}
 
     def around(self, callbacks: Mapping[str, Any]) -> Dict[str, Any]:
-        """The callbacks of a subscription, the program's own within. Without one for lost partitions, the library calls
-        the one for revoked ones."""
+        """The callbacks of a subscription: they record and call the program's own. If the program has none for lost
+        partitions, that for revoked partitions is called, as the library does."""
         assign, revoke = callbacks.get("on_assign"), callbacks.get("on_revoke")
         lose = callbacks.get("on_lost") or revoke
 
@@ -98,13 +99,13 @@ class Tape(Recording):
 
     @property
     def protocol(self) -> str:
-        """The protocol of the group that follows from the settings."""
+        """The group protocol that follows from the settings."""
         if self._settings.get("group.protocol", "classic") == "consumer":
             return "consumer"
         return "cooperative" if "cooperative" in self._settings.get(STRATEGY, "") else "eager"
 
     def plain(self) -> Dict[str, Any]:
-        """The settings as they may be written down, callbacks left out."""
+        """The settings in a form that JSON can hold, without callbacks."""
         return {
             name: value if isinstance(value, (str, int, float, bool, type(None))) else str(value)
             for name, value in self._settings.items()
@@ -112,17 +113,17 @@ class Tape(Recording):
         }
 
     def asked(self, wait_s: Any) -> None:
-        """Just before a poll that waits so long for records, below 0 for ever, as one call of the library: it tells of
-        nothing meanwhile. ``returned`` follows."""
+        """Just before a poll that may wait ``wait_s`` for records (negative: without a timeout). The library's call
+        reports nothing while it waits. ``returned`` follows."""
         try:
             moment, endless = 0 <= wait_s <= MOMENT_S, not 0 <= wait_s < FOR_EVER_S
-        except TypeError:  # the library refuses it
+        except TypeError:  # the library will refuse it
             moment, endless = True, False
         self._until_ns = 0 if moment else FOR_EVER_NS if endless else monotonic_ns() + int(wait_s * 1e9)
         self.polls(self._until_ns)
 
     def returned(self) -> None:
-        """It is over, however."""
+        """The poll has returned or raised."""
         if self._until_ns and self.on:
             self._until_ns = 0
             try:
@@ -132,7 +133,7 @@ class Tape(Recording):
 
     @contextmanager
     def called(self) -> Iterator[None]:
-        """Around what the program does in a callback: the poll that it may be in does not wait meanwhile."""
+        """Around a callback of the program: a poll that runs the callback does not wait meanwhile."""
         until_ns = self._until_ns
         self.returned()
         try:
@@ -143,9 +144,9 @@ class Tape(Recording):
                 self.waits(until_ns if until_ns > monotonic_ns() else 0)
 
     def came(self, messages: Iterable[Any]) -> None:
-        """What a poll returned; what is no record is an error, or says that a partition ends here."""
+        """A poll returned messages: records, errors, and ends of partitions."""
         records, topics = [], self._topics
-        if not self.on:  # any more: it was closed while an asyncio consumer had this on its way
+        if not self.on:  # it was closed while an asyncio consumer had these messages in flight
             return
         try:
             for m in messages:
@@ -160,35 +161,35 @@ class Tape(Recording):
             self.broken(error)
 
     def used_by_fork(self) -> None:
-        """See ``Recording``. The library's threads are not in this process, so what they bring never comes here."""
+        """See ``Recording``. The library's threads do not exist in the fork, so it receives no further records."""
         if self._claim is not None:
             self._program.polled_by_fork(self._claim.name)
 
     def left_over(self, messages: Iterable[Any]) -> None:
-        """What a poll returned that is not recorded; in a forked process what had come before that was forked."""
+        """A poll that is not recorded returned messages; in a forked process these were fetched before the fork."""
         if self.inherited and any(m is not None and m.error() is None and m.topic() in self._topics for m in messages):
-            self._program.unrecorded("process %d, forked from a member, is given records of its consumer" % os.getpid())
+            self._program.unrecorded("process %d, forked from a member, receives records of its consumer" % os.getpid())
 
     def places(self, partitions: Iterable[Any]) -> List[Tp]:
-        """Those of the run's topics."""
+        """The partitions that belong to the run's topics."""
         return self.ours((p.topic, p.partition) for p in partitions)
 
     def meant(self, asked: Mapping[str, Any]) -> Dict[Tp, int]:
-        """The next offsets that a call names, by a message or in partitions."""
+        """The next offsets that a commit or store call names, by a message or by partitions."""
         message, found = asked.get("message"), offsets_of(asked.get("offsets") or ())
         if message is not None:
             found[message.topic(), message.partition()] = message.offset() + 1
         return {tp: found[tp] for tp in self.ours(found)}
 
     def answers(self, partitions: Optional[Iterable[Any]], whole: str = "") -> Tuple[Dict[Tp, int], Dict[Tp, str]]:
-        """See ``answered``, of the run's topics."""
+        """See ``answered``, for the run's topics only."""
         return answered([p for p in partitions or () if p.topic in self._topics], whole)
 
     def moves(self, partitions: Iterable[Any]) -> Callable[[], None]:
-        """The program says where a partition begins or goes on; what is returned is called when it does."""
+        """The program sets positions, by a seek or an assignment. Call the returned function when it has."""
         mine = [p for p in partitions if p.topic in self._topics]
         if mine and not self.on:
-            self.outside("process assigns itself partitions of the run's topics, outside of the group")
+            self.outside("the process assigns itself partitions of the run's topics, outside the group")
         if self.on and any(p.offset == END for p in mine):
             self.to_the_end()
         offsets = {(p.topic, p.partition): max(0, p.offset) for p in mine if p.offset >= 0 or p.offset == BEGINNING}

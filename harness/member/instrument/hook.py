@@ -1,4 +1,4 @@
-"""The import hook: when a client library has been loaded, and before the program gets it, it is instrumented."""
+"""The import hook: it instruments a client library after it was loaded and before the program gets it."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import importlib
 import sys
 from typing import Any
 
-# Module of a library that has loaded its classes, or that its others take them from -> the module of ours for it,
-# and a class that it has: another package of that name is left alone.
+# Module of a library that defines its client classes -> our instrument for it, and a class that the module must have:
+# another package of the same name is not instrumented.
 INSTRUMENTS = {
     "confluent_kafka.cimpl": ("fencepost_member.instrument.confluent_kafka", "Consumer"),
     "confluent_kafka.aio._AIOConsumer": ("fencepost_member.instrument.confluent_aio", "AIOConsumer"),
@@ -18,7 +18,7 @@ INSTRUMENTS = {
 
 
 class Finder:
-    """Finds modules as everybody else does, and has those that are in ``INSTRUMENTS`` instrumented once loaded."""
+    """Finds the modules in ``INSTRUMENTS`` by the other finders, and wraps their loaders."""
 
     def find_spec(self, name: str, path: Any, target: Any = None) -> Any:
         """See ``importlib.abc.MetaPathFinder``."""
@@ -32,10 +32,13 @@ class Finder:
 
 
 class Loader:
-    """The library's own loader, and then the instrument."""
+    """Runs the library's own loader and then the instrument.
+
+    Raises ImportError when the library cannot be instrumented.
+    """
 
     def __init__(self, loader: Any, instrument: str, has: str) -> None:
-        """``instrument`` names a module that has ``instrument(library)``; ``has``: what tells the library."""
+        """``instrument`` names a module with ``instrument(library)``; ``has``: a class that the library must have."""
         self._loader, self._instrument, self._has = loader, instrument, has
 
     def __getattr__(self, name: str) -> Any:
@@ -58,6 +61,6 @@ class Loader:
 
 
 def install() -> None:
-    """Watch from now on. May be called twice."""
+    """Install the hook. May be called twice."""
     if not any(isinstance(finder, Finder) for finder in sys.meta_path):
         sys.meta_path.insert(0, Finder())

@@ -1,20 +1,19 @@
-"""Which records a user's program has in hand, and by which rule it is done with one.
+"""The records of a user's program that are in flight, and the rules that decide when a record is processed.
 
-Most programs say nothing of this, so a rule stands for it:
+Most programs do not report this, so a rule stands in for it:
 
 ``next-poll``
-    It is done with a record when it polls again, or commits past it.
+    A record is processed when the program polls again, or commits past it.
 ``commit``
-    It is done with a record when it commits past it (or stores an offset past it, for the client to commit); for
+    A record is processed when the program commits past it (or stores an offset past it, for the client to commit). For
     programs that collect records over several polls, or hand them to other threads.
 ``told``
-    It is done with a record when it says so, whatever it polls or commits; for programs that tell (``lines``, or
-    those that call ``say.processed``).
+    A record is processed when the program reports it, whatever it polls or commits. For programs that do so: by JSON
+    lines (``lines``) or by calling ``say.processed``.
 ``effect``
-    The seal decides, by what the audit finds (``evidence.by_effect``): nobody knows meanwhile, so until then it is as
-    with ``next-poll``.
+    The seal decides by the effects that the audit finds (``evidence.by_effect``). Until then the rule is ``next-poll``.
 
-Of a partition it takes one record after the other: the next one is begun when the one before is done.
+Within a partition records are processed one after the other: a record begins when the previous one is processed.
 """
 
 from __future__ import annotations
@@ -27,11 +26,15 @@ from fencepost_member.commits import Work
 from fencepost_member.ownership import Tp
 from fencepost_member.recorder import MemberLane
 
-InOrder = Deque[Tuple[MemberLane, int, int]]  # who recorded it, its index there, the next offset
+InOrder = Deque[Tuple[MemberLane, int, int]]  # the lane that recorded it, its index there, the next offset
 
 
 class InHand:
-    """The records that were delivered and are not done, by partition. Threads may share it."""
+    """The records that were delivered and are not processed yet, by partition. Threads may share it.
+
+    Attributes:
+        done: number of processed records.
+    """
 
     def __init__(self, rule: str) -> None:
         """``rule`` is one of ``config.PROCESSED``."""
@@ -41,7 +44,7 @@ class InHand:
         self.done = 0
 
     def take(self, lane: MemberLane, work: Work) -> None:
-        """They were just delivered."""
+        """A poll just delivered these records."""
         records = self._records
         with self._lock:
             for index, tp, next_offset in work:
@@ -60,14 +63,14 @@ class InHand:
                 self._records.clear()
 
     def committing(self, offsets: Mapping[Tp, int]) -> None:
-        """The program says that it is done with what is below these offsets, whatever becomes of the commit."""
+        """The program commits these offsets: records below them are processed, whatever the answer will be."""
         with self._lock:
             for tp, offset in offsets.items() if self._done_by_commit else ():
                 if tp in self._records:
                     self._finish(self._records[tp], offset)
 
     def processed(self, tp: Tp, next_offset: int) -> bool:
-        """The program says that it is done with one record, the others of its partition apart: whether it was here."""
+        """The program reports one record as processed, in any order. Returns whether the record was in flight here."""
         with self._lock:
             in_order = self._records.get(tp, deque())
             for place, (lane, index, following) in enumerate(in_order):
@@ -83,14 +86,14 @@ class InHand:
         return False
 
     def taken(self, partitions: Iterable[Tp]) -> None:
-        """They are assigned, so what it has of them will be delivered again, or is committed. A client that rebalances
-        in the background (aiokafka) may do so while the program handles a record: by the rule of polls it is done with
-        that when it polls again, as ever."""
+        """Partitions were assigned: their earlier records are committed or will be delivered again. A client that
+        rebalances in the background (aiokafka) may call this while the program handles a record; by the rule
+        ``next-poll`` that record is still processed at the next poll."""
         if not self._done_by_poll:
             self.let_go(partitions)
 
     def let_go(self, partitions: Iterable[Tp], offset: int = 0) -> None:
-        """What it has from ``offset`` on will be delivered again: nobody will ever be done with these deliveries."""
+        """Records from ``offset`` on will be delivered again: these deliveries of them will never be processed."""
         with self._lock:
             for tp in partitions:
                 kept = [record for record in self._records.pop(tp, ()) if record[2] <= offset]

@@ -1,8 +1,8 @@
-"""The instrument of kafka-python: functions in place of some of its classes' own, which every subclass gets as well.
+"""The instrument of kafka-python: it replaces functions of the library's classes, so subclasses get them, too.
 
-Every call is passed on as it came, and so is what it returns or raises. Iteration polls inside of the library, with
-positions that are moved record by record, so each record that the program takes is a poll of its own. A poll that waits
-does so in turns (``_poll_once``), which show that the member is alive.
+Arguments, results and exceptions of each call are passed on unchanged. Iteration polls inside the library, which
+advances the position record by record, so each record of an iteration counts as a poll of its own. A poll that waits
+calls ``_poll_once`` repeatedly, which shows that the member is polling.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from fencepost_member.instrument.transactions import Transactions
 
 NAME = "kafka-python"
 PROGRAM = Program.of_environment()
-OWN, OWN_PRODUCER, OWN_COORDINATOR = SimpleNamespace(), SimpleNamespace(), SimpleNamespace()  # what the library has
+OWN, OWN_PRODUCER, OWN_COORDINATOR = (SimpleNamespace() for _ in range(3))  # the library's own functions
 _transactions = partial(Transactions.of, program=PROGRAM, error_name=error_name)
 
 
 def instrument(library: Any) -> None:
-    """Replace them in the package, which has just been loaded."""
+    """Replace the functions in the package, which was just loaded."""
     for calls in (Consumer, alike(OWN)):
         vars(OWN).update(vars(replace(library.KafkaConsumer, calls)))
     for client in (library.KafkaProducer, library.KafkaAdminClient):
@@ -39,48 +39,48 @@ def instrument(library: Any) -> None:
 
 
 def _reaching(own: Any) -> Any:
-    """The constructor of a client that reaches the run's brokers."""
+    """The constructor of a client that connects to the run's brokers."""
 
-    def __init__(self: Any, **configs: Any) -> None:  # noqa: N807 (it becomes one)
+    def __init__(self: Any, **configs: Any) -> None:  # noqa: N807 (it becomes a method)
         own(self, **reaching(configs, arguments(NAME, PROGRAM.reaching({}), ASSIGNORS)))
 
     return SimpleNamespace(__init__=__init__)
 
 
 class Producer:
-    """What takes the place of functions of ``kafka.KafkaProducer``, where the release has transactions: their offsets
-    are recorded, and whether it is idempotent, and nothing else of a producer is."""
+    """Replaces functions of ``kafka.KafkaProducer`` (if the release has transactions). It records the offsets in
+    transactions and whether the producer is idempotent, and nothing else."""
 
     config: Dict[str, Any]
 
     def __init__(self, **configs: Any) -> None:
-        """As the library has it. Old releases know nothing of idempotence."""
+        """As the library's. Old releases have no idempotence."""
         OWN_PRODUCER.__init__(self, **configs)  # type: ignore[misc]
         PROGRAM.producing(NAME, bool(self.config.get("enable_idempotence")))
 
     def begin_transaction(self) -> None:
-        """As the library has it."""
+        """As the library's."""
         OWN_PRODUCER.begin_transaction(self)
         _transactions(self).begun()
 
     def send_offsets_to_transaction(self, offsets: Any, group_metadata: Any) -> None:
-        """As the library has it; the group is called otherwise here."""
+        """As the library's, with the group's name in this run."""
         with _transactions(self).sending(offsets_of(offsets)):
             OWN_PRODUCER.send_offsets_to_transaction(self, offsets, PROGRAM.group(group_metadata))
 
     def commit_transaction(self) -> None:
-        """As the library has it."""
+        """As the library's."""
         with _transactions(self).ending(committed=True):
             OWN_PRODUCER.commit_transaction(self)
 
     def abort_transaction(self) -> None:
-        """As the library has it."""
+        """As the library's."""
         with _transactions(self).ending(committed=False):
             OWN_PRODUCER.abort_transaction(self)
 
 
 class Consumer:
-    """What takes the place of functions of ``kafka.KafkaConsumer``."""
+    """Replaces functions of ``kafka.KafkaConsumer``."""
 
     config: Dict[str, Any]
     _coordinator: Any
@@ -94,24 +94,24 @@ class Consumer:
         self._fencepost = tape = PythonTape(PROGRAM, claim, self, settings, identity, _consumed)
         OWN.__init__(self, **settings)  # type: ignore[misc]
         self._coordinator._fencepost = tape
-        told = self._coordinator.config["default_offset_commit_callback"]
-        self._coordinator.config["default_offset_commit_callback"] = _answered(tape, told)
+        own_callback = self._coordinator.config["default_offset_commit_callback"]
+        self._coordinator.config["default_offset_commit_callback"] = _answered(tape, own_callback)
         if topics:
             Consumer.subscribe(self, topics)
 
     def subscribe(self, topics: Any = (), pattern: Any = None, listener: Any = None) -> None:
-        """As the library has it."""
+        """As the library's."""
         tape = self._fencepost
         topics, pattern = wanted(PROGRAM, topics, pattern)
         tape.asks(topics, pattern)
         OWN.subscribe(self, topics, pattern, _listener(tape, listener) if tape.on else listener)
         if tape.on:
-            rebalances = getattr(self._coordinator, "_rebalance_protocol", None)  # none before release 3: all eager
+            rebalances = getattr(self._coordinator, "_rebalance_protocol", None)  # before release 3: always eager
             protocol = "cooperative" if getattr(rebalances, "name", "") == "COOPERATIVE" else "eager"
             tape.subscribed(list(topics or ()), NAME, str(kafka.__version__), protocol, tape.plain())
 
     def poll(self, timeout_ms: Any = 0, max_records: Any = None, update_offsets: bool = True) -> Any:
-        """As the library has it; it calls this itself for iteration, without updating offsets."""
+        """As the library's, which calls this itself for iteration, without updating offsets."""
         tape = self._fencepost
         if not update_offsets or tape.off():
             return OWN.poll(self, timeout_ms, max_records, update_offsets)
@@ -135,14 +135,14 @@ class Consumer:
         return record
 
     def commit(self, offsets: Any = None, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it."""
+        """As the library's."""
         if not self._fencepost.on:
             return OWN.commit(self, offsets, *args, **kwargs)
         with self._fencepost.commits(offsets):
             return OWN.commit(self, offsets, *args, **kwargs)
 
     def commit_async(self, offsets: Any = None, callback: Any = None) -> Any:
-        """As the library has it; without a callback, it calls the one of its coordinator."""
+        """As the library's, which without a callback calls that of its coordinator."""
         tape = self._fencepost
         if not tape.on:
             return OWN.commit_async(self, offsets, callback)
@@ -150,31 +150,31 @@ class Consumer:
         return OWN.commit_async(self, offsets, callback and _answered(tape, callback))
 
     def seek_to_beginning(self, *partitions: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         went = self._fencepost.goes_to_the_beginning(partitions)
         OWN.seek_to_beginning(self, *partitions)
         went()
 
     def seek_to_end(self, *partitions: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         self._fencepost.goes_to_the_end()
         OWN.seek_to_end(self, *partitions)
 
     def close(self, *args: Any, **kwargs: Any) -> None:
-        """As the library has it."""
+        """As the library's."""
         self._fencepost.closing()
         OWN.close(self, *args, **kwargs)
         self._fencepost.closed()
 
 
 class Coordinator:
-    """What takes the place of functions of ``ConsumerCoordinator``: those by which it commits and waits, before a
-    rebalance and at its end. Its timer's commits call back instead (``_answered``)."""
+    """Replaces functions of ``ConsumerCoordinator`` that commit synchronously, before a rebalance and at close. Its
+    timer commits asynchronously and calls ``_answered``."""
 
     _fencepost: PythonTape
 
     def commit_offsets_sync(self, offsets: Any, *args: Any, **kwargs: Any) -> Any:
-        """As the library has it; since release 3 it is the next one."""
+        """As the library's; since release 3 it calls ``_commit_offsets_sync_async``, which records the commit."""
         if hasattr(OWN_COORDINATOR, "_commit_offsets_sync_async"):
             return OWN_COORDINATOR.commit_offsets_sync(self, offsets, *args, **kwargs)
         with self._fencepost.commits_by_itself(offsets):
@@ -191,7 +191,7 @@ def _consumed(consumer: Any) -> Mapping[Any, Any]:
 
 
 def _answered(tape: PythonTape, own: Any) -> Any:
-    """The callback of a commit that nobody waits for, the program's or the library's own within."""
+    """A callback for asynchronous commits that records and calls the program's or the library's own."""
 
     def answered(offsets: Mapping[Any, Any], answer: Any) -> None:
         tape.finished(offsets, answer)
@@ -201,11 +201,11 @@ def _answered(tape: PythonTape, own: Any) -> Any:
 
 
 def _listener(tape: PythonTape, own: Any) -> Any:
-    """What the library calls back, the program's own within, of the kind that this is: blocking or not."""
+    """A rebalance listener that records and calls the program's own; it is async if that is."""
     if AsyncListener and isinstance(own, AsyncListener):
         return _asking(tape, own)
     if own is not None and not isinstance(own, kafka.ConsumerRebalanceListener):
-        return own  # the library refuses it
+        return own  # the library will refuse it
 
     class Told(kafka.ConsumerRebalanceListener):  # type: ignore[misc]
         def on_partitions_assigned(self, assigned: Set[Any]) -> None:

@@ -1,7 +1,7 @@
-"""The process of a user's program as the run sees it: what its clients are told instead, and who its members are.
+"""One process of a user's program: the settings that its clients get, and the members in it.
 
-Each consumer object of the group is a member, in whatever process of the program it is made, and has a history of its
-own under the name that it claims. What is done with one in a process that was forked from its own is not recorded.
+Each consumer object of the group is a member, in whichever process of the program it is created, and has a history of
+its own under the name that it claims. Calls to a consumer in a process that was forked later are not recorded.
 """
 
 from __future__ import annotations
@@ -26,42 +26,42 @@ ADDRESSES = ("bootstrap.servers", "metadata.broker.list")
 
 
 class Program:
-    """This process, and what it is to be.
+    """This process as a part of a run.
 
     Attributes:
-        config: of the life that began with the program; its consumers have names of their own.
+        config: the member configuration with which the program was started; its consumers have names of their own.
     """
 
     def __init__(self, config: MemberConfig, claims: Path) -> None:
-        """Nobody is a member yet. ``claims`` is the folder in which all processes of the run claim names."""
+        """There is no member yet. ``claims`` is the folder in which all processes of the run claim names."""
         self.config, self._events, self._claims = config, Path(config.run) / "events", claims
         self._own_group: Any = None
         self._told: Set[str] = set()
         self._producing: Set[bool] = set()
         self._consumers: MutableSet[Any] = weakref.WeakSet()
-        self._lock = threading.Lock()  # of these
-        self._took_part = 0  # in which process
+        self._lock = threading.Lock()  # for the three sets
+        self._took_part = 0  # pid of the process in which a consumer was recorded
         os.register_at_fork(after_in_child=self._forked)
 
     @classmethod
     def of_environment(cls) -> Program:
-        """As the harness started it. Raises ConfigError, or KeyError when it was not the harness."""
+        """The program that the harness started in this process. Raises ConfigError, and KeyError without a harness."""
         path = os.environ[CONFIG]
         program = cls(read_member(path), Path(path).parent / "claims")
         PROGRAMS.append(program)
         return program
 
     def reaching(self, settings: Mapping[str, Any]) -> Dict[str, Any]:
-        """Settings of any client, with the run's brokers and access instead of the program's."""
+        """Settings of any client, with the run's addresses, SASL and TLS instead of the program's."""
         kept = {name: value for name, value in settings.items() if not name.startswith((*ADDRESSES, *ACCESS_PREFIXES))}
         access = {name: value for name, value in self.config.client_config.items() if name.startswith(ACCESS_PREFIXES)}
         return {**kept, **access, "bootstrap.servers": self.config.bootstrap}
 
     def consuming(self, settings: Mapping[str, Any]) -> Tuple[Dict[str, Any], Optional[Claim]]:
-        """Settings of a consumer, and its name: those of the scenario's group on top, for those in the program's own
-        group; None: it is in another one.
+        """The settings of a consumer, and its name. In the program's own group the settings of the scenario's group
+        override the program's; in another group there is no name (None).
 
-        That is the group of the program's first consumer; it has the run's name here.
+        The program's own group is that of its first consumer; in the run it has the name of the scenario's group.
         """
         reached, config = self.reaching(settings), self.config
         if self._own_group is None:
@@ -70,19 +70,20 @@ class Program:
             return reached, None
         own = claim(config, self._claims)
         if own is None:
-            self.unrecorded("the program has more consumers at once than there are names for")
+            self.unrecorded("the program has more consumers at the same time than Fencepost can name")
         names = {"group.id": config.group, "client.id": own.name if own else config.actor}
         static = {"group.instance.id": own.instance_id} if own and own.instance_id else {}
         return {**reached, **config.client_config, **names, **static}, own
 
     def named(self, topics: Sequence[str]) -> List[str]:
-        """What topics (or patterns, which begin with ``^``) are called here; others than the run's keep their names."""
+        """The names in this run of topics or patterns (which begin with ``^``); topics that are not the run's keep
+        their names."""
         prefix, ours = self.config.prefix, self.config.topics
         here = {name: "^" + prefix + name[1:] for name in topics if name.startswith("^")}
         return [here.get(name) or (prefix + name if prefix + name in ours else name) for name in topics]
 
     def history(self, own: Claim) -> Tuple[EventLog, MemberLane]:
-        """The files of a consumer that takes part from now on. One lane has to do for all threads that poll: a pool of
+        """The files of a consumer that is recorded from now on. All threads that poll share one lane: a pool of
         threads, as under an asyncio consumer, would fill the disk with segments of a few records each."""
         events, recorder = open_history(self.config.run, own.name)
         self._took_part = os.getpid()
@@ -90,12 +91,12 @@ class Program:
 
     @property
     def takes_part(self) -> bool:
-        """Whether a consumer of this very process does, or did."""
+        """Whether a consumer of this process is recorded, or was."""
         return self._took_part == os.getpid()
 
     def processed(self, tp: Tp, next_offset: int) -> bool:
-        """The program says that it is done with a record; False: no consumer of it has that in hand. Where two of them
-        were given it, it is done by the one that owns the partition now."""
+        """The program reports a record as processed; False: the record is in flight in none of its consumers. If two of
+        them received it, the one that owns the partition now has processed it."""
         if self.config.loop.processed != TOLD or tp[0] not in self.config.topics:
             return True
         return any(consumer.processed(tp, next_offset) for consumer in self._owner_first(tp))
@@ -106,8 +107,8 @@ class Program:
         return sorted(consumers, key=lambda consumer: consumer.owns(tp), reverse=True)
 
     def of_consumers(self, offsets: Mapping[Tp, int]) -> Iterable[Tuple[Any, Dict[Tp, int]]]:
-        """Next offsets of the run's topics by the recorded consumers that own their partitions; where none does, they
-        are some consumer's, which is then one that commits what it does not own."""
+        """Group next offsets of the run's topics by the recorded consumer that owns the partition. If none owns it, any
+        consumer gets the offset, and so is recorded as committing a partition that it does not own."""
         found: Dict[Any, Dict[Tp, int]] = {}
         for tp, offset in offsets.items():
             consumer = next((c for c in self._owner_first(tp) if c.on and c.ours([tp])), None)
@@ -116,37 +117,38 @@ class Program:
         return found.items()
 
     def group(self, name: Any) -> Any:
-        """What the group of this name is called here."""
+        """The name in this run of a group of the program."""
         return self.config.group if name == self._own_group else name
 
     def knows(self, consumer: Any) -> None:
-        """Have its ``stay_behind`` called in every process that is forked, as long as there is such a consumer."""
+        """Call the consumer's ``stay_behind`` in every process that is forked while the consumer exists."""
         with self._lock:
             self._consumers.add(consumer)
 
     def _forked(self) -> None:
-        self._lock = threading.Lock()  # a thread that is not here may have it
+        self._lock = threading.Lock()  # a thread of the parent may have held the old one
         for consumer in list(self._consumers):
             consumer.stay_behind()
 
     def unrecorded(self, what: str) -> None:
-        """Say that the program does what is not in the history; again and again would not help anybody."""
+        """Report that the program does something that is missing in the history: each message once on stderr, and the
+        first one also as an event."""
         with self._lock:
-            told, first = what in self._told, not self._told
+            known, first = what in self._told, not self._told
             self._told.add(what)
-        if not told:
+        if not known:
             print("fencepost: not recorded: %s" % what, file=sys.stderr, flush=True)
         if not first:
             return
-        name = "%s-process-%d" % (self.config.actor, os.getpid())  # ids of the member's own file are the member's
+        name = "%s-process-%d" % (self.config.actor, os.getpid())  # a file of its own: ids are unique within a file
         self._note(name, "unrecorded", {"text": what})
 
     def polled_by_fork(self, name: str) -> None:
-        """This process polls a consumer of that name, which the one that it was forked from has made and subscribed."""
+        """This process polls the consumer of that name, which its parent process created and subscribed."""
         self._note("%s-forked-%d" % (name, os.getpid()), "forked", {"pid": os.getpid()}, name)
 
     def producing(self, client: str, idempotent: bool) -> None:
-        """It has made a producer: told once of those that are ``idempotent``, and once of those that are not."""
+        """The program created a producer: recorded once for ``idempotent`` producers and once for others."""
         with self._lock:
             first = idempotent not in self._producing
             self._producing.add(idempotent)

@@ -1,4 +1,4 @@
-"""The recording of one consumer of a client that is written in Python: kafka-python and aiokafka have one origin."""
+"""Records one consumer of a client that is written in Python: kafka-python and aiokafka have a common origin."""
 
 from __future__ import annotations
 
@@ -15,11 +15,16 @@ from fencepost_member.instrument.program import Program
 from fencepost_member.instrument.recording import Recording
 from fencepost_member.ownership import Tp
 
-ADDRESS_AND_ACCESS = ("bootstrap_servers", "sasl_", "ssl_", "security_")  # how the names of keywords for these begin
+ADDRESS_AND_ACCESS = (
+    "bootstrap_servers",
+    "sasl_",
+    "ssl_",
+    "security_",
+)  # prefixes of keywords for addresses, SASL, TLS
 
 
 def replace(library_class: Any, calls: Any) -> SimpleNamespace:
-    """Put the functions of the class ``calls`` in place of the library's own, in all subclasses, too; gives its own."""
+    """Replace functions of a library's class by those of the class ``calls``. Returns the library's own functions."""
     own = SimpleNamespace()
     for name, call in list(vars(calls).items()):
         if callable(call) and hasattr(library_class, name):
@@ -29,7 +34,7 @@ def replace(library_class: Any, calls: Any) -> SimpleNamespace:
 
 
 def alike(own: SimpleNamespace) -> SimpleNamespace:
-    """What takes the place of functions that are the same in all consumers, ``own`` the library's; for ``replace``."""
+    """Replacements that are the same for all consumers, for ``replace``; ``own`` has the library's functions."""
 
     def seek(self: Any, partition: Any, offset: Any) -> None:
         went = self._fencepost.goes({partition: offset})
@@ -56,12 +61,12 @@ def alike(own: SimpleNamespace) -> SimpleNamespace:
 
 
 def reaching(given: Mapping[str, Any], ours: Mapping[str, Any]) -> Dict[str, Any]:
-    """Keywords that a program gives a client, with ``ours`` on top, and without addresses and access of its own."""
+    """A program's keyword arguments for a client, without its own addresses, SASL and TLS, overridden by ``ours``."""
     return {**{name: value for name, value in given.items() if not name.startswith(ADDRESS_AND_ACCESS)}, **ours}
 
 
 def wanted(program: Program, topics: Any, pattern: Any) -> Tuple[Any, Any]:
-    """What a subscription names, as it is called here; what is of no use is left to the library to refuse."""
+    """The topics and the pattern of a subscription by their names in this run; invalid values are passed unchanged."""
     if isinstance(pattern, str):
         (here,) = program.named(["^" + pattern.lstrip("^")])
         pattern = here if program.config.prefix else pattern
@@ -69,7 +74,7 @@ def wanted(program: Program, topics: Any, pattern: Any) -> Tuple[Any, Any]:
 
 
 def offsets_of(offsets: Any) -> Dict[Tp, int]:
-    """The next offsets that a call names; empty: the library refuses it."""
+    """The next offsets that a call names; empty if they are invalid, which the library will refuse."""
     try:
         return {(tp.topic, tp.partition): _offset(at) for tp, at in offsets.items()}
     except Exception:
@@ -88,8 +93,8 @@ class PythonTape(Recording):
         identity: Callable[[Any], Tuple[str, int]],
         consumed: Callable[[Any], Mapping[Any, Any]],
     ) -> None:
-        """``consumer`` is known weakly. ``identity`` tells of it what ``Adapter`` says, ``consumed`` what it commits
-        when it is told no offsets."""
+        """``consumer`` is referenced weakly. ``identity`` of the consumer is as in ``Adapter``; ``consumed`` of it are
+        the offsets that it commits when a call names none."""
         known = weakref.ref(consumer)
 
         def who() -> Tuple[str, int]:
@@ -98,10 +103,10 @@ class PythonTape(Recording):
 
         super().__init__(program, claim, who)
         self._known, self._settings, self._consumed = known, settings, consumed
-        self._asked = 0  # so many commits the program waits for
+        self._asked = 0  # number of commits that the program waits for
 
     def asks(self, topics: Any, pattern: Any) -> None:
-        """Just before the program subscribes to these, as they are called here."""
+        """Just before the program subscribes; topics and pattern have their names in this run."""
         names = list(topics) if isinstance(topics, (list, tuple, set, frozenset)) else []
         names += ["^" + pattern.lstrip("^")] if isinstance(pattern, str) else []
         if self._settings.get("group_id") is None and self.wants(names):
@@ -110,16 +115,16 @@ class PythonTape(Recording):
             self.subscribing(names)
 
     def plain(self) -> Dict[str, Any]:
-        """The settings as they may be written down, under Kafka's names."""
+        """The settings in a form that JSON can hold, by Kafka's names."""
         found = {name.replace("_", "."): _plain(value) for name, value in self._settings.items()}
         return {name: value for name, value in found.items() if value is not NotImplemented}
 
     def came(self, records: Iterable[Any]) -> None:
-        """What a poll returned."""
+        """A poll returned these records."""
         try:
             mine = [r for r in records if r.topic in self._topics]
-            told = [(r.topic, r.partition, r.offset, _bytes(r.key), _value(r.value), r.headers) for r in mine]
-            self.delivered(told, stores=False)
+            converted = [(r.topic, r.partition, r.offset, _bytes(r.key), _value(r.value), r.headers) for r in mine]
+            self.delivered(converted, stores=False)
         except Exception as error:
             self.broken(error)
 
@@ -130,15 +135,15 @@ class PythonTape(Recording):
         try:
             yield
         except Exception as error:
-            if hasattr(error, "retriable"):  # else it is none of Kafka's
+            if hasattr(error, "retriable"):  # otherwise it is not an error of Kafka
                 name = error_name(error)
                 self.error(name, repr(error), name == FENCED)
             raise
 
     @contextmanager
     def called(self, what: str, partitions: Iterable[Any]) -> Iterator[None]:
-        """Around a callback of the program: partitions are ``assigned``, ``revoked`` or ``lost``. Such clients say so
-        also when none was taken away."""
+        """Around a callback of the program: partitions are ``assigned``, ``revoked`` or ``lost``. These clients also
+        report a revocation of no partitions, which is not recorded."""
         mine = sorted(self.ours((p.topic, p.partition) for p in partitions))
         if not self.on or not (mine or what == "assigned"):
             yield
@@ -150,17 +155,17 @@ class PythonTape(Recording):
                 yield
 
     def meant(self, offsets: Optional[Mapping[Any, Any]]) -> Dict[Tp, int]:
-        """The next offsets that a commit names, or that it is about when it names none."""
+        """The next offsets that a commit names, or that the client commits when it names none."""
         try:
             found = {(tp.topic, tp.partition): _offset(at) for tp, at in self._about(offsets).items()}
             return {tp: found[tp] for tp in self.ours(found)}
         except Exception:
-            return {}  # the library refuses it
+            return {}  # the library will refuse it
 
     @contextmanager
     def commits(self, offsets: Optional[Mapping[Any, Any]]) -> Iterator[None]:
-        """Around a commit that the program waits for. Where it names nothing, what it is about is known as well: such
-        clients look up what they commit when they are asked to."""
+        """Around a commit that the program waits for. If it names no offsets, they are known all the same: these
+        clients determine them when the call begins."""
         meant = self.meant(offsets)
         self._asked += 1
         try:
@@ -171,24 +176,25 @@ class PythonTape(Recording):
 
     @contextmanager
     def commits_by_itself(self, offsets: Mapping[Any, Any]) -> Iterator[None]:
-        """Around a commit that the client waits for: one of its own, unless the program waits for one. By that the
-        program says nothing of what it is done with."""
+        """Around a commit that the client waits for: an auto-commit, unless the program waits for a commit. An
+        auto-commit does not mean that the program has processed records."""
         meant = self.meant(offsets) if self.on and not self._asked else {}
         with _waited_for(begun(self._events, self._identity, meant, "auto") if meant else _untold, meant):
             yield
 
     def finished(self, offsets: Mapping[Any, Any], answer: Any) -> None:
-        """The client finished a commit that nobody waited for."""
+        """The client ended an asynchronous commit."""
         meant = self.meant(offsets) if self.on else {}
         self.committed(meant, dict.fromkeys(meant, error_name(answer) if isinstance(answer, Exception) else ""))
 
     def goes(self, offsets: Mapping[Any, Any]) -> Callable[[], None]:
-        """The program moves its position; what is returned is called when it did."""
+        """The program moves its position. Call the returned function when it has."""
         found = self.meant(offsets)
         return self.seeking(found) if self.on and found else lambda: None
 
     def goes_to_the_beginning(self, partitions: Iterable[Any]) -> Callable[[], None]:
-        """To that of some partitions, of all without any."""
+        """The program moves to the beginning of these partitions, or of all owned ones if there are none. Call the
+        returned function when it has."""
         if not self.on:
             return lambda: None
         mine = (
@@ -197,7 +203,7 @@ class PythonTape(Recording):
         return self.seeking(dict.fromkeys(mine, 0))
 
     def goes_to_the_end(self) -> None:
-        """To that of whatever partitions."""
+        """The program moves to the end of partitions."""
         if self.on:
             self.to_the_end()
 
@@ -206,12 +212,12 @@ class PythonTape(Recording):
         try:
             mine = self.ours((p.topic, p.partition) for p in partitions)
         except Exception:
-            return  # the library refuses it
+            return  # the library will refuse it
         if mine:
-            self.outside("process assigns itself partitions of the run's topics, outside of the group")
+            self.outside("the process assigns itself partitions of the run's topics, outside the group")
 
     def leaves(self) -> None:
-        """The program left the group: what nobody told it to give up is given up now."""
+        """The program left the group without a callback: partitions that it still owned are revoked now."""
         owned: List[Tp] = sorted(self._account.ownership.intervals) if self.on else []
         if owned:
             with self.giving_up("revoked", owned):
@@ -239,12 +245,12 @@ def _offset(at: Any) -> int:
 
 
 def _bytes(key: Any) -> Optional[bytes]:
-    """Of a key that the program has decoded, bytes that stand for it."""
+    """A key as bytes, also if the program's deserializer has decoded it."""
     return key if isinstance(key, (bytes, type(None))) else str(key).encode()
 
 
 def _value(value: Any) -> Optional[bytes]:
-    return value if isinstance(value, bytes) else None  # who wrote a record that is decoded is in its header
+    return value if isinstance(value, bytes) else None  # the header identifies a record whose value is decoded
 
 
 def _plain(value: Any) -> Any:

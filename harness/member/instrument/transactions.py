@@ -1,7 +1,7 @@
-"""Offsets that a producer of the program sends in its transaction: commits of the consumers that own the partitions.
+"""Records the offsets in a producer's transactions as commits of the consumers that own the partitions.
 
-Such a commit begins when its offsets are sent, and is answered when the transaction has ended (KIP-98). The program is
-done with what is below them when it sends them, whatever becomes of the transaction, as with any commit.
+Such a commit begins when its offsets are sent, and ends with the transaction (KIP-98). As with any commit, records
+below the offsets are processed when the offsets are sent, however the transaction ends.
 """
 
 from __future__ import annotations
@@ -14,31 +14,31 @@ from fencepost_member.config import TRANSACTION
 from fencepost_member.instrument.program import Program
 from fencepost_member.ownership import Tp
 
-ABORTED = "LOCAL_PURGE_QUEUE"  # by the program, which met no error: as the client tells of the records in it
+ABORTED = "LOCAL_PURGE_QUEUE"  # the program aborted without an error; the client reports its records by this name
 
 
 class Transactions:
-    """Those of one producer, one after the other. A program without any calls nothing here."""
+    """The transactions of one producer, one after the other."""
 
     def __init__(self, program: Program, error_name: Callable[[Exception], str]) -> None:
-        """``error_name`` is Kafka's name of what the library raises."""
+        """``error_name`` returns Kafka's name of an exception of the library."""
         self._program, self._error_name = program, error_name
-        self._sent: List[Tuple[Dict[Tp, int], Answer]] = []  # of the one that is open
+        self._sent: List[Tuple[Dict[Tp, int], Answer]] = []  # of the open transaction
         self._error = ""
 
     @classmethod
     def of(cls, producer: Any, program: Program, error_name: Callable[[Exception], str]) -> Transactions:
-        """Those of a producer whose functions are replaced one by one, and which has no constructor of ours."""
+        """The transactions of a producer whose functions are replaced one by one (see ``python_tape.replace``)."""
         found: Transactions = vars(producer).setdefault("_fencepost", cls(program, error_name))
         return found
 
     def begun(self) -> None:
-        """One begins; how the one before ended nobody knows, if it did not."""
+        """A transaction begins. If the previous one has not ended, its outcome stays unknown."""
         self._sent, self._error = [], ""
 
     @contextmanager
     def sending(self, offsets: Mapping[Tp, int]) -> Iterator[None]:
-        """Around a call that sends next offsets. To try that again is no commit of its own."""
+        """Around a call that sends next offsets. A retry with the same offsets is not another commit."""
         before = {tp: offset for meant, _ in self._sent for tp, offset in meant.items()}
         new = {tp: offset for tp, offset in offsets.items() if before.get(tp) != offset}
         for consumer, meant in self._program.of_consumers(new):
@@ -48,8 +48,8 @@ class Transactions:
 
     @contextmanager
     def ending(self, committed: bool) -> Iterator[None]:
-        """Around a call that commits the transaction, or aborts it. One that fails is tried again, or the transaction
-        is aborted instead; else nobody knows how it ended."""
+        """Around a call that commits or aborts the transaction. After a failure the program tries again or aborts;
+        if it does neither, the outcome stays unknown."""
         with self._failing():
             yield
         error = "" if committed else self._error or ABORTED

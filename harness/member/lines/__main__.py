@@ -1,6 +1,6 @@
 """A scribe: ``python -m fencepost_member.lines CONFIG.json PID``, with the output of program PID as its input.
 
-What is no line goes on to its own standard output, which is the member's log.
+It copies ordinary output to its own standard output, which is the member's log.
 """
 
 from __future__ import annotations
@@ -17,20 +17,20 @@ from fencepost_member.process import open_history
 
 
 def write(story: Story, events: EventLog, moment: Moment, lines: BinaryIO, log: BinaryIO) -> None:
-    """Write the history of what ``lines`` tell, up to their end; the rest of them to ``log``."""
+    """Write the history that ``lines`` report, until the input ends; copy ordinary output and bad lines to ``log``."""
     known_bad = False
     for number, text in enumerate(lines, 1):
         try:
-            line = parse(text) if text.endswith(b"\n") else None  # the last one of a program that was killed is torn
+            line = parse(text) if text.endswith(b"\n") else None  # the last line of a killed program is torn
             if line is not None:
                 story.tell(line)
                 continue
         except LineError as error:
-            said = "line %d of its output cannot be believed: %s" % (number, error)
-            log.write(b"fencepost: %s\n" % said.encode("utf-8", "replace"))
+            message = "line %d of its output cannot be believed: %s" % (number, error)
+            log.write(b"fencepost: %s\n" % message.encode("utf-8", "replace"))
             if not known_bad:
                 moment.now()
-                events.note("unrecorded", detail={"text": said})
+                events.note("unrecorded", detail={"text": message})
             known_bad = True
         log.write(text)
         log.flush()

@@ -1,4 +1,4 @@
-"""In which order lines can come, whatever they tell. Pure."""
+"""Checks that the lines of a program are in a possible order. Pure."""
 
 from __future__ import annotations
 
@@ -13,31 +13,32 @@ BACK_MS = 1_000  # by how much lines of several threads may be out of order
 
 
 class Order:
-    """What was told so far.
+    """The state that follows from the lines so far.
 
     Attributes:
-        counts: how many lines of each name.
+        counts: number of lines so far, by name.
     """
 
     def __init__(self) -> None:
-        """Nothing."""
+        """No line was read yet."""
         self.counts: CounterOf[str] = Counter()
         self._latest_ms = 0
         self._open: Set[str] = set()
-        self._records: CounterOf[Tp] = Counter()  # told since the last records_consumed
+        self._records: CounterOf[Tp] = Counter()  # record_data lines since the last records_consumed
         self._reached: Dict[Tp, int] = {}
 
     def faults(self, line: Line) -> Iterator[str]:
-        """What is wrong with a line at its place, as sentences; it counts as told from now on."""
+        """Why this line cannot follow the lines before it, as sentences; the line is then part of the state."""
         name, at_ms = line["name"], line["timestamp"]
         if not self.counts and name != "startup_complete":
-            yield "%s comes before startup_complete" % name
+            yield "%s precedes startup_complete, which must be the first line" % name
         if self.counts and name == "startup_complete":
-            yield "startup_complete comes a second time"
+            yield "startup_complete appears a second time, it must be the first line only"
         if self.counts["shutdown_complete"]:
-            yield "%s comes after shutdown_complete" % name
+            yield "%s follows shutdown_complete, which must be the last line" % name
         if at_ms < self._latest_ms - BACK_MS:
-            yield "%s says a time %d ms before a line that was before it" % (name, self._latest_ms - at_ms)
+            earlier_ms = self._latest_ms - at_ms
+            yield "the timestamp of %s is %d ms earlier than that of a previous line" % (name, earlier_ms)
         self._latest_ms = max(self._latest_ms, at_ms)
         self.counts[name] += 1
         if line.get("callback"):
@@ -45,19 +46,19 @@ class Order:
         if name in ("record_data", "record_processed"):
             yield from self._record(name, (line["topic"], line["partition"]), line["offset"])
         elif name == "records_consumed":
-            told = {tp: p["count"] for tp, p in zip(tps(line), line["partitions"])}  # noqa: B905 (3.8)
-            for tp in sorted({tp for tp in {*told, *self._records} if told.get(tp, 0) != self._records[tp]}):
-                count = told.get(tp, 0)
-                yield "records_consumed tells of %s-%d %d records, and record_data told %d" % (
+            counts = {tp: p["count"] for tp, p in zip(tps(line), line["partitions"])}  # noqa: B905 (3.8)
+            for tp in sorted({tp for tp in {*counts, *self._records} if counts.get(tp, 0) != self._records[tp]}):
+                numbers = counts.get(tp, 0), self._records[tp]
+                yield "records_consumed counts %d records of %s-%d, but there were %d record_data lines" % (
+                    numbers[0],
                     *tp,
-                    count,
-                    self._records[tp],
+                    numbers[1],
                 )
             self._records.clear()
 
     def _callback(self, name: str, phase: str) -> Iterator[str]:
         if (phase == "begun") == (name in self._open):
-            yield "the callback of %s %s" % (name, "begins twice" if phase == "begun" else "ends, and never began")
+            yield "the callback of %s %s" % (name, "begins twice" if phase == "begun" else "ends but never began")
         (self._open.add if phase == "begun" else self._open.discard)(name)
 
     def _record(self, name: str, tp: Tp, offset: int) -> Iterator[str]:
@@ -65,4 +66,4 @@ class Order:
             self._records[tp] += 1
             self._reached[tp] = max(offset, self._reached.get(tp, -1))
         elif offset > self._reached.get(tp, -1):
-            yield "record_processed names offset %d of %s-%d, which no record_data told" % (offset, *tp)
+            yield "record_processed names offset %d of %s-%d, but no record_data reported it" % (offset, *tp)

@@ -1,7 +1,7 @@
-"""From a line of a program's output to what it tells. Pure.
+"""Parses one line of a program's output and checks it against the schema. Pure.
 
-The schema is read here by a few keywords of JSON Schema alone, because the member's side has the standard library only;
-who conforms to it there conforms to it for every validator.
+Only the keywords of JSON Schema that ``line.schema.json`` uses are implemented, because the member side has nothing but
+the standard library. A line that passes here passes every JSON Schema validator.
 """
 
 from __future__ import annotations
@@ -20,26 +20,26 @@ Line = Dict[str, Any]
 
 
 class LineError(Exception):
-    """A line that tells something cannot be believed; the message says why."""
+    """A line is invalid or cannot be true; the message says why."""
 
 
 def parse(text: bytes) -> Optional[Line]:
-    """What a line tells; None for ordinary output, which is all that is no object with ``name`` and ``timestamp``.
+    """The line as an object; None for ordinary output: anything but an object with ``name`` and ``timestamp``.
 
     Raises:
-        LineError: it is meant to tell something, and does not have its form.
+        LineError: the line has a name and a timestamp and does not conform to the schema.
     """
     if not text.startswith(b"{") or b'"name"' not in text or b'"timestamp"' not in text:
         return None
     try:
         line = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise LineError("it has a name and a timestamp, and is no JSON: %s" % error) from error
+        raise LineError("it has a name and a timestamp but is not valid JSON: %s" % error) from error
     if not isinstance(line, dict) or "name" not in line or "timestamp" not in line:
         return None
     name = line["name"]
     if name not in NAMES:
-        raise LineError("found the name %s; there are %s" % (_shown(name), ", ".join(NAMES)))
+        raise LineError("name is %s, it must be one of %s" % (_shown(name), ", ".join(NAMES)))
     fault = next(faults(line, SCHEMA["$defs"][name], ""), None)
     if fault:
         raise LineError("%s: %s" % (name, fault))
@@ -47,7 +47,7 @@ def parse(text: bytes) -> Optional[Line]:
 
 
 def faults(value: Any, shape: Mapping[str, Any], where: str) -> Iterator[str]:
-    """How a value differs from a part of the schema, as sentences."""
+    """The violations of a part of the schema in a value, as sentences; ``where`` is the value's path in the line."""
     if "$ref" in shape:
         shape = SCHEMA["$defs"][shape["$ref"].rpartition("/")[2]]
     types: Any = shape.get("type")
@@ -59,7 +59,7 @@ def faults(value: Any, shape: Mapping[str, Any], where: str) -> Iterator[str]:
     if "minimum" in shape and value < shape["minimum"]:
         yield "%s is %s, it must be at least %d" % (where, _shown(value), shape["minimum"])
     if isinstance(value, dict):
-        yield from ("%s lacks %s" % (where or "it", name) for name in shape.get("required", ()) if name not in value)
+        yield from ("%s has no %s" % (where or "it", name) for name in shape.get("required", ()) if name not in value)
         for name, inner in shape.get("properties", {}).items():
             if name in value:
                 yield from faults(value[name], inner, ("%s.%s" % (where, name)).lstrip("."))

@@ -1,4 +1,4 @@
-"""What a program tells, line after line, as the account of a member: the translation."""
+"""Translates the lines of a program into the history of a member: its events and its records."""
 
 from __future__ import annotations
 
@@ -22,21 +22,23 @@ from fencepost_member.payload import unpack
 from fencepost_member.recorder import MemberLane
 
 MS_NS = 1_000_000
-GLANCE_NS, DRIFT_NS = 50_000, 100_000  # clocks that are read within so short a time, and are off by so much
-AHEAD_MS = 1_000  # no clock of this machine is ahead of itself
+GLANCE_NS = 50_000  # two readings of clocks within this time count as simultaneous
+DRIFT_NS = 100_000  # clocks that differ by more than this are aligned again
+AHEAD_MS = 1_000  # a timestamp may be this much later than the scribe's clock
 KAFKAS_NAME = re.compile(r"[A-Z][A-Z0-9_]+")
 VERIFIABLE = "verifiable-consumer"
-UNNAMED = "LOCAL_UNNAMED"  # an error that is told in other words than Kafka's: what became of it, nobody knows
+UNNAMED = "LOCAL_UNNAMED"  # an error that was reported without Kafka's name of it: its outcome is unknown
 CALLBACKS = {"partitions_assigned": "assigned", "partitions_revoked": "revoked", "partitions_lost": "lost"}
 Answer = Callable[[Dict[Tp, int], Dict[Tp, str]], None]
 
 
 class Moment:
-    """The clock of a history that is written after the fact: called, it gives the moment that was last set, on the
-    monotonic clock. A millisecond is the same moment whenever it is set, but for what the clocks drift."""
+    """The clock of a history that is written after the fact. Calling it returns the moment that was set last, in
+    nanoseconds of the monotonic clock. One millisecond of wall time always maps to the same moment, except for clock
+    drift."""
 
     def __init__(self) -> None:
-        """It is the moment of its making."""
+        """The first moment is now."""
         self._ns, self._ahead_ns = time.monotonic_ns(), time.time_ns() - time.monotonic_ns()
 
     def __call__(self) -> int:
@@ -44,24 +46,24 @@ class Moment:
         return self._ns
 
     def now(self) -> None:
-        """Now."""
+        """Set the moment to now."""
         self._ns = time.monotonic_ns()
 
     def early(self, ms: int) -> None:
-        """The beginning of a millisecond of wall time."""
+        """Set the moment to the beginning of a millisecond of wall time."""
         before_ns, wall_ns, after_ns = time.monotonic_ns(), time.time_ns(), time.monotonic_ns()
         if after_ns - before_ns < GLANCE_NS and abs(wall_ns - after_ns - self._ahead_ns) > DRIFT_NS:
             self._ahead_ns = wall_ns - after_ns
         self._ns = ms * MS_NS - self._ahead_ns
 
     def late(self, ms: int) -> None:
-        """The end of it."""
+        """Set the moment to the end of a millisecond of wall time."""
         self.early(ms)
         self._ns += MS_NS
 
 
 class Story:
-    """The story of one life. ``tell`` takes its lines in their order."""
+    """Translates the lines of one incarnation. Call ``tell`` with its lines in their order."""
 
     def __init__(self, config: MemberConfig, pid: int, events: EventLog, lane: MemberLane, moment: Moment) -> None:
         """``pid`` is the program's; ``moment`` the clock of ``events`` and ``lane``."""
@@ -77,12 +79,12 @@ class Story:
         self._fatal = False
 
     def tell(self, line: Line) -> None:
-        """The next line. Raises LineError when it cannot be what happened; it is not recorded then."""
-        if line["name"] == "shutdown_requested":  # by a thread beside the one that polls and commits
+        """Record the next line. Raises LineError when it cannot be true; it is not recorded then."""
+        if line["name"] == "shutdown_requested":  # printed by any thread, so its place says nothing
             return
         fault = next(self._order.faults(line), None)
         if fault is None and line["timestamp"] > time.time_ns() // MS_NS + AHEAD_MS:
-            fault = "%s says a time that is yet to come" % line["name"]
+            fault = "the timestamp of %s is in the future" % line["name"]
         if fault is not None:
             raise LineError(fault)
         self._before_ms, self._ms = self._ms, max(self._ms, line["timestamp"])
@@ -94,7 +96,7 @@ class Story:
             getattr(self, "_" + line["name"])(line)
 
     def end_poll(self) -> None:
-        """No further record of the last poll will be told."""
+        """Record what the last poll returned: it has no further records."""
         if self._poll:
             self._moment.early(self._poll_ms)
             self._returned()
@@ -103,7 +105,7 @@ class Story:
             self._poll = []
 
     def _returned(self) -> None:
-        """A poll that was begun waits for records as long as it likes: until they are told, or the next one begins."""
+        """End the poll that began, if any: it lasted until its records were reported or the next poll began."""
         if self._waits:
             self._waits = False
             self._account.polled()
@@ -114,12 +116,14 @@ class Story:
             return
         key, value = line.get("key"), line.get("value")
         carried = (line.get("headers") or {}).get("fencepost", value)
-        told = None if carried is None else carried.encode("utf-8", "replace")
-        if unpack(None, told)[1] < 0:
-            raise LineError("record_data tells neither the value nor the header fencepost of a record of ours")
+        content = None if carried is None else carried.encode("utf-8", "replace")
+        if unpack(None, content)[1] < 0:
+            raise LineError(
+                "record_data has neither the value nor the header fencepost of a record that Fencepost produced"
+            )
         if not self._poll:
             self._poll_ms = self._ms
-        self._poll.append((*tp, line["offset"], None if key is None else key.encode(), told, None))
+        self._poll.append((*tp, line["offset"], None if key is None else key.encode(), content, None))
 
     def _startup_complete(self, line: Line) -> None:
         own: Dict[str, Any] = {
@@ -129,7 +133,7 @@ class Story:
             "processed": self._config.loop.processed or "next-poll",
         }
         own.update({name: line[name] for name in ("client", "protocol") if name in line})
-        # Kafka's own program tells no settings: it has those that it was started with.
+        # VerifiableConsumer does not report its settings: they are the settings that it was started with.
         settings = settings_of(self._config) if self._config.client == VERIFIABLE else line.get("config", {})
         self._account.introduce(line.get("client_version", ""), settings, **own)
 
@@ -140,7 +144,7 @@ class Story:
         self._waits = True
 
     def _records_consumed(self, line: Line) -> None:
-        self._returned()  # without records, else ``tell`` has ended it
+        self._returned()  # a poll without records; otherwise ``tell`` has ended it
 
     def _record_processed(self, line: Line) -> None:
         self._in_hand.processed((line["topic"], line["partition"]), line["offset"] + 1)
@@ -210,6 +214,6 @@ class Story:
             self._events.note("closed", detail={"polls": self._account.polls, "records": self._in_hand.done})
 
 
-def error_name(told: Any) -> str:
-    """Kafka's name of an error, where it is told by that."""
-    return told if isinstance(told, str) and (told in outcomes.TABLE or KAFKAS_NAME.fullmatch(told)) else UNNAMED
+def error_name(error: Any) -> str:
+    """Kafka's name of a reported error; ``UNNAMED`` when the program reported something else."""
+    return error if isinstance(error, str) and (error in outcomes.TABLE or KAFKAS_NAME.fullmatch(error)) else UNNAMED

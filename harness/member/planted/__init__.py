@@ -1,11 +1,11 @@
-"""Members that are wrong on purpose, to show that the checks find what they claim to find. Never a model to follow.
+"""Planted bugs: members with deliberate bugs, which show that the checks find what they claim to find.
 
-``records`` describes those that treat records wrongly, ``commits`` those that commit wrongly or begin where no commit
-sent them, ``progress`` those that stop getting on, ``pools`` those with worker threads, ``outputs`` those that write to
-another topic, ``parking`` those that cannot process all (at once), ``clients``, ``requests`` and ``callbacks`` those
-whose client is at fault. What they do now and then begins when the run's warm-up is over (``turns``).
+One module per kind of bug: ``records`` (processing of records), ``commits`` (commits and start positions),
+``progress`` (members that stop making progress), ``pools`` (worker threads), ``outputs`` (producing to another topic),
+``parking`` (records that cannot be processed, or not at once); ``clients``, ``requests`` and ``callbacks`` (bugs of the
+client library). A bug that acts from time to time starts after the run's warm-up (``turns``).
 
-One planted bug is no code at all: the commit policy ``before-processing`` under an at-least-once promise.
+One planted bug needs no code: the commit policy ``before-processing`` under an at-least-once promise.
 """
 
 from __future__ import annotations
@@ -15,17 +15,18 @@ from typing import Collection
 from fencepost_member.config import PARK, REQUEUE, LoopConfig
 from fencepost_member.planted import callbacks, clients, commits, outputs, parking, pools, progress, records, requests
 
-BUGS = {**records.BUGS, **commits.BUGS, **progress.BUGS}  # name -> what takes the place of ``Correct``
-CLIENTS = {**clients.CLIENTS, **requests.CLIENTS, **callbacks.CLIENTS}  # name -> what takes the place of the adapter
+# By the name of the bug. ``known`` says which of them a member can have.
+BUGS = {**records.BUGS, **commits.BUGS, **progress.BUGS}  # replace ``Correct``
+CLIENTS = {**clients.CLIENTS, **requests.CLIENTS, **callbacks.CLIENTS}  # replace the adapter
 NAMES = (*BUGS, *CLIENTS)
-POOLS = pools.POOLS  # name -> what takes the place of ``Pool``, in a member that has one; there the others are not
-OUTPUTS = outputs.OUTPUTS  # likewise, in a member that writes what it makes of records
-PARKINGS, LETTERS = parking.PARKINGS, parking.LETTERS  # likewise, in a member that parks what it cannot process
-REQUEUES = parking.REQUEUES  # likewise, in one that re-queues it
+POOLS = pools.POOLS  # replace ``Pool``, in a member with worker threads
+OUTPUTS = outputs.OUTPUTS  # replace the adapter's output, in a member that produces its results
+PARKINGS, LETTERS = parking.PARKINGS, parking.LETTERS  # replace ``Parking`` or the output, in a member that parks
+REQUEUES = parking.REQUEUES  # replace ``Parking``, in a member that re-queues
 
 
 def known(loop: LoopConfig) -> Collection[str]:
-    """The bugs that a member with this loop can have."""
+    """The names of the bugs that a member with this loop can have."""
     if loop.workers:
         return POOLS
     if loop.on_failure == PARK:
@@ -35,7 +36,7 @@ def known(loop: LoopConfig) -> Collection[str]:
     return OUTPUTS if loop.into else NAMES
 
 
-# What a bug needs of the adapter besides ``Adapter``: its protocols. Who trespasses commits what it is not assigned.
+# The protocols that a bug needs in addition to ``Adapter``. ``Trespasses``: commits partitions that it does not own.
 NEEDS = {
     **dict.fromkeys(("seek-back", "seek-loop"), ("Seeks",)),
     **dict.fromkeys(("paused-for-ever", "slow-start", "taken-for-good"), ("Pauses",)),

@@ -1,19 +1,19 @@
-"""Clients that are wrong on purpose: they tell their program of other assignments than there are.
+"""Planted bugs in clients: they report other assignments than the real ones to their program.
 
 ``still-owner``
-    Whenever partitions were given up, it tells at once that they were assigned again, and only later the truth.
+    After each revocation the client at once reports the partitions as assigned again, and only later as revoked.
 ``slow-revocation``
-    Gives partitions up at the begin of the revoked callback, and stays in it for a while.
+    Revokes partitions at the beginning of the revoked callback, and stays in the callback for ``LINGER_S``.
 ``hung-revocation``
-    Stays in one revoked callback for long, and only then gives partitions up.
+    Once stays in the revoked callback for ``HANGS_S``, and only then revokes the partitions.
 ``told-twice``
-    Tells every revocation twice.
+    Reports every revocation twice.
 ``taken-for-nothing``
-    A few times takes one partition from its program and gives it back.
+    A few times reports one partition as revoked and at once as assigned again.
 ``taken-for-good``
-    After a while takes one partition from its program.
+    Once reports one partition as revoked, although the group has not revoked it, and fetches it no more.
 ``lost-as-revoked``
-    Tells lost partitions as revoked ones.
+    Reports lost partitions as revoked.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ HANGS_S = 14.0
 
 
 def nothing() -> None:
-    """What is carried out at a client that only says so."""
+    """The ``apply`` of a callback that changes nothing at the client."""
 
 
 class StillOwner(Client):
@@ -130,7 +130,7 @@ class TakenForGood(Client):
         return self._library.poll(most, timeout_s)  # type: ignore[no-any-return]
 
     def revoked(self, partitions: List[Tp], apply: Callable[[], None]) -> None:
-        """See ``Listener``. What was taken is not told again."""
+        """See ``Listener``. The partition that was reported as revoked is not reported again."""
         super().revoked([tp for tp in partitions if tp in self._owned], apply)
 
 

@@ -1,20 +1,20 @@
-"""Clients that are wrong on purpose: what lies between a member and its client library returns other records.
+"""Planted bugs in clients: a layer between a member and its client library returns other records.
 
 ``lost-record``
-    A few times drops a record that it got between two others of its partition.
+    A few times drops a record between two others of its partition.
 ``torn-value``
-    Every record comes with a sequence number that nobody wrote, and another one each time.
+    Every record has a sequence number that was never produced, and another one in each delivery.
 ``late-record``
-    Returns the last record of a partition once more, some time after the partition was given up.
+    Returns the last record of a partition again, ``LATE_S`` after the partition was revoked.
 ``paused-for-ever``
-    After a while stops to fetch one partition.
+    Once stops fetching one partition, and never resumes it.
 ``slow-start``
-    Begins to fetch what it is assigned only after a while, as one that has much to load first.
+    Fetches an assigned partition only after ``LOADS_S``, like a program that must load much state first.
 ``reads-uncommitted``
-    Reads what is not committed, whatever its program asked for and it says of itself.
+    Reads uncommitted records, although its program asked for ``read_committed`` and the client reports that.
 
-``requests`` describes those that ask the cluster for something else, ``callbacks`` those that tell their program of
-other assignments than there are.
+``requests`` has the clients that send other requests to the cluster, ``callbacks`` those that report other assignments
+to their program.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ LOADS_S = 12.0
 
 
 class Client:
-    """Passes everything on as it is. Satisfies ``Adapter`` towards the member and ``Listener`` towards the library."""
+    """Passes everything on unchanged. It is the ``Adapter`` of the member and the ``Listener`` of the library."""
 
     every_s, times = EVERY_S, TIMES
 
@@ -75,11 +75,11 @@ class Client:
 
     @property
     def _due(self) -> bool:
-        """Whether it is time to be wrong: the group is at work."""
+        """Whether the bug acts now: it is due, and the member owns partitions."""
         return bool(self._owned) and self._turns.due
 
     def _one(self) -> Optional[Tp]:
-        """The partition to be wrong with, if it is time."""
+        """The partition that the bug affects, if it acts now."""
         return min(self._owned) if self._due else None
 
 
@@ -97,7 +97,7 @@ class LostRecord(Client):
 
 
 def _middles(records: List[Record]) -> Iterator[int]:
-    """The positions of records that have one of their partition before and behind them."""
+    """The positions of records that have a record of their partition before them and one after them."""
     places = [record[:2] for record in records]
     return (n for n, place in enumerate(places) if place in places[:n] and place in places[n + 1 :])
 
@@ -108,7 +108,7 @@ class TornValue(Client):
     def poll(self, most: int, timeout_s: float) -> List[Record]:
         """See ``Adapter``."""
         return [
-            (*record[:4], _torn(*record[3:]), None)  # what it says of itself is in the value then
+            (*record[:4], _torn(*record[3:]), None)  # without headers, the value identifies the record
             for record in self._library.poll(most, timeout_s)
         ]
 
@@ -190,8 +190,8 @@ class ReadsUncommitted(Client):
 
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
         """Raises ConfigError."""
-        told = {**config.client_config, ISOLATION: "read_uncommitted"}
-        super().__init__(replace(config, client_config=told), listener)
+        real = {**config.client_config, ISOLATION: "read_uncommitted"}
+        super().__init__(replace(config, client_config=real), listener)
         self.settings = {**self._library.settings, ISOLATION: config.client_config.get(ISOLATION, READ_COMMITTED)}
 
 

@@ -1,24 +1,26 @@
-"""Members that commit wrongly on purpose, or begin where no commit sent them. See ``planted``.
+"""Planted bugs: members that commit wrong offsets, or start at another offset than the committed one. See ``planted``.
 
 ``off-by-one``
-    Commits the last offset that it finished instead of the next one to read.
+    Commits the last processed offset instead of the next one to read.
 ``commit-ahead``
-    Now and then commits a whole poll before it processes it. It processes everything nevertheless.
+    Now and then commits all records of a poll before it processes them. It does process all of them.
 ``foreign-commit``
-    A few times commits the start of a partition that it never owned, as the member that it is.
+    A few times commits offset 0 of a partition that it never owned, with its own member id.
 ``late-commit``
-    A few times commits an old position of a partition that it gave up, once somebody else has come past it. A commit
-    with the old generation would be refused; so it does what a queue of commits does that outlives a rebalance: it
-    sends the old offset as the member that it is now, which is all that the coordinator of a classic group looks at.
+    A few times commits an old offset of a partition that was revoked from it, once the new owner has committed past
+    that offset. The coordinator would refuse a commit with the old generation. So this member does what a queue of
+    commits does that outlives a rebalance: it sends the old offset with its present member id and generation, which is
+    all that the coordinator of a classic group checks.
 ``wrong-start``
-    In the assigned callback begins a little before the committed offset.
+    In the assigned callback, starts ``BACK_RECORDS`` before the committed offset.
 ``commit-beyond-end``
-    A few times commits an offset of its own partition that no record has yet.
+    A few times commits an offset of its own partition that lies ``BEYOND`` records after the last delivered one.
 ``no-final-commit``
-    Commits nothing when it gives partitions up cleanly: the next owner does again what was done since the last commit.
+    Commits nothing when partitions are revoked: the next owner repeats all records since the last commit.
 ``once-lost``
-    Is right until partitions are lost. From then on it commits, of each partition that is revoked, where it began with
-    it instead of where it got to: two faults are needed, one that puts it out and one that moves partitions later.
+    Is correct until partitions are lost. From then on, when a partition is revoked, it commits the offset at which the
+    assignment began instead of the offset that it reached. So two faults are needed: one that evicts the member and a
+    later one that moves partitions.
 """
 
 from __future__ import annotations
@@ -39,14 +41,14 @@ class OffByOne(Correct):
     """See the module."""
 
     def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
-        """The last ones instead of the next ones."""
+        """The last processed offsets instead of the next ones."""
         return {tp: offset - 1 for tp, offset in offsets.items()}
 
 
 class CommitAhead(Correct):
     """See the module."""
 
-    undivided = True  # what is committed is processed
+    undivided = True  # all records that it committed are processed
 
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The first one is due after one period."""
@@ -54,7 +56,7 @@ class CommitAhead(Correct):
         self._turns = Turns(events.folder, EVERY_S, ALWAYS)
 
     def arrange(self, work: Work) -> Work:
-        """Commit it, if due, and then process it."""
+        """Commit the records, if due, before they are processed."""
         ends = {tp: next_offset for _, tp, next_offset in work if tp in self._ownership.intervals}
         if ends and self._turns.due:
             self._turns.taken()
@@ -63,7 +65,7 @@ class CommitAhead(Correct):
 
 
 class _Intruder(Correct):
-    """Commits what is not its own a few times; ``_target`` says what."""
+    """Commits a wrong offset a few times; ``_target`` returns it."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
         """The first one is due after one period."""
@@ -71,7 +73,7 @@ class _Intruder(Correct):
         self._turns = Turns(events.folder, EVERY_S)
 
     def arrange(self, work: Work) -> Work:
-        """Process it as it should be, and commit something else beside it."""
+        """Process the records correctly, and in addition commit the target, if due."""
         target = self._target(work) if work and self._turns.due else {}
         if target:
             self._turns.taken()
@@ -103,12 +105,12 @@ class LateCommit(_Intruder):
     """See the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
-        """Nothing was given up."""
+        """No partition was revoked yet."""
         super().__init__(adapter, events, ownership)
         self._reached: Dict[Tp, int] = {}
 
     def arrange(self, work: Work) -> Work:
-        """Remember how far each partition got."""
+        """Remember the next offset of each partition."""
         self._reached.update((tp, next_offset) for _, tp, next_offset in work)
         return super().arrange(work)
 
@@ -122,7 +124,7 @@ class NoFinalCommit(Correct):
     """See the module."""
 
     def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
-        """Nothing, when it is the last that can be said of these partitions."""
+        """Nothing in the revoked callback, which is the last chance to commit these partitions."""
         return {} if mode == "on-revoke" else offsets
 
 
@@ -130,21 +132,21 @@ class OnceLost(Correct):
     """See the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
-        """Nothing was lost."""
+        """No partition was lost yet."""
         super().__init__(adapter, events, ownership)
         self._began: Dict[Tp, int] = {}
         self._lost = False
 
     def assigned(self, partitions: Iterable[Tp]) -> None:
-        """Remember where it begins."""
+        """Remember the offset at which each partition begins."""
         self._began.update((tp, max(0, offset)) for tp, offset in self._adapter.committed(list(partitions)).items())
 
     def lost(self) -> None:
-        """Remember that."""
+        """Remember that partitions were lost."""
         self._lost = True
 
     def offsets(self, offsets: Dict[Tp, int], mode: str) -> Dict[Tp, int]:
-        """Where it began, when it is the last that can be said of these partitions."""
+        """The offsets at which the assignment began, in the revoked callback after a loss."""
         return {tp: self._began[tp] for tp in offsets} if self._lost and mode == "on-revoke" else offsets
 
 
@@ -152,7 +154,7 @@ class WrongStart(Correct):
     """See the module."""
 
     def assigned(self, partitions: Iterable[Tp]) -> None:
-        """Begin before the committed offset, where there is one."""
+        """Start before the committed offset, if there is one."""
         starts = {
             tp: offset - BACK_RECORDS
             for tp, offset in self._adapter.committed(list(partitions)).items()

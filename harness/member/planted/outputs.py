@@ -1,13 +1,13 @@
-"""Members whose output is wrong on purpose, though they write it in transactions. See ``planted``.
+"""Planted bugs: members that produce in transactions and commit their offsets wrongly. See ``planted``.
 
 ``offsets-first``
-    Commits the offsets of a poll by its consumer, does something that takes its time, and commits the transaction.
+    Commits the offsets of a poll with its consumer, waits ``BETWEEN_S``, and then commits the transaction.
 ``offsets-later``
-    Commits the transaction of a poll, does something that takes its time, and commits the offsets by its consumer.
+    Commits the transaction of a poll, waits ``BETWEEN_S``, and then commits the offsets with its consumer.
 ``unfenced-offsets``
-    Sends the offsets with the name of the group alone, as before KIP-447: nobody sees that the member is out of it.
+    Sends the offsets with only the group's name, as before KIP-447: an evicted member is not fenced.
 ``shared-transactional-id``
-    After a while has the ``transactional.id`` of member 0, as after a careless deploy.
+    From some moment on it uses the ``transactional.id`` of member 0, as after a careless deployment.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BETWEEN_S = 2.0
 
 
 class _Apart:
-    """Offsets are no part of the transaction."""
+    """The offsets are not part of the transaction."""
 
     def __init__(self, config: MemberConfig, adapter: Any, listener: Listener) -> None:
         self._adapter, self._library = adapter, adapter.output(config, listener)
@@ -59,7 +59,7 @@ class OffsetsLater(_Apart):
 
 def unfenced_offsets(config: MemberConfig, adapter: Any, listener: Listener) -> Any:
     """See the module."""
-    # With the consumer protocol a client that never joined has a name all the same.
+    # With the consumer protocol a client has a member id even if it never joined.
     output = adapters.connect(replace(config, protocol="eager"), listener).output(config, listener)
     output.has_left = lambda group: False
     return output
@@ -88,7 +88,7 @@ class SharedId:
         return errors  # type: ignore[no-any-return]
 
 
-# Name -> what takes the place of the adapter's own ``output``, in a member that has one; there the others are not.
+# Name -> replacement of the adapter's ``output``. A member with an output can have these bugs only.
 OUTPUTS: Dict[str, Callable[[MemberConfig, Any, Listener], Any]] = {
     "offsets-first": OffsetsFirst,
     "offsets-later": OffsetsLater,

@@ -1,24 +1,24 @@
-"""Members that go wrong with what they cannot process. See ``planted``.
+"""Planted bugs: members that handle records wrongly that they cannot process. See ``planted``.
 
 ``swallowed-errors``
-    Catches what its handler raises, writes no dead letter, and calls the record done.
+    Catches the exception of its handler, writes no dead letter, and records the record as processed.
 ``letter-per-attempt``
-    Writes a dead letter whenever an attempt fails, and so several for one record.
+    Writes a dead letter for each failed attempt, and so several for one record.
 ``forgotten-keys``
-    Keeps the order of what it parks, but does not look at what others parked before it had the partition.
+    Parks later records of a parked key, but does not read which keys earlier owners of the partition parked.
 ``unwritten-letters``
-    Keeps dead letters back to write many of them at once, and commits meanwhile.
+    Buffers dead letters to write many of them at once, and commits meanwhile.
 ``first-retried``
-    Takes a key for free when the first of its letters was retried, and others wait.
+    Processes records of a key again as soon as one of its dead letters was retried, while others still wait.
 
-What they re-queue, to process it later:
+Members that re-queue records:
 
 ``unwritten-copies``
-    Is done with the record as if it had written it again, and has not.
+    Records the record as re-queued, but never writes it.
 ``copied-twice``
-    Writes it again twice, as who tries a write again that nobody answered in time.
+    Writes the record twice, like a program that repeats a write after a timeout.
 ``copied-and-done``
-    Writes it again, and is done with it all the same, as its handler goes on behind it.
+    Writes the record again, and also records it as processed, like a handler that continues after the re-queue.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ class CopiedAndDone(Parking):
         return not super().gave_up(tp, offset, content)
 
 
-# Name -> what takes the place of ``Parking``, or of the adapter's own ``output``, in a member that parks; there the
-# others are not.
+# Name -> replacement of ``Parking`` (PARKINGS, REQUEUES) or of the adapter's ``output`` (LETTERS). A member that parks
+# or re-queues can have these bugs only.
 PARKINGS: Dict[str, Callable[..., Any]] = {
     "swallowed-errors": SwallowedErrors,
     "letter-per-attempt": LetterPerAttempt,

@@ -1,10 +1,10 @@
-"""Pools of worker threads that are wrong on purpose. See ``planted``.
+"""Planted bugs in the pool of worker threads. See ``planted``.
 
 ``unawaited-workers``
-    Its revoked callback neither waits for its workers nor drops what they have not begun: they go on with partitions
-    that somebody else has by then.
+    The revoked callback neither waits for the workers nor drops records that they have not begun: they process records
+    of partitions that another member owns by then.
 ``highest-finished``
-    Commits the highest offset that is finished, also where one below it is not.
+    Commits the highest finished offset, even if a lower one is not finished.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ class UnawaitedWorkers(Pool):
     """See the module."""
 
     def _let_go(self, ledgers: Iterable[Ledger], wait: bool) -> None:
-        """Workers go on."""
+        """Do nothing: the workers continue."""
 
 
 class _Highest(Ledger):
-    """What is reached is the highest that is finished."""
+    """``reached`` is the highest finished offset."""
 
     def finish(self, index: int) -> None:
         """See ``Ledger``."""

@@ -1,11 +1,11 @@
-"""Members that stop getting on, on purpose. See ``planted``.
+"""Planted bugs: members that stop making progress. See ``planted``.
 
 ``die-silently``
-    A while after the warm-up its process is gone in the middle of its work, with exit code 0 and not a word: no commit,
-    no farewell to the group.
+    Some time after the warm-up its process exits in the middle of its work, with exit code 0 and without a message: it
+    neither commits nor leaves the group.
 ``stop-polling``
-    A while after the warm-up it waits, as for a lock that nobody gives back, before it works on what it polled. The
-    client's own threads go on to send heartbeats. In the end it goes on.
+    Some time after the warm-up it waits ``WAIT_S`` between a poll and the processing of its records, as for a lock. The
+    client's own threads continue to send heartbeats. Afterwards it continues.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ class DieSilently(Correct):
     """See the module."""
 
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
-        """Its end is due after one period."""
+        """The bug is due one period after the warm-up."""
         super().__init__(adapter, events, ownership)
         self._turns = Turns(events.folder, EVERY_S, 1)
 
     def arrange(self, work: Work) -> Work:
-        """As it should be, until its time has come."""
+        """Correct until the bug is due."""
         if work and self._turns.due:
             self._turns.taken()
             self._turn()

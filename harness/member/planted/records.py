@@ -1,19 +1,19 @@
-"""Members that treat records wrongly on purpose. See ``planted``.
+"""Planted bugs: members that process records wrongly. See ``planted``.
 
 ``seek-back``
     Every second, seeks one of its partitions back by a few records inside one assignment interval. It commits only
     forward and processes everything.
 ``out-of-order``
-    Processes the records of every poll back to front. It finishes and commits whole polls only, so nothing is lost.
-    It needs ``batch`` > 1, and keys few enough that a poll holds two records of one.
+    Processes the records of every poll in reverse order. It finishes and commits whole polls only, so nothing is lost.
+    It needs ``batch`` > 1, and so few keys that a poll has two records of the same key.
 ``stale-backlog``
-    Keeps records in a queue of its own for a while before it processes them, and goes on with those of partitions
-    that it gave up, once somebody else has done them, too. It never commits these.
+    Keeps records in a queue of its own for ``BACKLOG_S`` before it processes them. Records of revoked partitions are
+    processed, too, once the new owner has committed past them. It never commits these.
 ``seek-loop``
-    Takes a record for one that cannot be done, and seeks back to it again and again; after a dozen times it goes on.
+    Seeks back to one record ``LOOP_TIMES`` times, as if it could not be processed; then it continues.
 ``hung-handler``
-    Once works on a record for longer than ``max.poll.interval.ms``, so that the group goes on without it; and then
-    goes on with what else the poll returned.
+    Once works on a record for longer than ``max.poll.interval.ms``, so that the group evicts the member, and then
+    processes the other records of the poll.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ from fencepost_member.planted.turns import ALWAYS, EVERY_S, Turns, overtaken
 
 SEEK_RECORDS = 10
 LOOP_TIMES = 12
-BACKLOG_S = 0.3  # how long a record of an owned partition waits
+BACKLOG_S = 0.3  # how long a record waits in the queue
 SEVERAL = 5
-HUNG_S = 6.0  # the group's max.poll.interval.ms is to be well below
+HUNG_S = 6.0  # the group's max.poll.interval.ms must be well below this
 
 
 class SeekBack(Correct):
@@ -47,12 +47,12 @@ class SeekBack(Correct):
         self._turn = 0
 
     def arrange(self, work: Work) -> Work:
-        """Now and then seek back; what was polled is processed as it should be."""
+        """Seek back, if due; the polled records are processed correctly."""
         intervals = self._ownership.intervals
         for _, tp, next_offset in work:
             if tp in intervals:
                 first, _ = self._seen.get((tp, intervals[tp]), (next_offset - 1, 0))
-                # Offsets begin again in a topic that is made again.
+                # In a topic that was recreated, offsets start at 0 again.
                 self._seen[tp, intervals[tp]] = (min(first, next_offset - 1), next_offset)
         if self._turns.due:
             self._seek_one()
@@ -76,7 +76,7 @@ class OutOfOrder(Correct):
     undivided = True
 
     def arrange(self, work: Work) -> Work:
-        """Back to front."""
+        """Reverse the order."""
         return work[::-1]
 
 
@@ -91,7 +91,7 @@ class StaleBacklog(Correct):
         self._asks_s = 0.0
 
     def arrange(self, work: Work) -> Work:
-        """Queue ``work``; what has waited long enough is due, whoever owns it now."""
+        """Queue ``work``; return records that have waited long enough, and stale ones that were overtaken."""
         now_s, intervals = time.monotonic(), self._ownership.intervals
         self._backlog.extend((now_s, intervals.get(item[1], -1), item) for item in work)
         due: Work = []
@@ -104,12 +104,13 @@ class StaleBacklog(Correct):
         return due + self._overtaken(now_s)
 
     def _overtaken(self, now_s: float) -> Work:
-        """Those of given-up partitions that the new owner is done with; what came back to this member is forgotten."""
-        self._stale = {tp: those for tp, those in self._stale.items() if tp not in self._ownership.intervals}
+        """The stale records past which the new owner has committed. Partitions that this member owns again are
+        dropped."""
+        self._stale = {tp: work for tp, work in self._stale.items() if tp not in self._ownership.intervals}
         if not self._stale or now_s < self._asks_s:
             return []
         self._asks_s = now_s + BACKLOG_S
-        passed = overtaken(self._adapter, {tp: those[-1][2] for tp, those in self._stale.items()})
+        passed = overtaken(self._adapter, {tp: work[-1][2] for tp, work in self._stale.items()})
         return [item for tp in passed for item in self._stale.pop(tp)]
 
 
@@ -123,7 +124,7 @@ class SeekLoop(Correct):
         self._record: Tuple[Tp, int] = (("", 0), 0)
 
     def arrange(self, work: Work) -> Work:
-        """Whenever the record has come, seek to it, so that it comes with the next poll."""
+        """Whenever the record was delivered, seek to it, so that the next poll delivers it again."""
         if work and self._begins.due:
             self._begins.taken()
             self._record = (work[-1][1], work[-1][2])
@@ -140,18 +141,18 @@ class HungHandler(Correct):
     undivided = True
 
     def __init__(self, adapter: Any, events: EventLog, ownership: Ownership) -> None:
-        """It is due after some periods: the group is at work then."""
+        """The bug is due two periods after the warm-up."""
         super().__init__(adapter, events, ownership)
         self._turns = Turns(events.folder, 2 * EVERY_S, 1)
         self._several = False
 
     def arrange(self, work: Work) -> Work:
-        """A poll of few records leaves nothing to go on with."""
+        """The bug needs a poll of several records, so that some are left after the hang."""
         self._several = len(work) >= SEVERAL
         return work
 
     def handler(self, handler_s: float) -> Optional[Callable[[], object]]:
-        """Once, one that takes long."""
+        """Once, a handler that hangs."""
         usual = super().handler(handler_s)
         return partial(self._hang, usual) if self._several and self._turns.due else usual
 

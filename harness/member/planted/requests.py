@@ -1,20 +1,19 @@
-"""Clients that are wrong on purpose: they ask the cluster for something else than their program does.
+"""Planted bugs in clients: they send other requests to the cluster than their program asks for.
 
 ``forgotten-topic``
-    After a while subscribes only to the first of its topics.
+    Once, some time after the warm-up, subscribes to only the first of its topics.
 ``restless``
-    Changes its mind again and again whether it subscribes to the first of its topics or to all.
+    Changes its subscription again and again between the first of its topics and all of them.
 ``forgotten-name``
-    Joins without its static id, as if it had none.
+    Joins without its ``group.instance.id``.
 ``unsent-commit``
-    A few times says that a commit was accepted, and never sent it.
+    A few times reports a commit as accepted that it never sent.
 ``swallowed-refusal``
-    A few times commits in a way that is refused (with more metadata than the broker takes), and says that it was
-    accepted.
+    A few times sends a commit that the broker refuses (its metadata is too long), and reports it as accepted.
 ``ignored-fence``
-    Once commits as somebody who is no member of the group; tells the refusal and goes on as if nothing were.
+    Once commits with a consumer that is not a member of the group, reports the error, and continues as before.
 ``late-retry``
-    Tries each asynchronous commit again behind the one that follows it, as if nobody had answered it.
+    Repeats each asynchronous commit after the following one, as if the first attempt had no answer.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from fencepost_member.config import MemberConfig
 from fencepost_member.planted.clients import Client
 from fencepost_member.planted.turns import ALWAYS
 
-TOO_MUCH = "x" * 5000  # bytes of metadata; brokers take 4,096 (offset.metadata.max.bytes)
+TOO_MUCH = "x" * 5000  # bytes of metadata; brokers accept 4,096 (offset.metadata.max.bytes)
 
 
 class ForgottenTopic(Client):

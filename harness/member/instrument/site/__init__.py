@@ -1,1 +1,1 @@
-"""Nothing but a folder for ``PYTHONPATH``: it holds ``sitecustomize``, which is nobody's module of this package."""
+"""A folder for ``PYTHONPATH``: it holds ``sitecustomize``, which Python imports as a top-level module."""

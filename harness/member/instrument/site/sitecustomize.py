@@ -12,19 +12,19 @@ HERE = Path(__file__).resolve().parent
 
 
 def watch() -> None:
-    """Have clients instrumented, where this process belongs to a run."""
+    """Install the import hook if this process belongs to a run."""
     if "FENCEPOST_MEMBER" not in os.environ:
         return
     try:
         from fencepost_member.instrument import hook
     except Exception as error:
         print("fencepost: this program cannot be recorded, so it ends here: %s" % error, file=sys.stderr)
-        raise SystemExit(2) from error  # what has no hook would use the addresses of its own configuration
+        raise SystemExit(2) from error  # without the hook it would use the addresses in its own configuration
     hook.install()
 
 
 def go_on() -> None:
-    """Import the sitecustomize that there is without us, if any, in our place."""
+    """Import the environment's own sitecustomize, if there is one, in place of this module."""
     sys.path[:] = [place for place in sys.path if Path(place).resolve() != HERE]
     spec = PathFinder.find_spec("sitecustomize", sys.path)
     if spec is not None and spec.loader is not None:
