@@ -367,7 +367,7 @@ def test_a_hold_that_is_none_and_one_that_stays(world: World, inject: Inject, di
     with nothing_to_see():
         evidence = stuck.healed()
     assert not evidence.took_effect
-    assert "has not been answered" in evidence.what
+    assert "are not answered yet" in evidence.what
 
 
 @pytest.mark.parametrize(
