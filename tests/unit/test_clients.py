@@ -147,7 +147,7 @@ def test_a_planted_bug_is_refused_in_a_client_that_cannot_have_it_and_only_there
 
     assert planted(0, 1, 2).group == mixed()
     for indices in ((3,), ()):
-        with pytest.raises(ScenarioError, match="'foreign-commit' needs Trespasses, and aiokafka lacks that"):
+        with pytest.raises(ScenarioError, match="'foreign-commit' needs Trespasses, which aiokafka does not have"):
             planted(*indices)
 
 

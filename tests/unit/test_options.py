@@ -208,7 +208,10 @@ def test_annotations_that_cannot_be_resolved_check_nothing() -> None:
             {"topics": [Topic("orders", 2)], "workload": PollLoop(rate_hz=600, handler_ms=4)},
             "and 2 members have less than 2 s for it",
         ),
-        ({"workload": PollLoop(rate_hz=0, handler_ms=4)}, "rate_hz is 0, as fast as they can, which no handler of 4"),
+        (
+            {"workload": PollLoop(rate_hz=0, handler_ms=4)},
+            "rate_hz is 0, as fast as producers can, and no handler of 4",
+        ),
         ({"topics": [Topic("orders"), Topic("orders")]}, "the topic orders is there twice"),
         ({"topics": [Topic("a.b"), Topic("a_b")]}, "a.b and a_b differ in dots and underscores alone"),
         ({"chaos_s": 0}, "needs chaos_s and drain_s above 0"),

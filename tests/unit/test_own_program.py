@@ -67,8 +67,8 @@ def test_what_hits_processes_is_not() -> None:
 @pytest.mark.parametrize(
     ("group", "workload", "sentence"),
     [
-        (GROUP, PollLoop(), "with which goes the workload own_program"),
-        (replace(GROUP, command=()), OwnProgram(), "own_program goes with a group that has a command"),
+        (GROUP, PollLoop(), "use the workload own_program"),
+        (replace(GROUP, command=()), OwnProgram(), "own_program needs a group with a command"),
     ],
 )
 def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sentence: str) -> None:
@@ -81,10 +81,10 @@ def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sen
     [
         ({"processed": "always"}, "processed is 'always'; known rules are next-poll, commit"),
         ({"payload": "shop.fakes"}, "payload is 'shop.fakes'; it must be of the form module:function"),
-        ({"processed": "effect"}, "processed='effect' and effects, the function that tells them, go together"),
+        ({"processed": "effect"}, "processed='effect' and effects, the function that lists them, need each other"),
         (
             {"effects": "shop.fakes:written"},
-            "processed='effect' and effects, the function that tells them, go together",
+            "processed='effect' and effects, the function that lists them, need each other",
         ),
         ({"processed": "effect", "effects": "shop.fakes"}, "effects is 'shop.fakes'; it must be of the form"),
         ({"rate_hz": 0}, "rate_hz is 0, it must be above 0"),
