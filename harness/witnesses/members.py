@@ -38,7 +38,7 @@ def takes_part(world: World, member: int, protocol: str) -> Sight:
     group, name = world.cluster.admin.describe(world.group), f"member-{member}"
     (member_id,) = ids(world, Target(members=(member,))).values()
     found = group.members[member_id].protocol if member_id in group.members else ""
-    what = f"for the coordinator {name} takes part by the protocol {found or 'of nobody'}"
+    what = f"for the coordinator {name} uses the protocol {found or 'of no member'}"
     data = {"group": group.protocol, "member": found, "of": sorted(one.protocol for one in group.members.values())}
     return Sight(
         "" if found == protocol else f"{what}, not {protocol}", f"{what}, in a group that is {group.protocol}", data

@@ -59,7 +59,7 @@ def test_the_coordinator_converts_the_group_with_the_first_member_and_back_witho
         steps.append(inject(ChangeProtocol(), world, Target(members=(number,))))
         proven = steps[-1].proven()
         assert proven.took_effect, proven.what
-        assert f"member-{number} takes part by the protocol consumer, in a group that is consumer" in proven.what
+        assert f"member-{number} uses the protocol consumer, in a group that is consumer" in proven.what
         seen.append(kinds(world))
     for step in reversed(steps):
         step.undo()
@@ -89,7 +89,7 @@ def test_a_change_that_the_coordinator_does_not_know_is_none(
     with nothing_to_see():
         evidence = injection.proven()
     assert not evidence.took_effect
-    assert "member-1 takes part by the protocol classic, not consumer" in evidence.what
+    assert "member-1 uses the protocol classic, not consumer" in evidence.what
 
 
 @pytest.mark.spark

@@ -188,8 +188,8 @@ def test_more_than_can_be_survived_comes_only_when_it_is_asked_for():
     assert any(most_down(each, "members", 3) == 3 for each in steps)
 
 
-WRITES = r"that every partition takes writes (min.insync.replicas) is given up"
-NOBODY = "that a member is left to process is given up"
+WRITES = r"that every partition accepts writes (min.insync.replicas) is not guaranteed"
+NOBODY = "that one member is left to process is not guaranteed"
 
 
 @pytest.mark.parametrize(
