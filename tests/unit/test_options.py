@@ -85,7 +85,7 @@ def scenario(**parts: Any) -> Scenario:
         ("schedule.0=1", "a step of the schedule wants a table, but 1 came"),
         (
             "schedule.0.heal_after=soon",
-            "heal_after is seconds, { past_session = 1.5 } or { until = \"fenced\" }, but 'soon' came",
+            "found heal_after 'soon'; use seconds, { past_session = 1.5 } or { until = \"fenced\" }",
         ),
         ('schedule.0.heal_after={"past_session":"long"}', "past_session: factor wants a number, but 'long' came"),
         ("schedule.0.fault=1", "a fault wants a table, but 1 came"),
@@ -121,7 +121,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_what_was_wanted_and_what_came
         (lambda: ResetOffsets(to="first"), "found to='first', use one of earliest, latest"),
         (lambda: ResetOffsets(to="latest", shift_by=-5), "found shift_by=-5 and to='latest', use one of them"),
         (lambda: ResetOffsets(to=3), "ResetOffsets.to wants text, but 3 came"),
-        (lambda: MoveLeaders(("orders",)), "a topic-partition is written like orders-3, but 'orders' came"),
+        (lambda: MoveLeaders(("orders",)), "found the partition 'orders'; write topic and number, as in orders-3"),
         (lambda: LosePackets(share=0.04), "found share=0.04; use 0.05 to 0.95"),
         (lambda: LosePackets(share=1.0), "found share=1; use 0.05 to 0.95, or drop_packets for all"),
         (lambda: RateLimit(kb_per_s=0), "found kb_per_s=0; use 1 to 200"),
@@ -132,7 +132,7 @@ def test_a_value_of_the_wrong_type_is_refused_with_what_was_wanted_and_what_came
         (lambda: member("one"), "Member.index wants a whole number, but 'one' came"),
         (lambda: owner_of(3), "OwnerOf.partition wants text, but 3 came"),
         (lambda: past_session("long"), "PastSession.factor wants a number, but 'long' came"),
-        (lambda: PastSession(-1), "past_session wants a factor above 0"),
+        (lambda: PastSession(-1), r"found past_session\(-1.0\); use a factor above 0"),
         (lambda: at("soon", Pause(), one_member()), "At.at_s wants a number, but 'soon' came"),
         (lambda: at(1, Pause, one_member()), "At.fault wants .* Fault, but the class Pause itself came"),
         (

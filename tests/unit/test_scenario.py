@@ -108,7 +108,7 @@ def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):
         ('"poll_loop"', '"pole_loop"', "no workload 'pole_loop'; known are"),
         ('fault = "pause"', 'fault = "paws"', "no fault 'paws'; known are"),
         ('type = "member"', 'type = "membrane"', "no target 'membrane'; known are"),
-        ("{ past_session = 2 }", "{ past_sessions = 2 }", "heal_after is seconds, "),
+        ("{ past_session = 2 }", "{ past_sessions = 2 }", "found heal_after .*; use seconds, "),
         ("at = 1", "", "needs the option 'at_s'"),
         ("at = 1", "at = 1\nthen = 2", "no option 'then'"),
         ("members = 2", "members = 0", "at least one member"),
