@@ -169,7 +169,8 @@ class Incarnation:
         if self.live.strays:
             raise MemberError(
                 f"{self.actor}: process {started['pid']} consumes, but it is a child of the started process "
-                "and has left its process group, so faults would hit only the parent: keep it in the group, or make it the command"
+                "and has left its process group, so faults would hit only the parent: keep it in the group, or make it "
+                "the command"
             )
         client = self._config.get("client", started["client"])
         if started["client"] != client and not self._lines:  # a program with JSON lines names its library itself

@@ -213,7 +213,7 @@ def _stirring(parts: Sequence[At], aim: At) -> list[At]:
 def _drawn(
     rng: random.Random, part: At, span_s: Span, setting: Setting, moments_s: Sequence[float] = ()
 ) -> Step | None:
-    """A step with everything drawn that ``part`` omits, at one of the moments if there are any; None: it is too long."""
+    """A step with everything drawn that ``part`` omits, at one of the moments if given; None: it is too long."""
     begin_s, end_s = span_s
     lasts_s = part.lasts_s(setting)
     if part.heal_after is None and lasts_s is not None:

@@ -256,7 +256,7 @@ def test_nobody_can_tell_of_states_of_members() -> None:
 
 def test_who_watches_is_not_told_of_what_nobody_knows() -> None:
     told = Progress("chaos", 1.0, members=(("member-0", True, -1), ("member-1", False, -1), ("member-2", True, 3)))
-    assert members(told) == "member-0 lives, member-1 is down, member-2 owns 3"
+    assert members(told) == "member-0 runs, member-1 is down, member-2 owns 3"
 
 
 def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:

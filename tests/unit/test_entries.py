@@ -306,7 +306,7 @@ for _ in range(12):
         ({"type": "mix", "parts": [STEP], "until_s": 9}, "schedule entry mix needs the option 'at_s'"),
         (
             {"type": "mix", "every": 2, "parts": [STEP], "until_s": 9, "weights": [1, 2]},
-            "found a mix of 1 parts with the weights \(1.0, 2.0\); use 1 weights",
+            r"found a mix of 1 parts with the weights \(1.0, 2.0\); use 1 weights",
         ),
         ({"type": "quiet", "from_s": 5}, "schedule entry quiet needs the option 'until_s'"),
         ({"type": "quiet", "from_s": 5, "until_s": 6, "parts": []}, "has no option 'parts'; it has from_s, until_s"),

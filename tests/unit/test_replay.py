@@ -123,7 +123,7 @@ def test_a_plan_that_does_not_fit_its_scenario_is_refused(tmp_path: Path) -> Non
 def test_without_events_nothing_is_pinned(tmp_path: Path) -> None:
     run = run_of(tmp_path, SCENARIO.plan(5))
     (run / replay.EVENTS).write_bytes(b"no Parquet")
-    with pytest.raises(RunFolderError, match=r"events.parquet does not tell what each step hit"):
+    with pytest.raises(RunFolderError, match=r"events.parquet does not record what each step hit"):
         replay.pinned(SCENARIO.plan(5), run)
 
 
