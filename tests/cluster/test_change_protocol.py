@@ -125,7 +125,7 @@ def asked(group: Group, to: str, kafka: str) -> Scenario:
         ),
         (Group(protocol="eager"), "cooperative", "", "cannot change to 'cooperative': both are classic"),
         (Group(protocol="cooperative"), "consumer", "", "do not convert a group whose assignor adds data of its own"),
-        (Group(protocol="eager"), "consumer", "3.9.1", "Kafka 3.9.1 has but a preview of the protocol 'consumer'"),
+        (Group(protocol="eager"), "consumer", "3.9.1", "Kafka 3.9.1 has only a preview of the protocol 'consumer'"),
         (
             Group([Members(1), Members(1, "aiokafka")], protocol="eager"),
             *("consumer", "", "client aiokafka cannot take part with the protocol 'consumer'"),

@@ -63,7 +63,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
         (
             ["run", "demo", "--set", "group.members=2.5"],
-            "the group: members wants a whole number or a list, but 2.5 came",
+            "the group: members must be a whole number or a list, but found 2.5",
         ),
         (["run", "demo", "--set", "chaos_s=20"], "over only after 24.8 s, but the chaos phase ends after chaos_s = 20"),
     ],

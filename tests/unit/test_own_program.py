@@ -54,7 +54,7 @@ def test_faults_that_tell_our_loop_something_are_refused(fault: Any) -> None:
         step = at(1, fault, one_member(), heal_after=1)
         return replace(SCENARIO, group=group, workload=workload, schedule=[step])
 
-    with pytest.raises(PlanError, match="run a program of the user's, which cannot be told to do otherwise"):
+    with pytest.raises(PlanError, match="run a program of the user's, which cannot be reconfigured"):
         asked(GROUP, OwnProgram()).plan(1)
     asked(replace(GROUP, command=()), PollLoop()).plan(1)
 
@@ -120,7 +120,7 @@ def test_where_effects_tell_what_is_processed_they_are_promised_too() -> None:
     assert [promise for promise in workload.promises() if promise not in OwnProgram().promises()] == [
         Effects("at-least-once")
     ]
-    with pytest.raises(ScenarioError, match="the members are black boxes, which tell nobody what they are doing: say"):
+    with pytest.raises(ScenarioError, match="the members are black boxes, which do not report what they do: use"):
         replace(SCENARIO, group=replace(GROUP, client=BLACK_BOX), workload=workload)
 
 

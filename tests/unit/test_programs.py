@@ -216,7 +216,7 @@ def test_a_static_member_cannot_relinquish() -> None:
 
 def test_faults_that_tell_our_loop_something_are_refused() -> None:
     group = Group(members=[Members(1), Members(1, VERIFIABLE)])
-    with pytest.raises(PlanError, match="which cannot be told to do otherwise"):
+    with pytest.raises(PlanError, match="which cannot be reconfigured"):
         Scenario("x", [Topic("t")], group, PollLoop(), [at(1, Stall(), one_member(), heal_after=1)]).plan(1)
 
 

@@ -99,7 +99,7 @@ def test_idle_members_are_chosen_anew_for_no_selector_names_them(tmp_path: Path)
         ("scenario.json", None, RunFolderError, "scenario.json is missing"),
         ("plan.json", "{}", RunFolderError, "format version None"),
         ("plan.json", '{"format_version": 1, "seed": 1}', ScenarioError, "a plan needs its steps"),
-        ("scenario.json", '{"format_version": 1}', ScenarioError, "a scenario wants a table, but None came"),
+        ("scenario.json", '{"format_version": 1}', ScenarioError, "a scenario must be a table, but found None"),
     ],
 )
 def test_what_is_missing_or_damaged_is_named(

@@ -198,11 +198,11 @@ PLAN = plan_to_json(make_plan([at(1, Pause(), member(1)), at(2, MoveCoordinator(
 @pytest.mark.parametrize(
     ("change", "sentence"),
     [
-        ({"seed": "five"}, "the plan: seed wants a whole number, but 'five' came"),
-        ({"steps": {}}, "the plan: steps wants a list"),
+        ({"seed": "five"}, "the plan: seed must be a whole number, but found 'five'"),
+        ({"steps": {}}, "the plan: steps must be a list"),
         ({"steps": [{"fault": "dance"}]}, "there is no fault 'dance'"),
         ({"steps": [{**PLAN["steps"][0], "target": {"type": "member"}}]}, "target member needs the option 'index'"),
-        ({"steps": [{**PLAN["steps"][0], "at_s": "soon"}]}, "at_s wants a number, but 'soon' came"),
+        ({"steps": [{**PLAN["steps"][0], "at_s": "soon"}]}, "at_s must be a number, but found 'soon'"),
         ({"steps": [{"fault": "pause"}]}, "a step of the plan needs the option"),
     ],
 )
