@@ -120,7 +120,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
             ),
             Library(
                 BLACK_BOX,
-                "A program in any language, the group's command, that reports nothing and is judged by brokers' records.",
+                "A program in any language, the group's command, that reports nothing; brokers' records are judged.",
                 {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
                 frozenset(),
                 silent=True,

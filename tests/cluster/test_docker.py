@@ -87,12 +87,12 @@ pytestmark = pytest.mark.docker
 
 def test_the_server_is_taken_out_of_a_named_image_once(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FENCEPOST_TOXIPROXY_IMAGE", image)
-    assert toxiproxy.way() == f"takes Toxiproxy from the image {image}"
+    assert toxiproxy.way() == f"copies Toxiproxy from the image {image}"
     said: list[str] = []
     server = toxiproxy.server(said.append)
     assert works(server)
     assert toxiproxy.server(said.append) == server == toxiproxy.there()
-    assert said == [f"taking Toxiproxy from the image {image} (once)"]
+    assert said == [f"copying Toxiproxy from the image {image} (once)"]
     assert re.fullmatch(rf"image {image}, sha256:\w{{64}}\nsha256 \w{{64}}\n", (server.parent / "origin").read_text())
 
 

@@ -80,7 +80,7 @@ def test_it_promises_what_brokers_see() -> None:
     assert SCENARIO.judged_by() == (Outside(within_s=30),)
     assert Scenario.from_json(SCENARIO.to_json()) == replace(SCENARIO, promises=SCENARIO.judged_by())
     (described,) = [about for name, about in rows(Kind.CLIENTS) if name == BLACK_BOX]
-    assert "reports nothing and is judged by brokers' records" in described
+    assert "reports nothing; brokers' records are judged" in described
 
 
 @pytest.mark.parametrize(

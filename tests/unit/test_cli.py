@@ -52,7 +52,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),
         (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
         (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' names no cluster: write attach:HOST:PORT"),
-        (["run", "demo", "--yes"], "--cluster-config and --yes belong to attach:HOST:PORT, not to auto"),
+        (["run", "demo", "--yes"], "--cluster-config and --yes are for attach:HOST:PORT, not for auto"),
         (["run", "demo", "--repeat", "0"], "--repeat"),
         (["run", "demo", "--set", "group.members"], "--set wants path=value"),
         (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),
@@ -240,7 +240,7 @@ def test_what_a_run_does_to_a_cluster_of_others_is_said_under_the_names_of_that_
     told = " ".join(out.split())
     first, second = (backend.prefix for backend in acted.backends)
     assert first != second
-    assert all(f"make the topics {prefix}orders" in told for prefix in (first, second))
+    assert all(f"create the topics {prefix}orders" in told for prefix in (first, second))
 
 
 def test_a_machine_that_cannot_run_says_so_before_it_starts(

@@ -162,7 +162,9 @@ def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
     for abilities in (local.ABILITIES, Attachment.abilities):
         check_command(GROUP, abilities, "x")
     check_command(Group(), docker_host.ABILITIES, "docker")
-    with pytest.raises(PlanError, match="our image does not hold the program; use local or attach, or give the group"):
+    with pytest.raises(
+        PlanError, match="our image does not contain the program; use local or attach, or give the group"
+    ):
         check_command(GROUP, backends.docker().abilities, "docker")
 
 
