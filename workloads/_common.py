@@ -63,7 +63,7 @@ def at_least_once(*more: Promise, by_key: bool = False) -> tuple[Promise, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What producers write.
+    """The records that producers write.
 
     Attributes:
         rate_hz: records written per second, by all producers together; 0: as fast as they can. The members must be able

@@ -62,7 +62,7 @@ class OwnProgram(Load):
         return {"processed": self.processed}
 
     def promises(self) -> Collection[Promise]:
-        """What most programs should keep: at-least-once, one owner, commits of processed records, progress. For a black
+        """The usual promises of programs: at-least-once, one owner, commits of processed records, progress. For a black
         box, the part of it that brokers see; for a program whose effects are known, the effects, too."""
         from fencepost.checkers import Effects, Outside
 

@@ -79,7 +79,7 @@ class Attachment:
         return attach.start(self, scenario, plan, owner, progress)
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """What a run does to the cluster, a clause each."""
+        """The run's actions on the cluster, a clause each."""
         topics = ", ".join(
             f"{self.prefix}{t.name} ({t.partitions} partitions, {t.replication_factor} replicas)"
             for t in (*scenario.topics, *scenario.outputs())

@@ -28,7 +28,7 @@ class Backend(Protocol):
 
     @property
     def parts(self) -> Collection[str]:
-        """What it needs on this machine in addition to the needs of every run, as ``doctor`` names it."""
+        """Its needs on this machine, in addition to the needs of every run, by the names of ``doctor``."""
 
     @property
     def why(self) -> str:
@@ -42,7 +42,7 @@ class Backend(Protocol):
         """Raise a PlanError when the run was not permitted, or needs the cluster's owner."""
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """What a run does to a foreign cluster, a clause each."""
+        """The run's actions on a foreign cluster, a clause each."""
 
     def anew(self) -> Backend:
         """The same for another run, with new names."""

@@ -28,7 +28,7 @@ def always(*abilities: str) -> Abilities:
 
 
 def network(abilities: Abilities, wanted: str = "") -> dict[str, str]:
-    """What can be done to the network of a run, for its report: ``yes``, or ``no`` and what this machine lacks.
+    """The possible effects on a run's network, for its report: ``yes``, or ``no`` and what this machine lacks.
 
     ``wanted``: the scenario's ``network``; if set, also which of proxies and packets performs a fault of both.
     """

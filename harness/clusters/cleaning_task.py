@@ -1,4 +1,4 @@
-"""What a run created in a foreign cluster, and how it is removed, however the harness ended (see ``Cleaner``)."""
+"""Removes everything that a run created in a foreign cluster, however the harness ended (see ``Cleaner``)."""
 
 from __future__ import annotations
 

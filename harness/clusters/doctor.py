@@ -1,4 +1,4 @@
-"""What this machine has, what is missing, and the remedy for each: the command ``fencepost doctor``."""
+"""The parts that this machine has or lacks, with remedies: the command ``fencepost doctor``."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def examine(runs: Path = Path("runs")) -> tuple[Part, ...]:
 
 
 def lacks(backend: Backend, runs: Path = Path("runs")) -> tuple[Part, ...]:
-    """What a run with this back-end needs and does not have, or not yet."""
+    """The parts that a run with this back-end needs and does not have, or not yet."""
     looks = _looks(runs)
     parts = (_look(name, looks[name]) for name in (*EVERY_RUN, *backend.parts))
     return tuple(part for part in parts if part.state is not State.OK)

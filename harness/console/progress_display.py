@@ -96,7 +96,7 @@ def members(progress: Progress) -> str:
 
 
 def changes(before: Progress | None, now: Progress) -> list[str]:
-    """What has changed, a sentence each."""
+    """The changes, a sentence each."""
     lines = []
     if before is None or before.phase != now.phase:
         lines.append(f"phase {now.phase}")

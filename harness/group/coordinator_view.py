@@ -1,4 +1,4 @@
-"""The coordinator's view of a group whose members report nothing: who owns how many partitions, and its progress."""
+"""The coordinator's view of a group whose members report nothing: shares of partitions, and progress."""
 
 from __future__ import annotations
 

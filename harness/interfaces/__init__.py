@@ -97,7 +97,7 @@ class ClusterSpec:
 
 @dataclass(frozen=True)
 class Target:
-    """What a selector resolved to: member indices, or broker ids, never both."""
+    """The result of a selector: member indices, or broker ids, never both."""
 
     members: tuple[int, ...] = ()
     brokers: tuple[int, ...] = ()
@@ -107,7 +107,7 @@ class Target:
 
 
 class World(Protocol):
-    """What a fault may touch while it is injected."""
+    """The objects that a fault may use while it is injected."""
 
     @property
     def cluster(self) -> Cluster:
@@ -213,7 +213,7 @@ class Promise(Protocol):
 
 @runtime_checkable
 class Workload(Protocol):
-    """What producers write and what a member does with a record (the spec half; the loop is on the member's side)."""
+    """The records of producers and their processing (the spec half; the loop is on the member's side)."""
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of this member's loop, as its process reads them (see ``fencepost_member``)."""

@@ -53,7 +53,7 @@ class MemberSpawn(Protocol):
 
 @dataclass(frozen=True)
 class Environment:
-    """What members run on: a release of a client library, and a Python.
+    """The environment of members: a release of a client library, and a Python.
 
     Attributes:
         client: without a version, the one that is installed with Fencepost.

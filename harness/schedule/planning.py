@@ -25,7 +25,7 @@ ALONE = Inventory(members=1, brokers=1, topics={})
 
 @dataclass(frozen=True)
 class Setting:
-    """What entries are drawn for: eviction time-outs in seconds, by client setting; and the inventory of possible
+    """The context of a draw: eviction time-outs in seconds, by client setting; and the inventory of possible
     targets."""
 
     times_s: Mapping[str, float]

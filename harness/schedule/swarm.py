@@ -175,8 +175,8 @@ def swarm(
 ) -> Swarm:
     """``intensity`` random steps a minute from ``at_s`` until ``until_s``, when all of them are healed, as planned.
 
-    Each phase of ``phase_s`` uses a random subset of the parts, and is followed by ``quiet_s`` without any step. What a
-    part omits is drawn: for ``at(0, Kill())`` the target and the length, for ``at(0, Pause(), member(1),
+    Each phase of ``phase_s`` uses a random subset of the parts, and is followed by ``quiet_s`` without steps. Omitted
+    options of a part are drawn: for ``at(0, Kill())`` the target and the length, for ``at(0, Pause(), member(1),
     heal_after=2)`` neither. Without parts, every fault is used with its default options, except faults that need more
     than signals, links and the administrator, that need something of the scenario, or that end members permanently.
 
