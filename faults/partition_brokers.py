@@ -114,7 +114,7 @@ def _spanning(in_sync: InSync, cut: Collection[int]) -> InSync:
 
 
 def _in_sync(world: World, before: InSync) -> Sight:
-    """Whether the replicas of ``before`` are in sync again, those of stopped brokers excepted."""
+    """Whether the replicas of ``before`` are in sync again, except on stopped brokers."""
     up, now = running(world.cluster.brokers), kept(world)
     behind = [place for place, replicas in before.items() if up & set(replicas) - set(now.get(place, ()))]
     return Sight(f"{listed(behind)} are not in sync as before" if behind else "", f"{listed([*before])} are in sync")

@@ -1,4 +1,4 @@
-"""Which back-end a run gets: the one that was named, or for ``auto`` the quickest of those that are ready here."""
+"""Selects the back-end of a run: the named one, or for ``auto`` the quickest one that is ready here."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ class OnLinks:
     """Shared by all faults between members and brokers.
 
     Attributes:
-        brokers: of a targeted member's links, only those to these brokers; empty: to all.
-        peers: of a targeted member's links, only those to the group's ``coordinator`` at the time of injection (the
-            member keeps reading, and is evicted), or only those to all ``others`` (it stays in the group and reads
+        brokers: of a targeted member's links, only links to these brokers; empty: to all.
+        peers: of a targeted member's links, only links to the group's ``coordinator`` at the time of injection (the
+            member keeps reading, and is evicted), or only links to all ``others`` (it stays in the group and reads
             only what the coordinator leads); empty: to all.
     """
 

@@ -120,7 +120,7 @@ def test_an_image_that_holds_no_toxiproxy_is_a_sentence(client: Any, monkeypatch
     client.api.import_image_from_data(empty.getvalue(), name, "1")
     monkeypatch.setenv("FENCEPOST_TOXIPROXY_IMAGE", f"{name}:1")
     try:
-        with pytest.raises(ProvisionError, match=f"the image {name}:1 holds none of /toxiproxy, "):
+        with pytest.raises(ProvisionError, match=f"the image {name}:1 contains none of /toxiproxy, "):
             toxiproxy.server()
     finally:
         client.images.remove(f"{name}:1", force=True)

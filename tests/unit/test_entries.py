@@ -302,11 +302,14 @@ for _ in range(12):
         ({"type": "sequence", "parts": []}, "found a sequence without parts"),
         ({"type": "together", "parts": [{"target": "one_member"}]}, "needs a fault"),
         ({"type": "together", "parts": [{**STEP, "until": 3}]}, "has no option 'until'; it has at_s, fault, target"),
-        ({"type": "together", "parts": [{"type": "quiet", "from_s": 1, "until_s": 2}]}, "the type Entry, but Quiet"),
+        (
+            {"type": "together", "parts": [{"type": "quiet", "from_s": 1, "until_s": 2}]},
+            "the type Entry, but found Quiet",
+        ),
         ({"type": "mix", "parts": [STEP], "until_s": 9}, "schedule entry mix needs the option 'at_s'"),
         (
             {"type": "mix", "every": 2, "parts": [STEP], "until_s": 9, "weights": [1, 2]},
-            r"found a mix of 1 parts with the weights \(1.0, 2.0\); use 1 weights",
+            r"found a mix of 1 parts with the weights \(1, 2\); use 1 weights",
         ),
         ({"type": "quiet", "from_s": 5}, "schedule entry quiet needs the option 'until_s'"),
         ({"type": "quiet", "from_s": 5, "until_s": 6, "parts": []}, "has no option 'parts'; it has from_s, until_s"),

@@ -58,7 +58,7 @@ def test_idle_members_have_no_process_and_no_fault_has_them():
     assert idle().resolve(view, 0.9) == Target(members=(2,))
     assert idle(2).resolve(view, 0) == Target(members=(2, 5))
     assert idle(3).resolve(view, 0) is None
-    with pytest.raises(ScenarioError, match="a count of 1 or more, but 0 came"):
+    with pytest.raises(ScenarioError, match="found idle with count=0; use 1 or more"):
         idle(0)
 
 
