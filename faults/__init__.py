@@ -1,4 +1,4 @@
-"""The faults: one file each, named like its class in snake case, which is its name on the command line."""
+"""The faults: one file each. The file's name is the class name in snake case and the name on the command line."""
 
 from fencepost.faults.add_partitions import AddPartitions
 from fencepost.faults.black_hole import BlackHole

@@ -1,4 +1,4 @@
-"""What faults have in common that bounce members to other terms: a protocol, and with a classic one its assignors."""
+"""Shared by faults that bounce members to another rebalance protocol or, with a classic one, to other assignors."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ from fencepost.witnesses.members import ROUND_S
 from fencepost.witnesses.processes import GONE, Life, ended
 from fencepost.witnesses.witness import Injected, Sight, all_of, witness
 
-STOP_S = 15.0  # a member finishes, commits and leaves
-PROOF_S = ROUND_S  # it may join only once the group is between two rebalances
+STOP_S = 15.0  # a member finishes its record, commits and leaves
+PROOF_S = ROUND_S  # it can join only between two rebalances of the group
 
 
 class Terms(NamedTuple):
-    """By which a member takes part; ``assignors`` are separated by commas, the preferred one first."""
+    """How a member takes part; ``assignors`` are separated by commas, the preferred one first."""
 
     protocol: str
     assignors: str = ""
 
     @classmethod
     def of(cls, member: Member) -> Self | None:
-        """Those of its present or last life; None before it told."""
-        told: Mapping[str, Any] | None = next((e["detail"] for e in member.told(EventKind.STARTED)), None)
-        if told is None:
+        """The terms of the present or last incarnation of ``member``; None before it reported its start."""
+        started: Mapping[str, Any] | None = next((e["detail"] for e in member.told(EventKind.STARTED)), None)
+        if started is None:
             return None
-        return cls(str(told["protocol"]), str(told["config"].get(STRATEGY, "")).replace(" ", ""))
+        return cls(str(started["protocol"]), str(started["config"].get(STRATEGY, "")).replace(" ", ""))
 
     def __str__(self) -> str:
         return self.assignors or f"the protocol {self.protocol}"
@@ -39,7 +39,7 @@ class Terms(NamedTuple):
 
 @dataclass(frozen=True)
 class Bounced:
-    """A member (by its number, and itself), the life that was ended, and the terms of it and of the next one."""
+    """A member (its number and handle), the incarnation that was ended, and the terms before and after the bounce."""
 
     number: int
     member: Member
@@ -48,14 +48,14 @@ class Bounced:
     after: Terms
 
     def begin(self, terms: Terms, stays: bool = False) -> None:
-        """Its next life; ``stays``: those after it, too. Callbacks go by the protocol."""
+        """Start the next incarnation with ``terms``; ``stays``: so do later ones. Callbacks follow the protocol."""
         (self.member.adopt if stays else self.member.launch)(**terms._asdict())
 
     def taken_in(self, terms: Terms) -> Sight:
-        """Whether it lives by these, and was assigned something (or told that there is nothing for it)."""
+        """Whether the member runs with ``terms`` and reported an assignment, which may be empty."""
         life, has = Life.of(self.member), Terms.of(self.member)
         if life.state() == GONE or has != terms:
-            return Sight(f"{life} lives with {has or 'nothing yet'}, not with {terms}")
+            return Sight(f"{life} runs with {has or 'no known terms yet'}, not with {terms}")
         missing = "" if self.member.told(EventKind.ASSIGNED) else f"{life} is not in the group"
         return Sight(missing, f"{life} is in the group with {has}", {"pid": life.pid, **terms._asdict()})
 
@@ -68,12 +68,12 @@ def bounce(
     healed: Callable[[Bounced], Sight],
     stays: bool,
 ) -> Injection:
-    """Ask all of them to end; they come back changed once they have, and as they were when it is undone.
+    """Ask all targets to end cleanly and restart them with changed terms; undoing restarts them with the former ones.
 
     Args:
-        to: the next terms, by those that a member has.
-        seen, healed: whether it takes part as it should, then and once it is back.
-        stays: it is not undone: whatever ends them later, they come back changed.
+        to: maps the present terms of a member to its next ones.
+        seen, healed: whether the member takes part as it should, after the change and after the undo.
+        stays: there is no undo: every later incarnation keeps the changed terms, whatever ends the member.
     """
     bounced = [_stopped(world, number, to) for number in target.members]
 

@@ -1,4 +1,4 @@
-"""Added partitions: a topic has more of them from now on, which cannot be taken back."""
+"""Added partitions: topics get more partitions, which Kafka cannot remove again."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ PROOF_S = 10.0
 
 @dataclass(frozen=True)
 class AddPartitions:
-    """Adds partitions to topics. Witness: they are there, and each has a leader.
+    """Adds partitions to topics. Witness: the new partitions exist, and each has a leader.
 
-    It chooses what it hits by itself and has nothing to heal. Producers of a workload go on with the partitions that
-    they began with, so what was added holds what others write, and is owned all the same.
+    It chooses its targets itself and has nothing to heal. Producers of a workload keep the partitions that they
+    started with, so the new ones contain only what other programs write, and are assigned all the same.
 
     Attributes:
-        topics: empty: all of the workload.
-        count: how many each of them gets.
+        topics: empty: all topics of the workload.
+        count: the number of partitions that each of them gets.
     """
 
     topics: tuple[str, ...] = ()
@@ -31,21 +31,21 @@ class AddPartitions:
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "with the consumer protocol the coordinator deals anew by itself; with the classic one members join again when "
+        "with the consumer protocol the coordinator reassigns by itself; with the classic one members rejoin when "
         "they refresh their metadata (topic.metadata.refresh.interval.ms, 5 min by default)"
     )
 
     def __post_init__(self) -> None:
         serialization.settle(self)
         if self.count < 1:
-            raise ScenarioError(f"found count={self.count}; use 1 or more: Kafka takes no partition away")
+            raise ScenarioError(f"found count={self.count}; use 1 or more: Kafka cannot remove a partition")
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
         return next(filter(None, (inventory.lacks_partition(TopicPartition(topic, 0)) for topic in self.topics)), "")
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Have them made.
+        """Create the partitions.
 
         Raises:
             ClusterError: the controller refused.

@@ -1,4 +1,4 @@
-"""A black hole between members and brokers: what is sent vanishes in the proxy, and every connection stays up."""
+"""A black hole between members and brokers: the proxy discards all data, and every connection stays up."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from fencepost.witnesses.links import OnStreams
 
 @dataclass(frozen=True, kw_only=True)
 class BlackHole(OnStreams):
-    """Swallows what members and brokers send each other.
+    """Discards what members and brokers send each other.
 
-    ``direction``: ``to`` the brokers (requests vanish), ``from`` the brokers (requests arrive and are carried out, the
-    answers vanish), or ``both``. Witness: bytes went into each proxy and none came out.
+    ``direction``: ``to`` the brokers (requests vanish), ``from`` the brokers (requests are executed, responses
+    vanish), or ``both``. Witness: bytes went into each proxy and none came out.
     """
 
     seen: ClassVar[str] = (
-        "requests, or their answers, never arrive and time out, and no connection ends; a member whose heartbeats "
-        "vanish is put out by the coordinator past its session time-out"
+        "requests, or their responses, never arrive and time out, and no connection ends; the coordinator evicts a "
+        "member whose heartbeats vanish past its session time-out"
     )
 
     def inject(self, world: World, target: Target) -> Injection:
@@ -35,5 +35,5 @@ class BlackHole(OnStreams):
         return hole
 
     def by_packets(self) -> DropPackets:
-        """Dropped packets. What was sent meanwhile arrives when these heal, unless its connection ended."""
+        """The same fault by dropped packets. Data sent meanwhile arrives when it heals, unless its connection ended."""
         return DropPackets(brokers=self.brokers, peers=self.peers, direction=self.direction)

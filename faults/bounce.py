@@ -1,4 +1,4 @@
-"""A bounce: the process is asked to end cleanly (SIGTERM), does so, and is started again when the fault heals."""
+"""A bounce: the process is asked to end cleanly (SIGTERM), ends, and is started again when the fault heals."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from fencepost.witnesses.processes import ended, lives_of, reborn, start_again
 from fencepost.witnesses.seats import out_of_sync
 from fencepost.witnesses.witness import Injected, Sight, witness
 
-STOP_S = 15.0  # a member finishes, commits and leaves; a broker hands over its partitions
+STOP_S = 15.0  # a member finishes its record, commits and leaves; a broker hands over its partitions
 START_S = 5.0
-SYNC_S = 60.0  # a broker serves again, and copies what was written meanwhile
+SYNC_S = 60.0  # a broker serves again and copies what was written meanwhile
 # A JVM that shut down in order after SIGTERM ends with 128 + 15.
 CLEAN = {0: "cleanly", 128 + signal.SIGTERM: "cleanly, by its shutdown hook"}
 
@@ -23,21 +23,21 @@ class Bounce:
     """Stops members or brokers cleanly. Witness: they ended with a clean exit code; healed: a new process runs.
 
     Attributes:
-        in_sync: of brokers: healed only when they are in sync, too, wherever they keep a partition of the workload or
-            of the offsets topic.
+        in_sync: brokers only: the fault is healed only once they are in sync again for each of their replicas of the
+            workload's partitions and of the offsets topic.
     """
 
     in_sync: bool = False
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
-        "members leave the group (static ones keep their place) and join again; a broker hands its partitions and "
-        "groups over, and leads none until somebody gives it some"
+        "members leave the group (static ones keep their assignment) and rejoin; a broker hands its partitions and "
+        "groups over, and leads none until it is elected again"
     )
 
     @property
     def hits(self) -> frozenset[str]:
-        """Members or brokers, of which only these are in sync."""
+        """Members or brokers; with ``in_sync`` only brokers."""
         return frozenset({"brokers"} if self.in_sync else {"members", "brokers"})
 
     def inject(self, world: World, target: Target) -> Injection:

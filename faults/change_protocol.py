@@ -1,7 +1,7 @@
-"""A migration while the group works: members are bounced, and come back by another rebalance protocol (KIP-848).
+"""A migration of a working group: members are bounced and restarted with another rebalance protocol (KIP-848).
 
-The first one to come makes the coordinator convert the group, with everybody in it; members of both kinds then work
-side by side, until the last one of the former kind has left.
+When the first changed member joins, the coordinator converts the group with all its members. Members of both kinds then
+work in one group until the last one of the former kind has left.
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ KINDS = {"eager": "classic", "cooperative": "classic", "consumer": "consumer"}
 
 @dataclass(frozen=True)
 class ChangeProtocol:
-    """Bounces members to another protocol. Witness: the new life has it, was assigned something (or told that there is
-    nothing for it), and the coordinator describes the member as one of that kind; healed: it was bounced again, and the
-    same is so of what it had before.
+    """Bounces members to another protocol. Witness: the new incarnation uses it and reported an assignment, which may
+    be empty, and the coordinator describes the member as one of that kind; healed: a second bounce restored the former
+    protocol, with the same witness.
 
     Attributes:
-        to: ``consumer``; or, of a group with the consumer protocol, ``eager`` or ``cooperative``.
-        stays: the change is not taken back: there is nothing to heal, and whatever ends the member later, it comes back
-            with this protocol. Of all members, one after the other, that is a migration.
+        to: ``consumer``; or, for a group with the consumer protocol, ``eager`` or ``cooperative``.
+        stays: the change is permanent: there is nothing to heal, and every later incarnation of the member keeps this
+            protocol. Applied to all members, one after the other, it is a migration.
     """
 
     to: str = "consumer"
@@ -37,8 +37,8 @@ class ChangeProtocol:
     needs: ClassVar[frozenset[str]] = frozenset({"signal", "migration"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     seen: ClassVar[str] = (
-        "the member leaves; when it is back, the coordinator converts the group, and the others take part on, by their "
-        "own protocol, in what is now a group of the other kind"
+        "the member leaves; when it is back, the coordinator converts the group, and the others keep their own "
+        "protocol in what is now a group of the other kind"
     )
 
     def __post_init__(self) -> None:
@@ -48,7 +48,7 @@ class ChangeProtocol:
 
     @property
     def heals(self) -> bool:
-        """Whether the change is taken back."""
+        """Whether the fault undoes the change."""
         return not self.stays
 
     def leaves(self, inventory: Inventory) -> Inventory:
@@ -57,21 +57,21 @@ class ChangeProtocol:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
-        if lacking := inventory.lacks_loop() or lacks_protocol(inventory.kafka, "consumer"):
-            return lacking
+        if problem := inventory.lacks_loop() or lacks_protocol(inventory.kafka, "consumer"):
+            return problem
         if KINDS[self.to] == KINDS[inventory.protocol]:
-            kinds = "both are classic" if self.to != inventory.protocol else "it has that"
-            return f"a group with the protocol {inventory.protocol!r} has none to change to {self.to!r}: {kinds}"
+            kinds = "both are classic" if self.to != inventory.protocol else "it already has that protocol"
+            return f"a group with the protocol {inventory.protocol!r} cannot change to {self.to!r}: {kinds}"
         if inventory.protocol == "cooperative":
             return (
-                "coordinators convert no group whose assignor adds data of its own, as cooperative-sticky ones do "
-                "(GROUP_ID_NOT_FOUND); it can be a group with the protocol 'eager'"
+                "coordinators do not convert a group whose assignor adds data of its own, as cooperative-sticky does "
+                "(GROUP_ID_NOT_FOUND); use a group with the protocol 'eager'"
             )
         other = next((client for client in inventory.clients if self.to not in client.assignors), None)
         return f"client {other} cannot take part with the protocol {self.to!r}" if other else ""
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Ask all of them to end; they come back changed once they have."""
+        """Ask all targets to end; they restart with the other protocol."""
 
         after = Terms(self.to, next(iter(ASSIGNORS[self.to]), ""))
         return bounce(
@@ -85,5 +85,5 @@ class ChangeProtocol:
 
 
 def _taken_in(world: World, one: Bounced, terms: Terms) -> Sight:
-    told = one.taken_in(terms)
-    return told if told.missing else members.takes_part(world, one.number, KINDS[terms.protocol])
+    sight = one.taken_in(terms)
+    return sight if sight.missing else members.takes_part(world, one.number, KINDS[terms.protocol])

@@ -1,7 +1,7 @@
-"""A change of subscription: members call ``subscribe()`` again while they live, and so take part in fewer topics.
+"""A change of subscription: running members call ``subscribe()`` again with fewer topics.
 
-A program that does so keeps its consumer, its member id and what it owns of the other topics; one that is started anew
-with another configuration leaves the group and joins it again, which a bounce shows.
+Such a member keeps its consumer, its member id and its partitions of the other topics. A program that is restarted with
+another configuration leaves the group and rejoins instead; a bounce shows that.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from fencepost.model import Inventory, TopicPartition, serialization
 from fencepost.witnesses import members
 from fencepost.witnesses.witness import Injected, witness
 
-# The coordinator tells of subscriptions once a rebalance is over, and that waits for all members.
+# The coordinator shows subscriptions once a rebalance is over, and a rebalance waits for all members.
 PROOF_S = members.ROUND_S
 
 
 @dataclass(frozen=True)
 class ChangeSubscription:
-    """Members drop topics, and take them back when it heals. Witness: the coordinator describes each of them as
-    subscribed to the others alone; healed: each that lives, to all. (A new life begins with all of them.)
+    """Members unsubscribe from topics, and subscribe again when it heals. Witness: the coordinator describes each of
+    them as subscribed to the other topics only; healed: each that runs, to all. (A new incarnation subscribes to all.)
 
     Attributes:
         without: the topics that they drop; empty: the last one of the workload.
@@ -33,8 +33,8 @@ class ChangeSubscription:
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
-        "the member goes on with its other topics, the group rebalances, and others get what it dropped; where nobody "
-        "is left who wants a topic, its records wait"
+        "the member keeps its other topics, the group rebalances, and others get the partitions that it dropped; "
+        "records of a topic that nobody subscribes to wait"
     )
 
     def __post_init__(self) -> None:
@@ -42,15 +42,15 @@ class ChangeSubscription:
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
-        if lacking := inventory.lacks_loop():
-            return lacking
+        if problem := inventory.lacks_loop():
+            return problem
         unknown = filter(None, (inventory.lacks_partition(TopicPartition(topic, 0)) for topic in self.without))
         left = set(inventory.topics) - set(self._dropped(tuple(inventory.topics)))
-        none = "" if left else "a member that drops all its topics takes part in nothing: the workload needs one more"
+        none = "" if left else "a member that drops all its topics would have none left: the workload needs one more"
         return next(unknown, none)
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Have all of them subscribe to what is left."""
+        """Make all targets subscribe to the remaining topics."""
         every = set(world.topics.values())
         dropped = [world.topics[topic] for topic in self._dropped(tuple(world.topics))]
 

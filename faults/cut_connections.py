@@ -1,4 +1,4 @@
-"""Cut connections: every connection between members and brokers ends at once, and new ones are let in."""
+"""Cut connections: every connection between members and brokers ends at once, and new ones are accepted."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from fencepost.witnesses.witness import Injected
 
 @dataclass(frozen=True, kw_only=True)
 class CutConnections(OnLinks):
-    """Ends all connections between members and brokers at once; new ones are let in.
+    """Ends all connections between members and brokers at once; new ones are accepted.
 
-    There is nothing to heal. Witness: the kernel has none of the connections any more that were there.
+    There is nothing to heal. Witness: the kernel has none of the former connections any more.
     """
 
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "clients see disconnects and connect again at once; who had a request in flight sends it again"
+        "clients see disconnects and connect again at once; requests that were in flight are sent again"
     )
 
     def inject(self, world: World, target: Target) -> Injection:

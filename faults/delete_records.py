@@ -1,4 +1,4 @@
-"""Deleted records: the logs begin later from now on, whether or not the group has read what was there."""
+"""Deleted records: the beginning of each log moves up, whether or not the group has read the deleted records."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ PROOF_S = 10.0
 class DeleteRecords(OnPartitions):
     """Deletes all but the last records of partitions, as retention does to a group that is late.
 
-    It chooses what it hits by itself and has nothing to heal. Witness: their logs begin where the deletion ended, and
-    began before it. What the group had not committed of the deleted is told with it; it is lost to the deletion, and
-    nobody is blamed for what is below the begin of a log.
+    It chooses its targets itself and has nothing to heal. Witness: the logs begin where the deletion ended, and began
+    below that before. The evidence also counts the deleted records that the group had not committed; they are lost to
+    the deletion, and nobody is blamed for records below the beginning of a log.
 
     Attributes:
-        partitions: like ``orders-3``; empty: all of the workload's topics that have more records.
-        keep: how many of the last records of each stay, at least 1: there is something left to go on with.
+        partitions: like ``orders-3``; empty: all of the workload's partitions that have more records.
+        keep: how many of the last records of each partition stay, at least 1, so that the group has something to read.
     """
 
     keep: int = 1
@@ -32,14 +32,16 @@ class DeleteRecords(OnPartitions):
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "who asks for a deleted record is answered OFFSET_OUT_OF_RANGE and goes by its auto.offset.reset; "
+        "a fetch of a deleted record is answered with OFFSET_OUT_OF_RANGE and the client applies auto.offset.reset; "
         "nobody leaves the group"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.keep < 1:
-            raise ScenarioError(f"found keep={self.keep}; use 1 or more: a group goes on from the records that stay")
+            raise ScenarioError(
+                f"found keep={self.keep}; use 1 or more: the group continues with the records that stay"
+            )
 
     def awaits(self, world: World, target: Target) -> str:
         """See ``Awaits``."""
@@ -48,10 +50,10 @@ class DeleteRecords(OnPartitions):
         return f"{listed(whole)} with no more than {self.keep} records" if whole else ""
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Have them deleted.
+        """Delete the records.
 
         Raises:
-            FaultError: a named partition, or every one, has no more records than are kept.
+            FaultError: a named partition, or every partition, has no more records than are kept.
             ClusterError: a leader refused.
         """
         if whole := self.awaits(world, target):
@@ -80,7 +82,7 @@ class DeleteRecords(OnPartitions):
         return Injected(proven=lambda: witness(look, PROOF_S))
 
     def _cuts(self, world: World) -> dict[TopicPartition, tuple[int, int]]:
-        """Where each partition begins, and is to begin, of those that have more records than are kept."""
+        """Present and next start offset of each partition that has more records than are kept."""
         admin, places = world.cluster.admin, self.places(world)
         starts = {topic: admin.start_offsets(topic) for topic in {place.topic for place in places}}
         ends = {topic: admin.end_offsets(topic) for topic in starts}

@@ -1,4 +1,4 @@
-"""Dropped packets: nothing that is sent arrives, and TCP notices: it sends again, and nobody new gets in."""
+"""Dropped packets: nothing that is sent arrives; TCP retransmits, and new connections time out."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from fencepost.witnesses.losses import losing
 class DropPackets(OnStreams):
     """Drops all packets between members and brokers, as an unplugged cable does. Witness: the kernel dropped our own.
 
-    Aimed at a broker, it isolates it from all members, and from nobody else (see ``partition_brokers``).
+    With a broker as its target it isolates the broker from all members only (see ``partition_brokers`` for brokers).
 
-    ``direction``: ``to`` the brokers, ``from`` the brokers, or ``both``. What was sent meanwhile arrives when it heals,
-    on every connection that nobody gave up.
+    ``direction``: ``to`` the brokers, ``from`` the brokers, or ``both``. Data sent meanwhile arrives when it heals, on
+    every connection that neither side has closed.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"packets"})
     seen: ClassVar[str] = (
-        "as with a pulled cable, TCP sends again and new connections time out; a member whose heartbeats do not "
-        "arrive is put out by the coordinator past its session time-out; a broker that is hit leads on, in sync, "
+        "as with a pulled cable, TCP retransmits and new connections time out; the coordinator evicts a member whose "
+        "heartbeats do not arrive past its session time-out; a broker that is hit keeps leading, in sync, "
         "and no member reaches it"
     )
 

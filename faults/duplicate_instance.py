@@ -1,7 +1,7 @@
-"""A duplicate instance: two processes carry one ``group.instance.id``, and the brokers let only one of them go on.
+"""A duplicate instance: two processes use one ``group.instance.id``, and the brokers accept only one of them.
 
-Under the classic protocol the newcomer takes over the name, and the former one is told that it is fenced. Under the
-consumer protocol the newcomer is refused as long as the former one has not left.
+Under the classic protocol the newcomer takes over the name, and the former process is fenced. Under the consumer
+protocol the newcomer is refused until the former process has left.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ STOP_S = 15.0
 
 @dataclass(frozen=True)
 class DuplicateInstance:
-    """Starts an idle member under the ``group.instance.id`` of another. Witness: the client of one of both gave up for
-    that, and the other lives; healed: the newcomer is gone, and a process of the member runs.
+    """Starts an idle member under the ``group.instance.id`` of another. Witness: one of the two clients was refused
+    because of it and its process ended, and the other runs; healed: the newcomer is gone, and the member runs.
 
     Attributes:
-        asleep: the member is stopped (SIGSTOP) until the newcomer knows whether it got the name, and then comes back.
+        asleep: the member is stopped (SIGSTOP) until the newcomer knows whether it got the name, and then continued.
     """
 
     asleep: bool = False
@@ -54,14 +54,16 @@ class DuplicateInstance:
         return "" if inventory.spare_members else "a second process needs a spare member: raise the group's spare"
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Start a second process under the name of each.
+        """Start a second process under the name of each target.
 
         Raises:
-            FencepostError: there are not as many idle members, or a member has no name to share.
+            FencepostError: there are too few idle members, or a member has no name to share.
         """
         idle = Idle(len(target.members)).resolve(world.view(), 0)
         if idle is None:
-            raise FencepostError(f"no idle member is left to carry the name of {target}: raise the group's spare")
+            raise FencepostError(
+                f"there are too few idle members to share the name of {target}: raise the group's spare"
+            )
         both = zip(target.members, idle.members, strict=True)
         pairs = [_Pair.of(world.members[m], world.members[i], self.asleep) for m, i in both]
         for pair in pairs:
@@ -80,7 +82,7 @@ class DuplicateInstance:
 
 @dataclass(frozen=True)
 class _Pair:
-    """A member, which may be stopped, and the newcomer that is started under its name."""
+    """A member, which may be stopped, and the newcomer that runs under its name."""
 
     member: Member
     life: Life
@@ -92,7 +94,7 @@ class _Pair:
     def of(cls, member: Member, newcomer: Member, asleep: bool) -> _Pair:
         instance_id = next((e["detail"]["instance_id"] for e in member.told(EventKind.STARTED)), None)
         if not instance_id:
-            raise FencepostError(f"{member.name} has no group.instance.id that another one could carry")
+            raise FencepostError(f"{member.name} has no group.instance.id that a second process could share")
         life = Life.of(member)
         return cls(member, life, instance_id, newcomer, Stop(life) if asleep else None)
 
@@ -105,16 +107,16 @@ class _Pair:
         return Sight("" if known else f"{self.newcomer.name} was neither assigned anything nor refused")
 
     def decided(self) -> Sight:
-        """Whether one of both was refused and is gone, while the other lives."""
+        """Whether one of the two was refused and is gone, while the other runs."""
         lives = {self.member.name: self.life, self.newcomer.name: Life.of(self.newcomer)}
         gone = [m for m in (self.member, self.newcomer) if lives[m.name].state() == GONE]
         data = {"pids": pids(lives.values()), "refused": {m.name: _given_up(m) for m in gone}}
         if len(gone) != 1 or not _given_up(gone[0]):
-            ways = ", ".join(f"{m.name} {_given_up(m) or 'without a word'}" for m in gone) or "nobody"
+            ways = ", ".join(f"{m.name} {_given_up(m) or 'without an error'}" for m in gone) or "none is gone"
             names = f"{self.member.name} and {self.newcomer.name}"
-            return Sight(f"of {names} one has to be refused and gone: {ways}", "", data)
+            return Sight(f"expected one of {names} to be refused and gone, found: {ways}", "", data)
         (stays,) = (m for m in (self.member, self.newcomer) if m is not gone[0])
-        return Sight("", f"{stays.name} goes on under the name, {gone[0].name} gave up: {_given_up(gone[0])}", data)
+        return Sight("", f"{stays.name} keeps the name, {gone[0].name} was refused: {_given_up(gone[0])}", data)
 
     def wake(self) -> None:
         if self.stop:
@@ -128,15 +130,15 @@ class _Pair:
 
     def healed(self) -> Sight:
         if Life.of(self.newcomer).state() != GONE:
-            return Sight(f"{self.newcomer.name} still lives")
+            return Sight(f"{self.newcomer.name} still runs")
         now = Life.of(self.member)
-        return Sight(f"{now} is gone" if now.state() == GONE else "", f"{now} has its name for itself")
+        return Sight(f"{now} is gone" if now.state() == GONE else "", f"{now} is the only one with its name")
 
 
 def _given_up(member: Member) -> str:
-    """The error for which its client gave up, if it was refused because of its name; else empty."""
-    told = (e["error"] for e in member.told(EventKind.ERROR) if e["detail"].get("fatal"))
-    return next((name for name in told if name in NAME_TAKEN), "")
+    """The fatal error of a client that was refused because of its name; empty if there is none."""
+    fatal = (e["error"] for e in member.told(EventKind.ERROR) if e["detail"].get("fatal"))
+    return next((name for name in fatal if name in NAME_TAKEN), "")
 
 
 def _proven(pairs: Sequence[_Pair], asleep: bool) -> Evidence:

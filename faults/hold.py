@@ -1,7 +1,7 @@
-"""A hold: what is sent waits in the proxy, every connection stays up, and when it heals all of it arrives, in order.
+"""A hold: data waits in the proxy and every connection stays up; when it heals, all data arrives, in order.
 
-So a member's commits and heartbeats of the past reach the coordinator after the group went on without it: whether they
-are refused is what keeps a zombie from harm (the fencing by generation and member epoch of KIP-62 and KIP-848).
+So old commits and heartbeats of a member reach the coordinator after the group has continued without it. The
+coordinator must refuse them, or a zombie does harm (fencing by generation, KIP-62, and by member epoch, KIP-848).
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from fencepost.witnesses.links import OnStreams
 from fencepost.witnesses.witness import Sight, witness
 
 RELEASED_S = 5.0
-FOR_EVER_MS = 7 * 86_400_000  # what the proxy would wait if nobody took its latency away
+FOR_EVER_MS = 7 * 86_400_000  # the latency of the proxy during the hold; healing sets it to 0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Hold(OnStreams):
     """Holds what members and brokers send each other; when it heals, all of it arrives.
 
-    ``direction``: ``to`` the brokers (requests come late), ``from`` the brokers (requests are carried out, the answers
-    come late), or ``both``. Witness: bytes went into each proxy and none came out; healed: they did.
+    ``direction``: ``to`` the brokers (requests arrive late), ``from`` the brokers (requests are executed, responses
+    arrive late), or ``both``. Witness: bytes went into each proxy and none came out; healed: they came out.
     """
 
     direction: str = "to"
     seen: ClassVar[str] = (
-        "heartbeats stop, and past the session time-out the member is put out; then its old requests arrive, and "
-        "are to be refused"
+        "heartbeats stop, and past the session time-out the member is evicted; then its old requests arrive, and "
+        "must be refused"
     )
 
     def inject(self, world: World, target: Target) -> Injection:
@@ -44,25 +44,25 @@ class Hold(OnStreams):
 
 
 class _Held(Hole):
-    """A hole that gives back what went into it."""
+    """A hole that releases its data when it heals."""
 
     keeps: ClassVar[bool] = True
 
     def undo(self) -> None:
-        """Let everything out.
+        """Release all data.
 
-        The toxics stay until it is seen to be out: of one that is taken away sooner, the proxy waits for clients that
-        have gone, 5 s for each piece, and nobody can connect meanwhile.
+        The toxics are removed only once the data is out: if one is removed earlier, the proxy waits 5 s for each piece
+        of data whose client has gone, and accepts no connection meanwhile.
         """
         self.toxics.change({"latency": 0})
 
     def healed(self) -> Evidence:
-        """What was sent during the hold was answered: requests of our own, one a link and direction.
+        """Whether data sent during the hold was answered: our own requests, one for each link and direction.
 
-        Those to a broker that ended meanwhile are lost; where all are, new ones tell that the links are free.
+        Requests to a broker that ended meanwhile are lost; if all are lost, new requests prove that the links are free.
 
         Raises:
-            FaultError: the toxics, which do nothing any more, could not be taken away.
+            FaultError: the toxics, which have no effect any more, could not be removed.
         """
         evidence = self._given_back()
         self.toxics.remove()
@@ -76,7 +76,7 @@ class _Held(Hole):
         def look() -> Sight:
             late = [str(probe) for probe in held if not probe.answered()]
             longest_s = round(max(probe.age_s for probe in held), 3)
-            missing = f"what was held for {', '.join(late[:3])} has not been answered" if late else ""
+            missing = f"requests that were held are not answered yet: {', '.join(late[:3])}" if late else ""
             seen = f"{len(held)} requests of our own that were held for up to {longest_s:.1f} s were answered"
             return Sight(missing, seen, {"requests": len(held), "held_s": longest_s})
 

@@ -1,4 +1,4 @@
-"""A kill: SIGKILL, so that the process does nothing any more; healing starts a new life."""
+"""A kill: SIGKILL ends the process at once; healing starts a new one."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ PROOF_S = 5.0
 
 @dataclass(frozen=True)
 class Kill:
-    """Kills members or brokers. Witness: they ended by this very signal; healed: a new process of each runs."""
+    """Kills members or brokers. Witness: they ended by this signal; healed: a new process of each runs."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
-        "nobody says good-bye: a member is in the group until its session is over; a broker's partitions have no "
-        "leader until it is fenced"
+        "no process leaves in order: a member stays in the group until its session expires; a broker's partitions have "
+        "no leader until it is fenced"
     )
 
     def inject(self, world: World, target: Target) -> Injection:

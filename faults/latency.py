@@ -1,4 +1,4 @@
-"""Latency: what members and brokers send each other arrives late, in order."""
+"""Latency: data between members and brokers arrives late, in order."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fencepost.interfaces import Injection, Target, World
 from fencepost.witnesses.links import OnStreams
 from fencepost.witnesses.pace import Load, slowed
 
-LEAST_MS = 10  # what is shorter, nobody tells from a busy machine
+LEAST_MS = 10  # a shorter delay looks like a busy machine
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -19,14 +19,14 @@ class Latency(OnStreams):
 
     Attributes:
         delay_ms: in each direction that is delayed: with ``direction="both"`` a round trip takes twice that.
-        jitter_ms: by so much each piece may come sooner or later; the proxy draws it, not the seed.
+        jitter_ms: the most by which a piece arrives earlier or later; the proxy draws it, not the seed.
     """
 
     delay_ms: int = 200
     jitter_ms: int = 0
     direction: str = "from"
     seen: ClassVar[str] = (
-        "requests and answers come late; past the time-outs of clients they are sent again on other connections"
+        "requests and responses arrive late; past the time-outs of clients they are sent again on other connections"
     )
 
     def __post_init__(self) -> None:
@@ -34,7 +34,7 @@ class Latency(OnStreams):
         if self.jitter_ms < 0 or self.delay_ms - self.jitter_ms < LEAST_MS:
             raise ScenarioError(
                 f"found delay_ms={self.delay_ms} and jitter_ms={self.jitter_ms}; use a delay that is, less its jitter, "
-                f"{LEAST_MS} ms or more: nobody tells less from a busy machine"
+                f"{LEAST_MS} ms or more: a shorter one looks like a busy machine"
             )
 
     def inject(self, world: World, target: Target) -> Injection:

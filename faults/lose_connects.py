@@ -1,4 +1,4 @@
-"""Lost connection attempts: what is connected stays so, and who connects waits in vain, as before a full backlog."""
+"""Lost connection attempts: open connections stay up, and new ones time out, as with a full listen backlog."""
 
 from __future__ import annotations
 
@@ -12,14 +12,16 @@ from fencepost.witnesses.losses import losing
 
 @dataclass(frozen=True, kw_only=True)
 class LoseConnects(OnLinks):
-    """Loses the first packet (SYN) of each new connection between members and brokers; connections that are up go on.
+    """Loses the first packet (SYN) of each new connection between members and brokers; open connections stay up.
 
-    Nobody is refused: who connects waits for its own time-out. Witness: all our own SYNs are lost, and no other packet.
+    No connection is refused: the client waits for its own time-out. Witness: all our own SYNs are lost, and no other
+    packet.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"packets"})
     seen: ClassVar[str] = (
-        "who is connected notices nothing; who has to connect, as after a coordinator move, waits until it times out"
+        "connected clients notice nothing; a client that must connect, as after a coordinator move, waits until it "
+        "times out"
     )
 
     def inject(self, world: World, target: Target) -> Injection:

@@ -1,4 +1,4 @@
-"""Lost packets: each is lost or not by chance, and TCP sends again what was."""
+"""Lost packets: each packet is lost by chance, and TCP retransmits it."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from fencepost.interfaces import Injection, Target, World
 from fencepost.witnesses.links import OnStreams
 from fencepost.witnesses.losses import losing
 
-LEAST, MOST = 0.05, 0.95  # beyond, it takes too many packets of our own to tell the share from none or all
+LEAST, MOST = 0.05, 0.95  # beyond these, too many packets of our own are needed to distinguish the share from 0 or 1
 
 
 @dataclass(frozen=True, kw_only=True)
 class LosePackets(OnStreams):
-    """Loses packets between members and brokers by chance. Witness: of many of our own, about the share was lost.
+    """Loses packets between members and brokers by chance. Witness: about this share of our own packets was lost.
 
     Attributes:
-        share: of the packets, in each direction in which they are lost; the kernel draws them, not the seed.
+        share: of the packets, 0.05 to 0.95, in each affected direction; the kernel draws them, not the seed.
     """
 
     share: float = 0.2
     needs: ClassVar[frozenset[str]] = frozenset({"packets"})
-    seen: ClassVar[str] = "TCP sends again, so everything takes longer, now and then by seconds, and nothing is missing"
+    seen: ClassVar[str] = "TCP retransmits, so everything takes longer, sometimes by seconds, and nothing is missing"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -1,4 +1,4 @@
-"""A move of the group's coordinator without a crash: another in-sync replica leads its offsets partition."""
+"""A move of the group's coordinator without a crash: another in-sync replica leads the group's offsets partition."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ PROOF_S = 15.0
 class MoveCoordinator:
     """Moves the coordinator to the next in-sync replica, so that repeated moves visit all of them.
 
-    It chooses what it hits by itself and has nothing to heal. Witness: the partition's leader is the chosen broker
-    and FindCoordinator names it.
+    It chooses its target itself and has nothing to heal. Witness: the partition's leader is the chosen broker, and
+    FindCoordinator returns it.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"admin", "coordinator"})
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "the new coordinator loads the group from the log; members are told NOT_COORDINATOR, find it, and stay in"
+        "the new coordinator loads the group from the log; members receive NOT_COORDINATOR, find it, and stay in"
     )
 
     def awaits(self, world: World, target: Target) -> str:

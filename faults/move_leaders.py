@@ -1,4 +1,4 @@
-"""A move of partitions' leaders without a crash, as an administrator makes room on brokers: in-sync replicas lead."""
+"""A move of partition leaders without a crash, as an administrator drains brokers: in-sync replicas become leaders."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ PROOF_S = 15.0
 
 @dataclass(frozen=True)
 class MoveLeaders(OnPartitions):
-    """Moves the leader of partitions to the next in-sync replica each, so that repeated moves visit all of them.
+    """Moves the leader of each partition to its next in-sync replica, so that repeated moves visit all of them.
 
-    It chooses what it hits by itself and has nothing to heal. Witness: the chosen broker leads each of them.
+    It chooses its targets itself and has nothing to heal. Witness: the chosen broker leads each partition.
 
     Attributes:
-        partitions: like ``orders-3``; empty: all of the workload's topics that have another in-sync replica.
+        partitions: like ``orders-3``; empty: all of the workload's partitions that have another in-sync replica.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"admin"})
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "fetches and sends are answered NOT_LEADER_OR_FOLLOWER until clients ask who leads; nobody leaves the group"
+        "fetch and produce requests get NOT_LEADER_OR_FOLLOWER until clients refresh metadata; nobody leaves the group"
     )
 
     def awaits(self, world: World, target: Target) -> str:
@@ -43,7 +43,7 @@ class MoveLeaders(OnPartitions):
         """Elect other leaders.
 
         Raises:
-            FaultError: a named partition, or every one, has no leader or no other in-sync replica to move to.
+            FaultError: a named partition, or every partition, has no leader or no other in-sync replica to move to.
         """
         if fixed := self.awaits(world, target):
             raise FaultError(f"there is {fixed}")

@@ -1,6 +1,7 @@
-"""A partition between brokers: packets between some of them and all others are dropped, and members notice nothing.
+"""A partition between brokers: packets between some brokers and all others are dropped; members notice nothing.
 
-Every broker has a listener of its own at every other one and at the controller, so that rules can name the two ends.
+Every broker has a separate listener for every other broker and one at the controller, so that a packet rule can name
+both ends.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ from fencepost.witnesses.seats import kept
 from fencepost.witnesses.topics import listed
 from fencepost.witnesses.witness import Injected, Sight, witness
 
-APART_S = 15.0  # replica.lag.time.max.ms or broker.session.timeout.ms, each 3 s, and what looks for them
-SYNC_S = 60.0  # TCP tries again after as long as it was cut off, and then they copy what was written meanwhile
+APART_S = 15.0  # replica.lag.time.max.ms or broker.session.timeout.ms, 3 s each, and the time to detect it
+SYNC_S = 60.0  # TCP retries only after about as long as the cut lasted; then brokers copy what was written meanwhile
 STREAMS = ("upstream", "downstream")
 InSync = Mapping[TopicPartition, Collection[int]]
 
@@ -30,11 +31,12 @@ class PartitionBrokers:
     """Cuts brokers off from all other brokers, in both directions. Members, producers and administrators reach them.
 
     Witness: the kernel dropped packets of our own on each way between them, and in-sync replicas are on one side
-    only: of a partition at least, or, cut off from the controller, of all. Healed: they are in sync as before.
+    only: of at least one partition or, if cut off from the controller, of all. Healed: they are in sync as before.
 
     Attributes:
-        controller: whether they are cut off from the controller as well: it fences them, and others lead. Else who is
-            cut off leads on without followers, and takes no ``acks=all`` where ``min.insync.replicas`` wants one.
+        controller: whether they are cut off from the controller as well: it fences them, and other brokers become
+            leaders. Without this, a broker that is cut off keeps leading without followers, and refuses ``acks=all``
+            where ``min.insync.replicas`` requires a follower.
     """
 
     controller: bool = False
@@ -43,8 +45,8 @@ class PartitionBrokers:
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
         "followers fall out of sync past replica.lag.time.max.ms, and a leader without followers answers "
-        "NOT_ENOUGH_REPLICAS; cut off from the controller, too, a broker is fenced past broker.session.timeout.ms, and "
-        "goes on to tell what was so before"
+        "NOT_ENOUGH_REPLICAS; if also cut off from the controller, a broker is fenced past "
+        "broker.session.timeout.ms, and keeps answering with stale metadata"
     )
 
     def __post_init__(self) -> None:
@@ -52,15 +54,15 @@ class PartitionBrokers:
 
     @property
     def strands(self) -> bool:
-        """See ``survival.Parts``."""
+        """See ``fault_tolerance.Parts``."""
         return not self.controller
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
-        return "" if inventory.brokers > 1 else "there is no other broker to be cut off from; a partition needs 2"
+        return "" if inventory.brokers > 1 else "a partition needs at least 2 brokers, and the cluster has one"
 
     def awaits(self, world: World, target: Target) -> str:
-        """See ``Awaits``. What is on one side only already would prove nothing."""
+        """See ``Awaits``. If no partition is in sync across both sides, the fault could not be proven."""
         spanning = _spanning(kept(world), target.brokers)
         return "" if spanning else f"nothing is in sync between {target} and another broker"
 
@@ -68,7 +70,7 @@ class PartitionBrokers:
         """Drop the packets.
 
         Raises:
-            FaultError: nothing is in sync across.
+            FaultError: no partition is in sync across both sides.
             ClusterError: the packet filter refused.
         """
         if why := self.awaits(world, target):
@@ -88,7 +90,7 @@ class PartitionBrokers:
         )
 
     def _losses(self, world: World, cut: Collection[int]) -> list[Loss]:
-        """Each broker connects to the others, so that there are two ways between two of them."""
+        """Losses for both connections between each two brokers: each broker connects to the other."""
         others = [broker for broker in world.cluster.brokers if broker not in cut]
         ways = [way for one in cut for other in others for way in ((one, other), (other, one))]
         wires = {f"broker {one} to broker {other}": world.cluster.internal(other, one) for one, other in ways}
@@ -97,29 +99,29 @@ class PartitionBrokers:
         return [Loss(wire, endpoint, stream) for wire, endpoint in wires.items() for stream in STREAMS]
 
     def _apart(self, world: World, cut: Collection[int], before: InSync) -> Sight:
-        """What the controller was told by leaders, or decided when it fenced a broker."""
+        """Whether partitions left sync across the cut, as leaders reported or as the controller decided by fencing."""
         now = kept(world)
         still = _spanning({place: now.get(place, ()) for place in before}, cut)
-        apart = [place for place in before if place not in still]
-        missing = f"{listed(list(still))} are in sync on both sides" if still and (self.controller or not apart) else ""
+        split = [place for place in before if place not in still]
+        missing = f"{listed(list(still))} are in sync on both sides" if still and (self.controller or not split) else ""
         data = {"in_sync": {str(place): list(now.get(place, ())) for place in before}}
-        return Sight(missing, f"in-sync replicas of {listed(apart)} are on one side only", data)
+        return Sight(missing, f"in-sync replicas of {listed(split)} are on one side only", data)
 
 
 def _spanning(in_sync: InSync, cut: Collection[int]) -> InSync:
-    """Those with in-sync replicas on both sides."""
-    return {place: those for place, those in in_sync.items() if 0 < len(set(those) & set(cut)) < len(those)}
+    """The partitions with in-sync replicas on both sides of the cut."""
+    return {place: replicas for place, replicas in in_sync.items() if 0 < len(set(replicas) & set(cut)) < len(replicas)}
 
 
 def _in_sync(world: World, before: InSync) -> Sight:
-    """Whether all that was in sync is so again, as far as its brokers run."""
+    """Whether the replicas of ``before`` are in sync again, except on stopped brokers."""
     up, now = running(world.cluster.brokers), kept(world)
-    behind = [place for place, those in before.items() if up & set(those) - set(now.get(place, ()))]
+    behind = [place for place, replicas in before.items() if up & set(replicas) - set(now.get(place, ()))]
     return Sight(f"{listed(behind)} are not in sync as before" if behind else "", f"{listed([*before])} are in sync")
 
 
 def _both(first: Evidence, second: Callable[[], Evidence]) -> Evidence:
-    """The first, and if that is there the second, too; it took effect when the first did."""
+    """The first evidence; if it took effect, merged with the second, which then decides whether the whole did."""
     if not first.took_effect:
         return first
     then = second()

@@ -1,7 +1,7 @@
-"""A pause: the process is stopped (SIGSTOP; a container is frozen) and later continued, and never hears of either.
+"""A pause: the process is stopped (SIGSTOP; a container is frozen) and later continued; it is not informed of either.
 
-A paused member sends no heartbeats; past its session time-out it wakes up as a zombie. Of pauses of one process that
-overlap, the last one to end continues it.
+A paused member sends no heartbeats; past its session time-out it wakes up as a zombie. Where pauses of one process
+overlap, it continues when the last one ends.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ PROOF_S = 2.0
 
 @dataclass(frozen=True)
 class Pause:
-    """Stops members or brokers. Witness: the kernel has stopped or frozen just these; healed: they live on."""
+    """Stops members or brokers. Witness: the kernel has stopped or frozen exactly these; healed: they run again."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
-        "no heartbeats: past the session time-out the coordinator puts the member out, and it wakes up as a zombie; "
+        "no heartbeats: past the session time-out the coordinator evicts the member, and it wakes up as a zombie; "
         "a broker is fenced and leads nothing"
     )
 
@@ -55,13 +55,13 @@ def _stopped(lives: Sequence[Life]) -> Sight:
 
 
 def _running(lives: Sequence[Life]) -> Sight:
-    """A process that was killed while it was stopped is healed by its next life."""
+    """Whether all run again; a process that was killed during the pause is healed by its next incarnation."""
     now = {life: Life.of(life.node) if life.state() == GONE else life for life in lives}
     states = {life: present.state() for life, present in now.items()}
     ill = [
         f"{life} is {state}" for life, state in states.items() if state in (STOPPED, GONE) and not kept_stopped(life)
     ]
     data = {"pids": pids(now.values()), "states": {life.node.name: state for life, state in states.items()}}
-    ways = {True: "is left to another pause", False: "runs again"}
+    ways = {True: "is still held by another pause", False: "runs again"}
     healed = "; ".join(f"{life} {ways[kept_stopped(life)]}" for life in now.values())
     return Sight("; ".join(ill), healed, data)

@@ -1,4 +1,4 @@
-"""A rate limit: links let only so much through in a second."""
+"""A rate limit: links pass only so many bytes per second."""
 
 from __future__ import annotations
 
@@ -13,23 +13,23 @@ from fencepost.witnesses.pace import KB_PER_S_MAX, Load, slowed
 
 @dataclass(frozen=True, kw_only=True)
 class RateLimit(OnStreams):
-    """Lets only so much through each connection in a second. Witness: a load of our own takes as long as that says.
+    """Limits the bytes per second of each connection. Witness: a load of our own takes as long as the limit implies.
 
     Attributes:
-        kb_per_s: thousands of bytes in a second, through each connection and in each direction that is limited.
+        kb_per_s: thousands of bytes per second, for each connection and each direction that is limited.
     """
 
     kb_per_s: int = 50
     direction: str = "from"
     seen: ClassVar[str] = (
-        "small requests and answers pass at once, large ones take long, and what is behind them on a connection waits"
+        "small requests and responses pass at once, large ones take long and delay what follows on their connection"
     )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if not 1 <= self.kb_per_s <= KB_PER_S_MAX:
             raise ScenarioError(
-                f"found kb_per_s={self.kb_per_s}; use 1 to {KB_PER_S_MAX:g}: nobody tells more from a busy machine"
+                f"found kb_per_s={self.kb_per_s}; use 1 to {KB_PER_S_MAX:g}: a higher limit looks like a busy machine"
             )
 
     def inject(self, world: World, target: Target) -> Injection:

@@ -1,4 +1,4 @@
-"""A reassignment of the group's offsets partition: the broker that coordinated the group keeps nothing of it."""
+"""A reassignment of the group's offsets partition: the broker that coordinated the group loses its replica."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from fencepost.witnesses.processes import running
 from fencepost.witnesses.seats import in_sync, moved, seat
 from fencepost.witnesses.witness import Injected, Sight, witness
 
-PROOF_S = 15.0  # a broker that keeps the partition from now on copies it first
+PROOF_S = 15.0  # a broker that gets a new replica copies the partition first
 
 
 @dataclass(frozen=True)
 class ReassignCoordinator:
-    """Takes the group's offsets partition away from the coordinator: a broker without it takes its place, if any is.
+    """Removes the group's offsets partition from the coordinator; a broker without a replica gets one, if there is any.
 
-    It chooses what it hits by itself. Witness: the broker is no replica of the partition any more, another one leads
-    it, and FindCoordinator names that; healed: all replicas are as before, and in sync but for those of brokers that
-    are stopped or ended, wherever the coordinator is.
+    It chooses its target itself. Witness: the broker is no longer a replica of the partition, another one leads it, and
+    FindCoordinator returns that one; healed: all replicas are as before and in sync, except on brokers that are stopped
+    or ended, wherever the coordinator is.
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"admin", "coordinator", "replicas"})
@@ -29,21 +29,21 @@ class ReassignCoordinator:
     heals: ClassVar[bool] = True
     seen: ClassVar[str] = (
         "the old coordinator deletes its copy of the group's offsets, the new one loads the group from its own; "
-        "members are told NOT_COORDINATOR, find it, and stay in; when it heals, the partition is copied back"
+        "members receive NOT_COORDINATOR, find it, and stay in; when it heals, the partition is copied back"
     )
 
     def awaits(self, world: World, target: Target) -> str:
-        """See ``Awaits``. Two at a time would leave too few replicas, and put back what the other one had taken."""
+        """See ``Awaits``. Two at a time would leave too few replicas and restore the wrong ones."""
         now = seat(world)
         kept = world.cluster.admin.replicas(now.place.topic)
         fewer = len(kept[now.place.partition]) < max(map(len, kept.values()))
-        return f"{now.place} is kept by brokers {list(kept[now.place.partition])} only" if fewer else now.fixed()
+        return f"{now.place} has replicas on brokers {list(kept[now.place.partition])} only" if fewer else now.fixed()
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Reassign the partition, and have the next in-sync replica lead it.
+        """Reassign the partition and make the next in-sync replica its leader.
 
         Raises:
-            FaultError: there is no leader, or no other in-sync replica that could; or it has fewer replicas already.
+            FaultError: there is no leader, no other in-sync replica to become leader, or fewer replicas than usual.
         """
         if why := self.awaits(world, target):
             raise FaultError(why)
@@ -57,13 +57,13 @@ class ReassignCoordinator:
         def look() -> Sight:
             kept = admin.replicas(before.place.topic)[before.place.partition]
             sight = moved(world, before, after, called_ns)
-            missing = f"broker {before.leader} still keeps {before.place}" if before.leader in kept else sight.missing
-            what = f"{before.place} is kept by brokers {list(kept)}, no more by {before.leader}; {sight.what}"
+            missing = f"broker {before.leader} still has {before.place}" if before.leader in kept else sight.missing
+            what = f"{before.place} is on brokers {list(kept)}, no more on {before.leader}; {sight.what}"
             return replace(sight, missing=missing, what=what, data={**sight.data, "replicas": kept, "before": replicas})
 
         def back() -> Sight:
             kept, caught_up = admin.replicas(before.place.topic)[before.place.partition], in_sync(world, before.place)
-            seen = f"{before.place} is kept by brokers {list(kept)}, of which {sorted(caught_up)} are in sync"
+            seen = f"{before.place} is on brokers {list(kept)}, of which {sorted(caught_up)} are in sync"
             able = running({broker: world.cluster.brokers[broker] for broker in replicas})
             whole = kept == replicas and able <= set(caught_up)
             return Sight("" if whole else f"{seen}, not all of {list(replicas)}", seen, {"replicas": kept})

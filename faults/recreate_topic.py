@@ -1,4 +1,4 @@
-"""A topic that is deleted under the group and made again: its partitions are others from then on."""
+"""A recreated topic: it is deleted under the group and created again, with new partitions."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ PROOF_S = 10.0
 
 @dataclass(frozen=True)
 class RecreateTopic:
-    """Deletes topics and makes them again, with as many partitions, the same settings, and no records.
+    """Deletes topics and creates them again, with as many partitions, the same settings, and no records.
 
-    It chooses what it hits by itself and has nothing to heal. Witness: brokers tell another topic id (KIP-516) than
-    before, and the logs begin at offset 0. What the group had not committed is told with it. It is a declared act: all
-    that was written before is gone on purpose, and nobody is blamed for that; what is written from then on is judged
-    as ever.
+    It chooses its targets itself and has nothing to heal. Witness: brokers return another topic id (KIP-516) than
+    before, and the logs begin at offset 0. The evidence also counts the records that the group had not committed. It is
+    a declared act: the loss of all earlier records is intended, and nobody is blamed for it; records written afterwards
+    are judged as usual.
 
     Attributes:
-        topics: empty: all of the workload.
+        topics: empty: all topics of the workload.
     """
 
     topics: tuple[str, ...] = ()
@@ -32,9 +32,9 @@ class RecreateTopic:
     hits: ClassVar[frozenset[str]] = frozenset()
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "until it is back commits are refused with UNKNOWN_TOPIC_OR_PARTITION, and producers wait; the coordinator "
-        "forgets what was committed and may deal out the partitions anew; whoever asks for an offset of before goes by "
-        "its auto.offset.reset, or skips what is below"
+        "until the topic is back, commits are refused with UNKNOWN_TOPIC_OR_PARTITION, and producers wait; the "
+        "coordinator deletes the committed offsets and may reassign the partitions; a client that asks for an old "
+        "offset applies auto.offset.reset, or skips the records below it"
     )
 
     def __post_init__(self) -> None:
@@ -45,10 +45,10 @@ class RecreateTopic:
         return next(filter(None, (inventory.lacks_partition(TopicPartition(topic, 0)) for topic in self.topics)), "")
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Have them deleted and made again, one after the other.
+        """Delete the topics and create them again, one after the other.
 
         Raises:
-            ClusterError: the controller refused to delete one, or nobody could be asked.
+            ClusterError: the controller refused to delete one, or no broker answered.
         """
         admin, topics = world.cluster.admin, [world.topics[topic] for topic in self.topics or world.topics]
         places = [TopicPartition(topic, p) for topic in topics for p in sorted(admin.leaders(topic))]
@@ -59,7 +59,7 @@ class RecreateTopic:
         try:
             for topic in topics:
                 admin.recreate_topic(topic)
-        except WaitTimeout as error:  # it may be done all the same, or by half
+        except WaitTimeout as error:  # the request may have been executed all the same, or in part
             late = f" ({error})"
         records = sum(ends.values())
         unread = sum(max(0, end - committed.get(place, 0)) for place, end in ends.items())

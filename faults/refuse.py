@@ -1,4 +1,4 @@
-"""Refused connections: what is connected is cut, and new connections are refused at once, as where nobody listens."""
+"""Refused connections: open connections are cut, and new ones are refused at once, as if there were no listener."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from fencepost.witnesses.witness import Injected
 class Refuse(OnLinks):
     """Cuts connections between members and brokers and refuses new ones, as when the address has no listener.
 
-    Witness: the kernel has none of the connections any more that were there, and refuses ours.
+    Witness: the kernel has none of the former connections any more, and refuses ours.
     """
 
     seen: ClassVar[str] = (
-        "clients see disconnects, and connection refused at each try; past the session time-out the coordinator "
-        "puts the member out"
+        "clients see disconnects, and connection refused at each attempt; past the session time-out the coordinator "
+        "evicts the member"
     )
 
     def inject(self, world: World, target: Target) -> Injection:

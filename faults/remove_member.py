@@ -1,4 +1,4 @@
-"""A removal from the group by an administrator: the coordinator puts members out that are alive and well."""
+"""A removal by an administrator: the coordinator removes healthy members from the group."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from fencepost.witnesses.witness import Injected
 
 @dataclass(frozen=True)
 class RemoveMember:
-    """Removes members from the group; they join again by themselves. Witness: the coordinator says that they are out.
+    """Removes members from the group; they rejoin by themselves. Witness: the coordinator reports each one as removed.
 
     There is nothing to heal. The coordinator answers once the removal is in its log; under the consumer protocol, a
-    member is soon back under the very id. (Kafka's tools remove static members by their names, and all members of a
-    group at once; both are requests to leave, by others than the member.)
+    member soon rejoins with the same id. (Kafka's tools remove static members by their names, and all members of a
+    group at once; both send LeaveGroup requests on behalf of the members.)
     """
 
     needs: ClassVar[frozenset[str]] = frozenset({"admin"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "the coordinator deals the member's partitions to others at once; it hears UNKNOWN_MEMBER_ID at its next "
-        "heartbeat or commit, has lost its partitions, and joins again (with a classic protocol under another id)"
+        "the coordinator assigns the member's partitions to others at once; the member gets UNKNOWN_MEMBER_ID at its "
+        "next heartbeat or commit, has lost its partitions, and rejoins (with a classic protocol under another id)"
     )
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Which id the member has, it tells itself."""
+        """See ``Names``. The member itself reports its id."""
         return inventory.lacks_telling()
 
     def awaits(self, world: World, target: Target) -> str:
         """See ``Awaits``."""
         several = [f"member-{m.index}" for m in world.view().members if m.index in target.members and m.consumers[1:]]
         if several:
-            return f"{several[0]} has several consumers in the group, and nobody says which of them is meant"
+            return f"{several[0]} has several consumers in the group, and it is unknown which one to remove"
         out = members.outsiders(world, target)
         return f"{out[0]} is not in the group" if out else ""
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Have the coordinator remove them.
+        """Ask the coordinator to remove them.
 
         Raises:
             FaultError: one of them is not in the group.
             ClusterError: the coordinator refused.
         """
         if out := self.awaits(world, target):
-            raise FaultError(f"{out}: there is nobody to remove")
+            raise FaultError(f"{out}: there is no member to remove")
         admin, group, ids = world.cluster.admin, world.group, members.ids(world, target)
         removed = {member: admin.remove_member(group, name) for member, name in ids.items()}
         at_ns = now_ns()
         left = [f"member-{m} as {name}" for m, name in ids.items() if removed[m] != name]
-        missing = f"the coordinator does not say that it removed {', '.join(left)}" if left else ""
+        missing = f"the coordinator does not confirm the removal of {', '.join(left)}" if left else ""
         what = f"removed from {group}: {', '.join(f'member-{m} ({name})' for m, name in ids.items())}"
         data = {"member_ids": {f"member-{m}": name for m, name in ids.items()}}
         return Injected(proven=lambda: Evidence(not missing, at_ns, missing or what, data))

@@ -1,4 +1,4 @@
-"""A scale-in: members are asked to end cleanly (SIGTERM), do so, and stay away."""
+"""A scale-in: members are asked to end cleanly (SIGTERM), end, and are not started again."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from fencepost.interfaces import Injection, Target, World
 from fencepost.witnesses.processes import ended, lives_of
 from fencepost.witnesses.witness import Injected, witness
 
-STOP_S = 15.0  # a member finishes, commits and leaves
+STOP_S = 15.0  # a member finishes its record, commits and leaves
 
 
 @dataclass(frozen=True)
 class ScaleIn:
-    """Makes members leave for good. Witness: they ended with exit code 0. A dynamic member says that it leaves; a
-    static one does not, and what it owned waits until its session is over."""
+    """Makes members leave permanently. Witness: they ended with exit code 0. A dynamic member sends LeaveGroup; a
+    static one does not, and its partitions wait until its session expires."""
 
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = False
     seen: ClassVar[str] = (
-        "a dynamic member says good-bye and the group rebalances at once; a static one does not, and its partitions "
-        "wait until its session is over"
+        "a dynamic member sends LeaveGroup and the group rebalances at once; a static one does not, and its partitions "
+        "wait until its session expires"
     )
 
     def inject(self, world: World, target: Target) -> Injection:

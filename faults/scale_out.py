@@ -1,4 +1,4 @@
-"""A scale-out: members that had no process begin a life while the others work; many at once are a join storm."""
+"""A scale-out: idle members are started while the others work; many at once are a join storm."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ class ScaleOut:
     """Starts idle members, which stay. Witness: a new process of each runs, and its client has subscribed.
 
     Attributes:
-        joined_within_s: above 0, the witness also waits so long for each to be given its first assignment, as who stops
-            another member only then needs it.
+        joined_within_s: if above 0, the witness also waits up to that many seconds for the first assignment of each
+            member, as needed before another member may be stopped.
     """
 
     joined_within_s: float = 0.0
@@ -36,10 +36,10 @@ class ScaleOut:
     def __post_init__(self) -> None:
         serialization.settle(self)
         if self.joined_within_s < 0:
-            raise ScenarioError(f"joined_within_s is {self.joined_within_s:g}: use 0 (not waited for) or more seconds")
+            raise ScenarioError(f"found joined_within_s={self.joined_within_s:g}; use 0 (no wait) or more seconds")
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. That its client has subscribed, it tells itself."""
+        """See ``Names``. The member itself reports that its client has subscribed."""
         return inventory.lacks_telling()
 
     def inject(self, world: World, target: Target) -> Injection:
@@ -53,11 +53,11 @@ class ScaleOut:
 
 
 def _at_work(members: Sequence[Member], last: EventKind, since_ns: int) -> Sight:
-    """Whether each has told of this kind of event since then, and lives."""
+    """Whether each member runs and has reported an event of kind ``last`` that began since ``since_ns``."""
     lives = [Life.of(member) for member in members]
-    told = [next((e for e in m.told(last) if e["begin_ns"] >= since_ns and e["end_ns"]), None) for m in members]
+    events = [next((e for e in m.told(last) if e["begin_ns"] >= since_ns and e["end_ns"]), None) for m in members]
     ill = [f"{life.node.name} has no process" for life in lives if life.state() == GONE]
-    late = [f"{m.name} is not {last} yet" for m, event in zip(members, told, strict=True) if event is None]
-    data = {"pids": pids(lives), f"{last}_s": [round((e["end_ns"] - since_ns) / 1e9, 3) for e in told if e]}
+    late = [f"{m.name} is not {last} yet" for m, event in zip(members, events, strict=True) if event is None]
+    data = {"pids": pids(lives), f"{last}_s": [round((e["end_ns"] - since_ns) / 1e9, 3) for e in events if e]}
     missing = "; ".join([*ill, *late]) or ("" if members else "nothing was hit")
     return Sight(missing, f"{last}: {', '.join(map(str, lives))}", data)

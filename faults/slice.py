@@ -1,4 +1,4 @@
-"""Slicing: what is sent arrives in small pieces, so that a request or an answer is never there at once."""
+"""Slicing: data arrives in small pieces, so that no request or response arrives at once."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fencepost.witnesses.pace import KB_PER_S_MAX, Load, slowed
 
 @dataclass(frozen=True, kw_only=True)
 class Slice(OnStreams):
-    """Cuts what is sent into pieces that come one after the other. Witness: a load of our own takes as long as that.
+    """Cuts data into pieces that arrive one after the other. Witness: a load of our own takes as long as they imply.
 
     Attributes:
-        piece_bytes: of each piece.
-        pause_ms: after each piece.
+        piece_bytes: the size of each piece.
+        pause_ms: the pause after each piece.
     """
 
     piece_bytes: int = 100
     pause_ms: int = 2
     seen: ClassVar[str] = (
-        "requests and answers are there piece by piece; nothing is missing, and everything takes longer"
+        "requests and responses arrive piece by piece; nothing is missing, and everything takes longer"
     )
 
     def __post_init__(self) -> None:
@@ -31,11 +31,11 @@ class Slice(OnStreams):
         if min(self.piece_bytes, self.pause_ms) < 1 or self.piece_bytes > self.pause_ms * KB_PER_S_MAX:
             raise ScenarioError(
                 f"found piece_bytes={self.piece_bytes} and pause_ms={self.pause_ms}; use 1 or more of both, and "
-                f"up to {KB_PER_S_MAX:g} bytes for each ms of pause: nobody tells more from a busy machine"
+                f"up to {KB_PER_S_MAX:g} bytes for each ms of pause: a higher rate looks like a busy machine"
             )
 
     def inject(self, world: World, target: Target) -> Injection:
-        """Slice what goes over the links of the target.
+        """Slice the data on the links of the target.
 
         Raises:
             FaultError: there is no such link, or the proxy refused.

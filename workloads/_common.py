@@ -1,4 +1,4 @@
-"""What workloads have in common: what producers write, and checks of options."""
+"""Shared by all workloads: what producers write, and checks of options."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fencepost.interfaces import Promise
 from fencepost.model import Inventory
 from fencepost_member.config import LoopConfig
 
-TRANSACTION_S = 10.0  # far below the time after which brokers abort it
+TRANSACTION_S = 10.0  # well below the time-out after which brokers abort a transaction
 _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 _LEAST = {
     **dict.fromkeys(
@@ -46,8 +46,8 @@ _OVERLOAD = (
 
 
 def at_least_once(*more: Promise, by_key: bool = False) -> tuple[Promise, ...]:
-    """What members keep that commit what they are done with: no loss, one owner at a time, progress, and commits of
-    that; ``by_key``: in order, too; and ``more``."""
+    """Promises of members that commit after processing: no loss, one owner at a time, progress, correct commits; with
+    ``by_key`` also the order of each key; and ``more``."""
     from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress
 
     order = (Order(by="key"),) if by_key else ()
@@ -63,24 +63,23 @@ def at_least_once(*more: Promise, by_key: bool = False) -> tuple[Promise, ...]:
 
 @dataclass(frozen=True, kw_only=True)
 class Load:
-    """What producers write.
+    """The records that producers write.
 
     Attributes:
-        rate_hz: records written per second, all producers together; 0: as fast as they can. The members must be able
+        rate_hz: records written per second, by all producers together; 0: as fast as they can. The members must be able
             to handle them.
         producers: producer processes.
-        keys: different keys; one key, in decimal, is always in one partition.
-        skew: how much likelier the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew`` (Zipf), and its
-            partition with it; 0: all alike.
-        burst_every_s: what is due in so many seconds is written at once; 0: steadily.
-        transaction_records: so many records of a producer are one transaction, the last one may be smaller; 0: there
-            are no transactions.
-        abort_every: each so-many-th transaction of a producer is aborted on purpose, when all of it is in the log; 0:
-            none is. What is aborted is not there for members, unless their ``isolation.level`` is read_uncommitted,
-            which is what most clients of a program of the user's have where it does not say otherwise.
-        payload: what makes the records' values, ``module:function``, imported by producers from the current directory:
-            ``function(key: int, seq: int)`` gives bytes, text, or a dict that is sent as JSON. Who wrote a record is
-            then in its header ``fencepost``. Empty: values of ours, which mean nothing.
+        keys: different keys; each key, in decimal, always has the same partition.
+        skew: how much more frequent the first keys are: key ``k`` has the weight ``1 / (k + 1) ** skew`` (Zipf), which
+            also affects its partition; 0: all alike.
+        burst_every_s: the records due in that many seconds are written at once; 0: steadily.
+        transaction_records: records per transaction of a producer, the last one may be smaller; 0: no transactions.
+        abort_every: every n-th transaction of a producer is aborted on purpose, once all of it is in the log; 0: none.
+            Members do not receive aborted records unless their ``isolation.level`` is read_uncommitted, which is the
+            default of most clients of a user's program.
+        payload: the function that makes the records' values, ``module:function``, imported by producers from the
+            current directory: ``function(key: int, seq: int)`` returns bytes, text, or a dict that is sent as JSON. The
+            header ``fencepost`` then names the producer of a record. Empty: meaningless values of ours.
         value_bytes: size of a value of ours.
     """
 
@@ -96,21 +95,25 @@ class Load:
 
     def producer_config(self) -> dict[str, Any]:
         """The options of each of ``producers`` producers; ``rate_hz`` is its share."""
-        told = {each.name: getattr(self, each.name) for each in fields(Load)}
-        return {**told, "rate_hz": self.rate_hz / self.producers}
+        options = {each.name: getattr(self, each.name) for each in fields(Load)}
+        return {**options, "rate_hz": self.rate_hz / self.producers}
 
 
 def loop_options(workload: Any, member: int) -> dict[str, Any]:
-    """What the loop of a member is told: what the workload says of it; of a planted bug only in those that have it."""
-    told = {each.name: getattr(workload, each.name) for each in fields(LoopConfig) if hasattr(workload, each.name)}
+    """The options of a member's loop: the workload's; a planted bug only for the members that have it."""
+    options = {each.name: getattr(workload, each.name) for each in fields(LoopConfig) if hasattr(workload, each.name)}
     if getattr(workload, "planted_in", ()) and member not in workload.planted_in:
-        told["planted_bug"] = ""
-    return told
+        options["planted_bug"] = ""
+    return options
 
 
 def check_options(workload: Load) -> None:
-    """Raises ScenarioError when a number is too small, a function is neither empty nor ``module:function``,
-    or options contradict each other."""
+    """Check numbers, functions and their combinations.
+
+    Raises:
+        ScenarioError: a number is too small, a function is neither empty nor ``module:function``, or options contradict
+            each other.
+    """
     for name, value in vars(workload).items():
         if name in ("handler", "payload", "effects") and value and not _FUNCTION.fullmatch(value):
             raise ScenarioError(f"{name} is {value!r}; it must be of the form module:function")
@@ -118,22 +121,22 @@ def check_options(workload: Load) -> None:
             what = f"must be at least {_LEAST[name]}" if _LEAST[name] else "cannot be negative"
             raise ScenarioError(f"{name} is {value!r}, it {what}")
     if workload.burst_every_s and not workload.rate_hz:
-        raise ScenarioError("burst_every_s needs a rate_hz above 0: what is written as fast as it goes has no bursts")
+        raise ScenarioError("burst_every_s needs a rate_hz above 0: without a rate there are no bursts")
     if workload.abort_every and not workload.transaction_records:
         raise ScenarioError("abort_every needs transaction_records above 0: there are no transactions to abort")
     if workload.transaction_records and workload.rate_hz:
         fills_s = workload.transaction_records * workload.producers / workload.rate_hz + workload.burst_every_s
         if fills_s > TRANSACTION_S:
             raise ScenarioError(
-                f"a transaction takes {fills_s:g} s to fill, and nobody sees so long what is in it; the most is "
+                f"a transaction takes {fills_s:g} s to fill, and its records are not visible until then; the limit is "
                 f"{TRANSACTION_S:g} s: lower transaction_records or burst_every_s"
             )
 
 
 def check_deadline(deadline_ms: float, longest_ms: float, handler: str) -> None:
-    """Raises ScenarioError when records that take so long would never be done, or the handler is the user's own."""
+    """Raises ScenarioError when no record could be done within the deadline, or the handler is the user's own."""
     if deadline_ms and handler:
-        raise ScenarioError("deadline_ms is of our own handler: one of yours cannot be interrupted, but it may raise")
+        raise ScenarioError("deadline_ms works with our handler only: yours cannot be interrupted, but it may raise")
     if 0 < deadline_ms <= longest_ms:
         raise ScenarioError(
             f"deadline_ms is {deadline_ms:g}, and records that take {longest_ms:g} ms would never be done"
@@ -141,30 +144,30 @@ def check_deadline(deadline_ms: float, longest_ms: float, handler: str) -> None:
 
 
 def check_known(what: str, value: str, known: Collection[str]) -> None:
-    """Raises ScenarioError when it is none of these."""
+    """Raises ScenarioError when ``value`` is none of ``known``."""
     if value not in known:
         raise ScenarioError(f"{what} {value!r} is unknown; known are {', '.join(filter(None, known))}")
 
 
 def alien_loop(inventory: Inventory) -> str:
-    """A sentence if members run a program of the user's instead of a loop of ours; else empty."""
-    sentence = "the group's members run a program of the user's, with which goes the workload own_program"
+    """A sentence if members run the user's program instead of our loop; else empty."""
+    sentence = "the group's members run a program of the user's: use the workload own_program"
     return sentence if inventory.own_program else ""
 
 
 def overload(rate_hz: float, each_ms: float, able: int, who: str) -> str:
-    """A sentence if ``able`` at a time cannot do what is written, each record in ``each_ms``; else empty."""
+    """A sentence if ``able`` workers cannot keep up with ``rate_hz`` records of ``each_ms`` each; else empty."""
     if not each_ms:
         return ""
     if not rate_hz:
-        return f"rate_hz is 0, as fast as they can, which no handler of {each_ms:g} ms keeps up with"
+        return f"rate_hz is 0, as fast as producers can, and no handler of {each_ms:g} ms keeps up with that"
     work = rate_hz * each_ms / 1000
     return "" if work < able else _OVERLOAD.format(rate=rate_hz, each=each_ms, work=work, who=who, able=able)
 
 
 def unable(inventory: Inventory, members: Collection[int], needs: Collection[str], what: str) -> str:
-    """A sentence about the first of these members whose client lacks what is needed; empty: all can."""
+    """A sentence about the first of these members whose client lacks a feature in ``needs``; empty: none does."""
     for client in (inventory.clients[index] for index in members):
         if lacks := client.lacks(needs):
-            return f"{what} needs {lacks[0]}, and {client} lacks that"
+            return f"{what} needs {lacks[0]}, which {client} does not have"
     return ""

@@ -1,4 +1,4 @@
-"""What workloads have in common whose members write: into a topic of their own, or into those that they read."""
+"""Shared by workloads whose members write: into a separate topic, or into the topics that they read."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from fencepost.workloads._common import (
 )
 from fencepost_member.config import TRANSACTION
 
-NEEDS = ("Outputs", "Seeks")  # of the adapter: what is aborted is read again
+NEEDS = ("Outputs", "Seeks")  # features of the adapter: after an abort the records are read again
 
 
 @dataclass(frozen=True)
@@ -27,19 +27,19 @@ class Writing(Load):
     """One thread per member polls; what it writes is judged.
 
     Attributes:
-        commit: ``transaction`` (what is written for a poll and its offsets are one transaction; the group has a stable
-            ``transactional.id`` for each member), ``after-batch`` or ``after-processing`` (first it is written,
-            then offsets are committed, without transactions: a member that dies in between writes again).
-        transaction_timeout_ms: after so long the brokers abort a transaction that nobody ends; a member that stands
-            still for longer with one open is fenced, and ends.
+        commit: ``transaction`` (the output of a poll and its offsets are one transaction; the group has a stable
+            ``transactional.id`` for each member), ``after-batch`` or ``after-processing`` (output is written first and
+            offsets are committed then, without transactions: if a member dies in between, its successor writes again).
+        transaction_timeout_ms: after that long the brokers abort an open transaction; a member that is stopped for
+            longer with one open is fenced, and ends.
         handler: what handles records, ``module:function``, imported by members from the current directory:
             ``function(key: bytes | None, value: bytes | None)``. Empty: none.
         handler_ms: how long a record's handler takes.
         batch: records that one poll may return.
         commit_every_ms: how often ``after-processing`` commits; 0: after each record.
-        planted_bug: makes members wrong on purpose, as ``fencepost_member.planted`` describes. Empty: correct.
+        planted_bug: a bug of members, described in ``fencepost_member.planted``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
-        policies, bugs: those that there are.
+        policies, bugs: the valid values of ``commit`` and ``planted_bug``.
     """
 
     commit: str = TRANSACTION
@@ -62,11 +62,11 @@ class Writing(Load):
 
     @property
     def each_ms(self) -> float:
-        """How long a member is busy with a record."""
+        """The time that a member is busy with a record, in ms."""
         return self.handler_ms
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Members that cannot do the work are lacking too."""
+        """See ``Names``. Also says why members could not keep up."""
         able = min(inventory.members, sum(inventory.topics.values()))
         return (
             alien_loop(inventory)
@@ -82,10 +82,10 @@ class Writing(Load):
 
 @dataclass(frozen=True)
 class WritingElsewhere(Writing):
-    """It writes into a topic of its own, which is made beside the scenario's.
+    """Members write into a separate topic, which is created in addition to the scenario's.
 
     Attributes:
-        into: the topic.
+        into: the name of that topic.
     """
 
     into: str = "written"

@@ -1,4 +1,4 @@
-"""Partition exclusivity: each record has an effect in a store outside of Kafka, which a fence is to protect."""
+"""Partition exclusivity: each record has an effect in a store outside of Kafka, which a fence should protect."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ from fencepost_member.config import FENCES, SUPERVISOR
 class ExclusiveWrites(Load):
     """One thread per member polls, works on each record, writes its effect into a store, and commits.
 
-    Kafka gives a partition to one member at a time, but nobody tells one that stands still: when it goes on, it writes
-    what it has in hand, beside the next owner. The store is one SQLite file in the run's history, or a schema of the
-    run's own in a PostgreSQL database.
+    Kafka assigns a partition to one member at a time, but a paused member does not learn of a change: when it wakes,
+    it writes the records in hand, at the same time as the next owner. The store is one SQLite file in the run's
+    history, or a schema of the run's own in a PostgreSQL database.
 
     See ``Load`` for what producers write, and ``fencepost_member.store`` for leases and fences.
 
     Attributes:
-        fence: ``token`` (the store refuses a member whose lease another one has taken since), ``lease`` (the same lock
-            without a token: wrong after a long pause), ``supervisor`` (no lock: a member that does not poll in time is
-            killed, and started again, as by the health checks of an orchestrator) or ``none``.
-        lease_ms: how long a member has a partition's lease without renewing it.
-        overdue_ms: so long after its last poll the supervisor kills a member. It must be well below the group's session
-            time-out and ``max.poll.interval.ms``, or somebody else works on its partitions first.
-        store: the PostgreSQL database, ``postgresql://user@host/database``, where psycopg is installed; a password is
-            looked for in PGPASSWORD and ``~/.pgpass``. Empty: SQLite.
+        fence: ``token`` (the store refuses a member whose lease has a newer holder), ``lease`` (the same lock without a
+            token: unsafe after a long pause), ``supervisor`` (no lock: a member that does not poll in time is killed
+            and started again, as by the health checks of an orchestrator) or ``none``.
+        lease_ms: how long a member holds a partition's lease without renewing it.
+        overdue_ms: the supervisor kills a member that long after its last poll. It must be well below the group's
+            session time-out and ``max.poll.interval.ms``, or another member works on its partitions first.
+        store: the PostgreSQL database, ``postgresql://user@host/database``, where psycopg is installed; the password is
+            read from PGPASSWORD and ``~/.pgpass``. Empty: SQLite.
         handler_ms: how long the work on a record takes, which is done within the lease.
         batch: records that one poll may return.
         commit_every_ms: how often it commits; 0: after each record.
@@ -68,11 +68,11 @@ class ExclusiveWrites(Load):
 
     @property
     def killed_after_ms(self) -> float:
-        """See ``process_interfaces.Supervised``."""
+        """See ``interfaces.process.Supervised``."""
         return self.overdue_ms if self.fence == SUPERVISOR else 0
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Members that cannot do the work are lacking too."""
+        """See ``Names``. Also says why members could not keep up."""
         if alien := next((client for client in inventory.clients if client.library.lines), None):
             return f"{alien} has a loop of its own, which writes to no store"
         able = min(inventory.members, sum(inventory.topics.values()))
@@ -83,7 +83,7 @@ class ExclusiveWrites(Load):
         return loop_options(self, member)
 
     def promises(self) -> Collection[Promise]:
-        """At-least-once, and each record has one effect, none of which is of a member whose time was over."""
+        """At-least-once, and each record has one effect, none of them by a member whose lease was over."""
         from fencepost.checkers import Effects
 
         return at_least_once(Effects())
@@ -94,4 +94,4 @@ def _check_store(store: str) -> None:
     if store and place.scheme not in ("postgresql", "postgres"):
         raise ScenarioError(f"store is {store!r}; it must be postgresql://user@host/database, or empty: a SQLite file")
     if place.password or "password=" in place.query:
-        raise ScenarioError("store has a password in it, which the run folder would show: leave it to PGPASSWORD")
+        raise ScenarioError("store contains a password, which the run folder would show: set PGPASSWORD instead")

@@ -1,4 +1,4 @@
-"""A program of the user's: what producers write for it, and by which rule it is done with a record."""
+"""A program of the user's: what producers write for it, and the rule for when it is done with a record."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ UNKNOWN = "unknown"
 
 @dataclass(frozen=True)
 class OwnProgram(Load):
-    """Members are the program of ``Group(command=...)``, recorded from inside of its client library.
+    """Members are the program of ``Group(command=...)``, recorded from inside its client library.
 
     See ``Load`` for what producers write.
 
     Attributes:
         processed: when the program is done with a record: ``next-poll`` (when it polls again or closes, or commits past
             the record), ``commit`` (when it commits past it, or stores such an offset; for programs that collect
-            records over several polls, or hand them to threads), ``told`` (when it says so itself: by a call of
+            records over several polls, or hand them to threads), ``told`` (when it reports so itself: by a call of
             ``fencepost_member.say.processed``, or as JSON lines), or ``effect`` (when its effect was there in the
-            end); of one with the client ``black-box`` it is ``unknown``.
-        effects: with ``effect`` what tells effects, ``module:function``, imported from the current directory:
-            ``function(settings)`` gives an iterable of all that took effect so far, each named by its record's
-            ``(topic, partition, offset)``, or by the ``seq`` that ``payload`` was given (of one producer). What is
-            there twice is told twice. ``settings`` are those of a client of the cluster, in librdkafka's words.
+            end); with the client ``black-box`` it is ``unknown``.
+        effects: with ``effect`` the function that lists effects, ``module:function``, imported from the current
+            directory: ``function(settings)`` returns an iterable of all effects so far, each named by its record's
+            ``(topic, partition, offset)``, or by the ``seq`` that ``payload`` was given (with one producer). An effect
+            that exists twice is listed twice. ``settings`` configure a client of the cluster, in librdkafka's terms.
     """
 
     processed: str = "next-poll"
@@ -44,28 +44,26 @@ class OwnProgram(Load):
             raise ScenarioError(f"processed is {self.processed!r}; known rules are {', '.join((*PROCESSED, UNKNOWN))}")
         check_options(self)
         if (self.processed == EFFECT) != bool(self.effects):
-            raise ScenarioError(f"processed={EFFECT!r} and effects, the function that tells them, go together")
+            raise ScenarioError(f"processed={EFFECT!r} and effects, the function that lists them, need each other")
         if self.rate_hz <= 0:
             raise ScenarioError(f"rate_hz is {self.rate_hz!r}, it must be above 0: a program has its own speed")
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
         if self.processed == TOLD and VERIFIABLE in {client.name for client in inventory.clients}:
-            return f"{VERIFIABLE} does not tell when it is done with a record"
+            return f"{VERIFIABLE} does not report when it is done with a record"
         if (self.processed == UNKNOWN) != bool(silent := inventory.lacks_telling()):
-            known = (
-                f"say processed={UNKNOWN!r}" if silent else f"processed={UNKNOWN!r} goes with the client {BLACK_BOX}"
-            )
+            known = f"use processed={UNKNOWN!r}" if silent else f"processed={UNKNOWN!r} needs the client {BLACK_BOX}"
             return f"{silent}: {known}" if silent else known
-        return "" if inventory.own_program else "own_program goes with a group that has a command, the program"
+        return "" if inventory.own_program else "own_program needs a group with a command, which runs the program"
 
     def member_config(self, member: int) -> dict[str, Any]:
-        """What the instrument goes by."""
+        """The options of the instrument."""
         return {"processed": self.processed}
 
     def promises(self) -> Collection[Promise]:
-        """What most programs are meant to keep: at-least-once, one owner, commits of what is done, progress. Of one
-        that tells nothing, what brokers see of that; of one whose effects are known, these, too."""
+        """The usual promises of programs: at-least-once, one owner, commits of processed records, progress. For a black
+        box, the part of it that brokers see; for a program whose effects are known, the effects, too."""
         from fencepost.checkers import Effects, Outside
 
         if self.processed == UNKNOWN:

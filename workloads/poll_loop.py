@@ -24,8 +24,8 @@ from fencepost_member.config import ASYNCHRONOUS, AUTOMATIC, BACKPRESSURE, COMMI
 from fencepost_member.planted import NAMES as PLANTED_BUGS
 from fencepost_member.planted import NEEDS as PLANTED_NEEDS
 
-DEADLINES = COMMIT_POLICIES[:2]  # the policies that go with a deadline
-PROGRAMS_COMMIT = ("after-processing", "auto-delivered")  # that a program beside our loop may have
+DEADLINES = COMMIT_POLICIES[:2]  # the policies that allow a deadline
+PROGRAMS_COMMIT = ("after-processing", "auto-delivered")  # the policies that a program with its own loop may have
 
 
 @dataclass(frozen=True)
@@ -35,30 +35,30 @@ class PollLoop(Load):
     See ``Load`` for what producers write.
 
     Attributes:
-        commit: ``after-processing`` (at-least-once), ``after-batch`` (likewise, a poll's records at once),
-            ``asynchronous`` (likewise, but nobody waits for the answer, and the next commit follows when it is there),
-            ``before-processing`` (at-most-once), ``auto`` (the client commits by itself what was processed;
-            at-least-once) or ``auto-delivered`` (it commits by itself what polls returned, its default; a member that
-            dies may lose records and repeat others, so it promises neither).
+        commit: ``after-processing`` (at-least-once), ``after-batch`` (likewise, once for all records of a poll),
+            ``asynchronous`` (likewise, without waiting for the answer; the next commit follows the answer),
+            ``before-processing`` (at-most-once), ``auto`` (the client itself commits processed records;
+            at-least-once) or ``auto-delivered`` (the client itself commits polled records, its default; when a member
+            dies, records may be lost or repeated, so neither is promised).
         commit_every_ms: how often ``after-processing``, ``asynchronous`` and the automatic ones commit; 0: after each
             record (``asynchronous``: each answer), which the automatic ones cannot.
         handler_ms: how long a record's handler takes.
         handler: what handles records, ``module:function``, imported by members from the current directory:
-            ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and what it raises
+            ``function(key: bytes | None, value: bytes | None)``; the record is done when it returns, and an exception
             ends the member. Empty: one that waits for ``handler_ms`` and does nothing.
-        batch: records that one poll may return; 1 polls singly.
-        backpressure: ``pause`` (after each poll with records it pauses what it owns, polls on to stay in the group, and
-            resumes) or ``resume`` (it resumes after each poll what it never paused, which should change nothing);
-            empty: neither.
-        pause_ms: how long ``pause`` pauses at least; it ends with a poll, which may take 100 ms.
+        batch: records that one poll may return; 1: polls return single records.
+        backpressure: ``pause`` (after each poll with records it pauses its partitions, keeps polling to stay in the
+            group, and resumes) or ``resume`` (after each poll it resumes partitions that were never paused, which
+            should have no effect); empty: neither.
+        pause_ms: the least that ``pause`` pauses; it ends with a poll, which may take 100 ms.
         slow_partition: the handler takes ``slow_ms`` more for records of this partition (of each topic), which may be
             more than it keeps up with; -1: of none.
         slow_ms: see there.
-        deadline_ms: a handler of ours gets no longer for a record. After that the member gives up all partitions, with
-            what it has in hand, before ``max.poll.interval.ms`` is over: it commits what is done, unsubscribes, and
-            subscribes again. 0: a record takes as long as it takes.
-        planted_bug: makes members wrong on purpose, for tests and demonstrations, in a way that one of the modules
-            of ``fencepost_member.planted`` describes. Empty: a correct member.
+        deadline_ms: the limit for our own handler. If a record takes longer, the member releases all partitions, with
+            the records in hand, before ``max.poll.interval.ms`` is over: it commits what is done, unsubscribes, and
+            subscribes again. 0: no limit.
+        planted_bug: a bug of members, for tests and demonstrations, described by one of the modules of
+            ``fencepost_member.planted``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
     """
 
@@ -83,7 +83,7 @@ class PollLoop(Load):
         if self.planted_bug == "out-of-order" and self.batch < 2:
             raise ScenarioError("planted bug 'out-of-order' needs batch > 1: a single record has no order")
         if self.planted_bug == "late-retry" and self.commit != ASYNCHRONOUS:
-            raise ScenarioError(f"planted bug 'late-retry' needs commit {ASYNCHRONOUS!r}: it tries such a commit again")
+            raise ScenarioError(f"planted bug 'late-retry' needs commit {ASYNCHRONOUS!r}: it retries such a commit")
         check_options(self)
         if self.commit in AUTOMATIC and not self.commit_every_ms:
             raise ScenarioError(
@@ -91,19 +91,19 @@ class PollLoop(Load):
             )
         self._check_deadline()
         if self.handler and self.planted_bug:
-            raise ScenarioError(f"planted bug {self.planted_bug!r} is one of our own loop, which has no handler then")
+            raise ScenarioError(f"planted bug {self.planted_bug!r} needs our own handler: leave handler empty")
 
     def _check_deadline(self) -> None:
         if not self.deadline_ms:
             return
         if self.commit not in DEADLINES:
             raise ScenarioError(
-                f"deadline_ms goes with the commit policies {', '.join(DEADLINES)}: others commit early"
+                f"deadline_ms needs one of the commit policies {', '.join(DEADLINES)}: others commit early"
             )
         check_deadline(self.deadline_ms, self.handler_ms + self.slow_ms, self.handler)
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Members that cannot do the work are lacking too: what they leave is not the group's fault."""
+        """See ``Names``. Also says why members could not keep up: unread records would not be the group's fault."""
         missing = next(filter(None, map(inventory.lacks_member, self.planted_in)), "")
         return alien_loop(inventory) or missing or self._unable(inventory) or self._overload(inventory)
 
@@ -125,7 +125,7 @@ class PollLoop(Load):
         if alien and asked:
             return f"{alien} has a loop of its own: only the commit policies {', '.join(PROGRAMS_COMMIT)}, no handler"
         if self.deadline_ms and any(inventory.static):
-            return "deadline_ms goes not with static members: the group keeps for them what they give up"
+            return "deadline_ms does not work with static members: the group keeps the partitions that they release"
         if alien and len(inventory.topics) > 1:
             return f"{alien} reads one topic, and the scenario has {len(inventory.topics)}"
         return ""
@@ -140,10 +140,10 @@ class PollLoop(Load):
         return loop_options(self, member)
 
     def promises(self) -> Collection[Promise]:
-        """At-least-once, in order by key, one owner at a time, commits of what is done, and progress.
+        """At-least-once, in order by key, one owner at a time, commits of processed records, and progress.
 
         ``before-processing`` promises at-most-once and no order: a member that was evicted with committed records in
-        hand finishes them after the new owner has gone on.
+        hand finishes them after the new owner has continued.
         """
         from fencepost.checkers import Commits, Delivery, Ownership, Progress
 

@@ -1,4 +1,4 @@
-"""Re-queueing: what takes too long, or cannot be processed yet, goes to the end of its partition, and comes again."""
+"""Re-queueing: a record that takes too long, or cannot be processed yet, is appended to its partition again."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from fencepost_member.planted import REQUEUES
 
 @dataclass(frozen=True)
 class Requeue(Writing):
-    """One thread per member polls; a record that takes too long is written again, behind all others of its partition,
-    and finished by that. Its copy is a record as any other: it may be re-queued again, as often as it takes too long.
+    """One thread per member polls; a record that takes too long is written again, to the end of its partition, and is
+    done by that. Its copy is an ordinary record: it may be re-queued again, as often as it takes too long.
 
-    Which records were written again is read in the topics once the run is over. See ``Load`` for what producers write,
-    and ``Writing`` for the other options. What comes after the record, under its key, is processed before its copy is:
-    that is for records that have nothing to do with each other. Other groups that read the topics see both.
+    Copies are read from the topics after the run. See ``Load`` for what producers write, and ``Writing`` for the other
+    options. Later records of the key are processed before the copy: this suits only records that are independent of
+    each other. Other groups that read the topics see both.
 
     Attributes:
         handler: what processes records; a record for which it raises is re-queued. One that can never be processed
-            goes round for ever.
-        deadline_ms: a handler of ours gets no longer for a record; with a ``handler`` it is 0. So that the member keeps
-            its partitions, all records of a poll should be re-queued within ``max.poll.interval.ms``.
+            circulates for ever.
+        deadline_ms: the limit for our own handler; with a ``handler`` it must be 0. For the member to keep its
+            partitions, all records of a poll should be re-queued within ``max.poll.interval.ms``.
     """
 
     commit: str = "after-processing"
@@ -43,9 +43,9 @@ class Requeue(Writing):
         check_deadline(self.deadline_ms, self.handler_ms, self.handler)
 
     def promises(self) -> Collection[Promise]:
-        """At-least-once, and what is re-queued comes again; with transactions once.
+        """At-least-once, and each re-queued record is in the log again; with transactions exactly once.
 
-        ``Order`` goes by the log, in which a copy lies where it was written last.
+        ``Order`` uses the order of the log, in which a copy has the place where it was written last.
         """
         from fencepost.checkers import Requeued
 

@@ -17,13 +17,13 @@ from fencepost_member.planted import OUTPUTS
 
 @dataclass(frozen=True)
 class Transform(WritingElsewhere):
-    """One thread per member polls, makes of each record one in the topic ``into``, and commits.
+    """One thread per member polls, turns each record into one in the topic ``into``, and commits.
 
-    What the topic holds in the end, as somebody with ``read_committed`` sees it, are the effects of the records. See
-    ``Load`` for what producers write, and ``Writing`` for the other options.
+    The topic's final content, read with ``read_committed``, are the effects of the records. See ``Load`` for what
+    producers write, and ``Writing`` for the other options.
 
     Attributes:
-        handler: what makes the new value: it gives bytes, text, a dict that is written as JSON, or None for none.
+        handler: makes the new value: it returns bytes, text, a dict that is written as JSON, or None for no record.
             Empty: the value stays as it is.
     """
 
@@ -35,7 +35,7 @@ class Transform(WritingElsewhere):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.planted_bug and self.commit != TRANSACTION:
-            raise ScenarioError(f"planted bug {self.planted_bug!r} is one of the commit policy {TRANSACTION!r}")
+            raise ScenarioError(f"planted bug {self.planted_bug!r} needs the commit policy {TRANSACTION!r}")
 
     def promises(self) -> Collection[Promise]:
         """At-least-once, and each record has an effect; with transactions no record has two."""

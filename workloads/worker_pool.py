@@ -1,4 +1,4 @@
-"""Asynchronous processing: the thread that polls hands records to worker threads, and commits what they finished."""
+"""Asynchronous processing: the polling thread hands records to worker threads, and commits what they finished."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from fencepost.workloads._common import (
 from fencepost_member.config import ASYNCHRONOUS, LANES
 from fencepost_member.planted import POOLS
 
-NEEDS = ("Pauses",)  # of the adapter: a partition that has enough in hand is paused
-DELAYS = "Delays"  # likewise: it polls on while a revocation is put off
+NEEDS = ("Pauses",)  # a feature of the adapter: a partition that has enough in hand is paused
+DELAYS = "Delays"  # likewise: it polls while a revocation is delayed
 
 
 @dataclass(frozen=True)
 class WorkerPool(Load):
     """One thread per member polls and commits, ``workers`` others process.
 
-    What is committed of a partition is where everything below is finished. The revoked callback waits for the records
-    that are begun, and those before them, and drops the others; see ``fencepost_member.pool``.
+    A partition is committed up to its first unfinished record. The revoked callback waits for records in process and
+    for all before them, and drops the others; see ``fencepost_member.pool``.
     See ``Load`` for what producers write.
 
     Attributes:
         workers: threads of each member that process.
-        lanes: what is processed in order, one record at a time: ``partition``, or each ``key`` of it.
-        in_hand: records of one partition above which a member pauses it; a poll may bring ``batch`` more.
-        wait_ms: how long the revoked callback and a clean end wait for records that are begun, at most; less than
-            ``max.poll.interval.ms``. What takes longer goes on, and is done again by the next owner.
-        delay_revoke: they wait no longer there: the member polls on meanwhile, so that partitions that stay get new
+        lanes: the unit that is processed in order, one record at a time: ``partition``, or each ``key`` of it.
+        in_hand: records of one partition above which a member pauses it; a poll may return ``batch`` more.
+        wait_ms: how long the revoked callback and a clean end wait for records in process, at most; less than
+            ``max.poll.interval.ms``. A record that takes longer continues, and the next owner repeats it.
+        delay_revoke: the callback does not wait: the member keeps polling, so that its remaining partitions get new
             records, and completes the revocation in a later poll (KIP-983); it commits asynchronously. The member
-            stays in the group then even if its thread that polls stands still. Not with the protocol ``eager``, where
-            no partition stays.
+            stays in the group then even if its polling thread is stuck. Not with the protocol ``eager``, which revokes
+            every partition.
         handler_ms: how long a record's handler takes.
         slow_partition: it takes ``slow_ms`` more for records of this partition (of each topic), which may be more than
             it keeps up with; -1: of none.
         slow_ms: see there.
         handler: a function of yours, see ``PollLoop``; several threads call it at a time.
         batch: records that one poll may return.
-        commit_every_ms: how often it commits; 0: whenever it polled.
-        planted_bug: makes members wrong on purpose, as ``fencepost_member.planted.pools`` describes. Empty: correct.
+        commit_every_ms: how often it commits; 0: after each poll.
+        planted_bug: a bug of members, described in ``fencepost_member.planted.pools``. Empty: none.
         planted_in: the members that have the planted bug; empty: all.
     """
 
@@ -75,7 +75,7 @@ class WorkerPool(Load):
         check_options(self)
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Members that cannot do the work are lacking too."""
+        """See ``Names``. Also says why members could not keep up."""
         lanes = sum(inventory.topics.values()) if self.lanes == "partition" else self.keys
         able = min(inventory.members * self.workers, lanes)
         return (
@@ -88,14 +88,14 @@ class WorkerPool(Load):
 
     def _delay(self, inventory: Inventory) -> str:
         if inventory.protocol == "eager":
-            return "delay_revoke is of no use with the protocol eager, where every partition is revoked"
+            return "delay_revoke has no effect with the protocol eager, which revokes every partition"
         return unable(inventory, range(len(inventory.clients)), [DELAYS], "to delay a revocation")
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of ``fencepost_member``'s loop."""
-        # A commit that is waited for waits behind a request to join, as long as others take for theirs.
+        # A synchronous commit would wait behind a JoinGroup request, for as long as other members take to join.
         return {**loop_options(self, member), **({"commit": ASYNCHRONOUS} if self.delay_revoke else {})}
 
     def promises(self) -> Collection[Promise]:
-        """At-least-once, in order by key, one owner at a time, commits of what is done, and progress."""
+        """At-least-once, in order by key, one owner at a time, commits of processed records, and progress."""
         return at_least_once(by_key=True)

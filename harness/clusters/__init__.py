@@ -1,1 +1,1 @@
-"""Back-ends: what starts a real Kafka cluster, hands out its nodes, and leaves nothing behind."""
+"""Back-ends: each starts a real Kafka cluster, provides its nodes, and leaves nothing behind."""

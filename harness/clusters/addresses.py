@@ -1,8 +1,8 @@
-"""A loopback address of its own for every node and slot of a local cluster, so that ports can be fixed.
+"""A separate loopback address for every node and slot of a local cluster, so that ports can be fixed.
 
-Cluster number n lives on ``127.77.n.x``. The number is held by a socket with an abstract name that every process of
-the cluster inherits: it is free again exactly when the last of them is gone, however they ended. Such names, as those
-addresses, are those of the network namespace, whichever user and cache somebody has.
+Cluster number n uses ``127.77.n.x``. The number is held by a socket with an abstract name that every process of the
+cluster inherits: it is free again exactly when the last of them is gone, however they ended. Such names, and these
+addresses, belong to the network namespace, whatever the user or cache.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ class Addresses:
     """All endpoints of cluster ``number``.
 
     Attributes:
-        lock: the file descriptor that holds the number; -1 where others see to it.
-        prefix: the first two parts of its nodes' addresses, ahead of the number.
-        proxies: the one host of all proxies; empty: every slot has a host of its own.
+        lock: the file descriptor that holds the number; -1 where it is held in another way.
+        prefix: the first two parts of its nodes' addresses, before the number.
+        proxies: the one host of all proxies; empty: every slot has a separate host.
     """
 
     number: int
@@ -42,30 +42,30 @@ class Addresses:
 
     @property
     def network(self) -> str:
-        """What the addresses of all nodes begin with."""
+        """The beginning of the addresses of all nodes."""
         return f"{self.prefix}.{self.number}"
 
     @property
     def name(self) -> str:
-        """What the socket is bound to that holds the number."""
+        """The name of the socket that holds the number."""
         return f"\0fencepost {self.network}"
 
     @property
     def controller(self) -> Endpoint:
-        """Where the controller listens for itself."""
+        """The controller's own listener."""
         return Endpoint(self._host(CONTROLLER), 9094)
 
     @property
     def proxy_api(self) -> Endpoint:
-        """Where Toxiproxy takes orders."""
+        """Toxiproxy's HTTP interface."""
         return Endpoint(self._host(PROXY), 8474)
 
     def internal(self, node: int | None, broker: int) -> Endpoint:
-        """Where a node (None: the controller) listens for this broker alone, so that packet rules can name the two."""
+        """Where a node (None: the controller) listens for only this broker, so that packet rules can name both ends."""
         return Endpoint(self._host(CONTROLLER if node is None else node), 9080 + broker)
 
     def observer(self, broker: int) -> Endpoint:
-        """Where a broker listens for everybody who is past the proxies."""
+        """Where a broker listens for clients that do not use proxies."""
         return Endpoint(self._host(broker), 9093)
 
     def upstream(self, slot: int, broker: int) -> Endpoint:
@@ -73,7 +73,7 @@ class Addresses:
         return Endpoint(self._host(broker), 9100 + slot)
 
     def proxy(self, slot: int, broker: int) -> Endpoint:
-        """Where the member in this slot finds this broker: every (slot, broker) has an address and port of its own."""
+        """Where the member in this slot finds this broker: every (slot, broker) has a separate address and port."""
         if self.proxies:
             return Endpoint(self.proxies, 9100 + 10 * slot + broker)
         return Endpoint(self._host(FIRST_SLOT + slot), 9100 + broker)
@@ -97,7 +97,7 @@ class Addresses:
 
 
 def reserve(spec: ClusterSpec) -> Addresses:
-    """Take the first number that no other cluster has and whose ports nobody listens on.
+    """Reserve the first number that no other cluster uses and whose ports are all free.
 
     Raises:
         ClusterError: this system has no such addresses, or none is free.

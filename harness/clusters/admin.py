@@ -1,7 +1,6 @@
-"""The administrator's view of a cluster, past all proxies.
+"""The administrator's view of a cluster, without proxies.
 
-This module and those named after it (connections, requests, groups, topics, cleaning) are the only ones that know
-kafka-python.
+Only this module and the others with its prefix (connections, requests, groups, topics, cleaning) know kafka-python.
 """
 
 from __future__ import annotations
@@ -23,7 +22,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 class ObserverAdmin:
-    """Administrates through the OBSERVER listeners. Satisfies ``ClusterAdmin``; may be used from several threads."""
+    """Administrates by the OBSERVER listeners. Satisfies ``ClusterAdmin``; may be used from several threads."""
 
     def __init__(self, observers: Mapping[int, Endpoint], access: Mapping[str, str] | None = None) -> None:
         """``access``: settings of SASL and TLS, see ``Connections``."""
@@ -34,7 +33,7 @@ class ObserverAdmin:
         self._brokers.close()
 
     def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
-        """Ask these brokers last, as they may know only what was once so. Returns what takes it back."""
+        """Query these brokers last: their metadata may be stale. Returns the function that ends this."""
         return self._brokers.doubt(brokers)
 
     def leaders(self, topic: str) -> dict[int, int]:
@@ -46,28 +45,28 @@ class ObserverAdmin:
         return {p.partition_index: tuple(p.isr_nodes) for p in self._partitions(topic)}
 
     def coordinator(self, group: str) -> int:
-        """The broker that FindCoordinator names for ``group``; -1 while there is none."""
+        """The broker that FindCoordinator returns for ``group``; -1 while there is none."""
         return groups.coordinator(self._brokers, group)
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets (next offset to read).
 
         Raises:
-            ClusterError: we may not ask.
+            ClusterError: the right to ask is missing.
             WaitTimeout: no coordinator answered within 15 s.
         """
         return groups.committed(self._brokers, group)
 
     def describe(self, group: str) -> Described:
-        """What the coordinator tells of the group, whatever its protocol.
+        """The coordinator's description of the group, whatever its protocol.
 
         Raises:
-            ClusterError, WaitTimeout: we may not ask; no coordinator answered within 15 s.
+            ClusterError, WaitTimeout: the right to ask is missing; no coordinator answered within 15 s.
         """
         return groups.describe(self._brokers, group)
 
     def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set committed offsets of a group without members; returns once that is in the coordinator's log.
+        """Set committed offsets of a group without members; returns once they are in the coordinator's log.
 
         Raises:
             ClusterError: it refused, as when there are members.
@@ -75,7 +74,7 @@ class ObserverAdmin:
         groups.alter_offsets(self._brokers, group, offsets)
 
     def remove_member(self, group: str, member_id: str) -> str:
-        """Have the coordinator remove a member from the group; the id that it says it removed, once that is in its log.
+        """Make the coordinator remove a member; returns the id that it reports as removed, once that is in its log.
 
         Raises:
             ClusterError: it refused, as when there is no such member.
@@ -91,7 +90,7 @@ class ObserverAdmin:
         """
         replicas = self.replicas(tp.topic).get(tp.partition, ())
         if to_broker not in replicas:
-            raise ClusterError(f"broker {to_broker} holds no replica of {tp} (they are on {list(replicas)})")
+            raise ClusterError(f"broker {to_broker} has no replica of {tp} (they are on {list(replicas)})")
         self.arrange(tp, [to_broker, *(replica for replica in replicas if replica != to_broker)])
 
     def replicas(self, topic: str) -> dict[int, tuple[int, ...]]:
@@ -112,35 +111,35 @@ class ObserverAdmin:
                 refuse(result, what)
 
     def reassign(self, tp: TopicPartition, replicas: Sequence[int]) -> None:
-        """Have these brokers keep a partition, in this order; a leader that is none of them is replaced.
+        """Make these brokers the replicas of a partition, in this order; a leader among the removed ones is replaced.
 
         Raises:
             ClusterError: the controller refused.
         """
         answer = self._brokers.ask(lambda: requests.reassignment(tp, list(replicas)))
         for result in (answer, *answer.responses[0].partitions):
-            refuse(result, f"having brokers {list(replicas)} keep {tp}")
+            refuse(result, f"making brokers {list(replicas)} the replicas of {tp}")
 
     def create_topics(self, topics: Iterable[Topic]) -> None:
         """Create topics and return once every broker knows a leader for each partition.
 
         Raises:
             ClusterError: the controller refused one (it exists, or its settings are wrong).
-            WaitTimeout: the leaders did not come.
+            WaitTimeout: there were no leaders in time.
         """
         made.create(self._brokers, topics)
 
     def recreate_topic(self, topic: str) -> None:
-        """Delete a topic and make it again: as many partitions, on the same brokers, with the same settings.
+        """Delete a topic and create it again: as many partitions, on the same brokers, with the same settings.
 
         Raises:
-            ClusterError: the controller refused to delete it; it is as it was.
-            WaitTimeout: it was not seen to go, or did not come back in time; it may be gone.
+            ClusterError: the controller refused to delete it; it is unchanged.
+            WaitTimeout: it did not disappear, or was not back in time; it may be gone.
         """
         made.recreate(self._brokers, topic)
 
     def add_partitions(self, topic: str, count: int) -> None:
-        """Have ``topic`` have ``count`` partitions, which are more.
+        """Raise the number of partitions of ``topic`` to ``count``.
 
         Raises:
             ClusterError: the controller refused (there are as many, or no such topic).
@@ -148,7 +147,7 @@ class ObserverAdmin:
         made.grow(self._brokers, topic, count)
 
     def start_offsets(self, topic: str) -> dict[int, int]:
-        """Where the log of every partition of ``topic`` begins (its first offset), as its leader says.
+        """Where the log of every partition of ``topic`` begins (its first offset), by its leader.
 
         Raises:
             WaitTimeout: a partition had no leader that answered within 15 s.
@@ -156,7 +155,7 @@ class ObserverAdmin:
         return self._offsets(topic, requests.EARLIEST, "begins")
 
     def end_offsets(self, topic: str) -> dict[int, int]:
-        """Where the log of every partition of ``topic`` ends (the next offset to be written), as its leader says.
+        """Where the log of every partition of ``topic`` ends (the next offset to be written), by its leader.
 
         Raises:
             WaitTimeout: a partition had no leader that answered within 15 s.
@@ -164,7 +163,7 @@ class ObserverAdmin:
         return self._offsets(topic, requests.LATEST, "ends")
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
-        """Delete the records of partitions before an offset each; to followers that may come later.
+        """Delete the records of each partition below its offset; followers may do so later.
 
         Raises:
             ClusterError: a leader refused.
@@ -186,10 +185,10 @@ class ObserverAdmin:
         self._brokers.wait(deleted, f"the leaders of {topic} to delete records")
 
     def batches(self, tp: TopicPartition, offset: int) -> bytes:
-        """Batches of a partition as its leader keeps them, from the one with ``offset`` on; the last may be cut off.
+        """Batches of a partition as its leader stores them, from the one with ``offset`` on; the last may be cut.
 
         Raises:
-            ClusterError: we may not read it, or nothing is kept from there on.
+            ClusterError: the right to read it is missing, or there are no records from there on.
             WaitTimeout: no leader answered within 15 s.
         """
 
@@ -204,25 +203,25 @@ class ObserverAdmin:
             refuse(found, f"reading {tp}")
             return bytes(found.records or b"")
 
-        return self._brokers.wait(fetched, f"the leader of {tp} to give the records from {offset} on")
+        return self._brokers.wait(fetched, f"the leader of {tp} to return the records from {offset} on")
 
     def settings(self, broker: int, names: Collection[str]) -> dict[str, str]:
-        """Some settings of a broker; those that it does not tell are left out."""
-        asked = f"broker {broker} to tell its settings"
+        """These settings of a broker; settings that it does not return are omitted."""
+        asked = f"broker {broker} to return its settings"
         answer = self._brokers.wait(lambda: self._brokers.ask_once(broker, requests.settings(broker, names)), asked)
-        return {told.name: told.value for result in answer.results for told in result.configs or () if told.value}
+        return {one.name: one.value for result in answer.results for one in result.configs or () if one.value}
 
     def topic_settings(self, topic: str, names: Collection[str]) -> dict[str, str]:
-        """Some settings that are in force for ``topic``; those that brokers do not tell are left out."""
-        told = self._brokers.ask(lambda: requests.topic_settings(topic)).results[0]
-        return {one.name: one.value for one in told.configs or () if one.name in names and one.value}
+        """These settings as they apply to ``topic``; settings that brokers do not return are omitted."""
+        answer = self._brokers.ask(lambda: requests.topic_settings(topic)).results[0]
+        return {one.name: one.value for one in answer.configs or () if one.name in names and one.value}
 
     def names_by_id(self, topics: Collection[str]) -> dict[str, str]:
-        """These topics by their ids, as Kafka's tools write ids; those that there are."""
+        """Names of these topics by topic id, in the format of Kafka's tools; without missing topics."""
         return made.names_by_id(self._brokers, topics)
 
     def _offsets(self, topic: str, which: int, does: str) -> dict[int, int]:
-        def told() -> dict[int, int] | None:
+        def answered() -> dict[int, int] | None:
             found: dict[int, int] = {}
             for broker, mine in self._led(topic, self.leaders(topic)).items():
                 answer = self._brokers.ask_once(broker, requests.list_offsets(topic, mine, which))
@@ -234,10 +233,10 @@ class ObserverAdmin:
                     found[one.partition_index] = int(one.offset)
             return found
 
-        return self._brokers.wait(told, f"the leaders of {topic} to tell where it {does}")
+        return self._brokers.wait(answered, f"the leaders of {topic} to report where it {does}")
 
     def _led(self, topic: str, partitions: Collection[int]) -> dict[int, list[int]]:
-        """Some partitions by the broker that leads them."""
+        """The given partitions by their leaders."""
         found: dict[int, list[int]] = {}
         for partition, leader in self.leaders(topic).items():
             if partition in partitions:

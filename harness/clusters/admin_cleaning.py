@@ -1,4 +1,4 @@
-"""What carries a prefix in a cluster, found and removed; and who the brokers of a cluster are."""
+"""Finds and removes everything with a prefix in a cluster; and discovers the brokers of a cluster."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ CONNECT_S = 5.0
 
 
 def discover(address: Endpoint, access: Mapping[str, str]) -> dict[int, Endpoint]:
-    """The brokers of a cluster by id, as the one at ``address`` tells them to its clients.
+    """The brokers of a cluster by id, as the one at ``address`` advertises them to clients.
 
     Raises:
-        ClusterError: nobody answers there, or not to us; says what was last wrong.
+        ClusterError: no broker answers there, or refuses us; gives the last error.
     """
     asked = Connections({-1: address}, access)
     try:
@@ -30,7 +30,7 @@ def discover(address: Endpoint, access: Mapping[str, str]) -> dict[int, Endpoint
         why = f" ({asked.told[-1]})" if -1 in asked.told else ""
         raise ClusterError(
             f"no Kafka broker answered at {address} within {CONNECT_S:g} s{why}. Is the address that of a listener for "
-            "clients, and does it want SASL or TLS?"
+            "clients, and does it need SASL or TLS?"
         ) from late
     finally:
         asked.close()
@@ -45,15 +45,15 @@ class Cleaning:
     """Removes topics and groups whose names begin with ``prefix``, and touches nothing else."""
 
     def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str], prefix: str) -> None:
-        """``prefix`` is that of one run; an empty one would be everybody's."""
+        """``prefix``: that of one run; an empty one would match everything."""
         if not prefix:
             raise ValueError("a prefix is needed")
         self._brokers, self._prefix = Connections(brokers, access), prefix
 
     def remove_all(self, within_s: float) -> list[str]:
-        """Remove everything, again and again until nothing is there; what is left after ``within_s``, and why.
+        """Remove everything, repeatedly until nothing is there; returns what is left after ``within_s``, and why.
 
-        A group goes only when its last member is gone: one that was killed is, once its session is over.
+        A group can be removed once its last member is gone: a killed one is gone once its session is over.
         """
         left: list[str] = []
 
@@ -72,7 +72,7 @@ class Cleaning:
         self._brokers.close()
 
     def _remove_topics(self) -> list[str]:
-        """Those that were there; they are gone when no broker names them any more."""
+        """Request the removal of topics; returns those that were there. They are gone once no broker lists them."""
         known = self._brokers.ask(requests.everything).topics
         names = [topic.name for topic in known if topic.name and topic.name.startswith(self._prefix)]
         if not names:
@@ -81,7 +81,7 @@ class Cleaning:
         return [f"topic {result.name}{_why(result)}" for result in answer.responses]
 
     def _remove_groups(self) -> list[str]:
-        """Those that were there; each is asked of the broker that lists it, which coordinates it."""
+        """Request the removal of groups from the brokers that list them, their coordinators; returns those there."""
         left = []
         for broker in self._brokers.brokers:
             listed = self._brokers.ask_once(broker, requests.groups())

@@ -1,7 +1,7 @@
-"""One connection per broker, on which every request has a time-out of its own: kafka-python's, tamed.
+"""One connection per broker, on which every request has its own time-out: a wrapper around kafka-python's.
 
-A broker under test may be dead or frozen at any moment, and the library's own client sticks to whichever broker it
-has a connection with. Here, a request that a broker does not answer is asked of the next.
+A broker under test may be dead or frozen at any moment, and the library's own client stays with whichever broker it
+has a connection to. Here, a request that one broker does not answer is sent to the next.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ T = TypeVar("T")
 ANSWER_MS = 1500
 WITHIN_S = 15.0
 ANSWER_BYTES = 128 << 20  # no broker sends larger batches
-_ONLY = "bootstrap-0"  # what the library calls the first (here: the only) address of a connection manager
+_ONLY = "bootstrap-0"  # the library's name of the first (here: the only) address of a connection manager
 
 
 class _Socket(KafkaNetSocket):  # type: ignore[misc]
-    """A plain connection whose socket is closed when it cannot be made; the library's own is left to the collector."""
+    """A plain connection that closes its socket if connecting fails; the library leaves it to the garbage collector."""
 
     SCHEMES = ("closing",)
 
     async def sock_connect(self, *arguments: Any, **options: Any) -> Any:
-        """Connect, or close."""
+        """Connect, or close the socket."""
         try:
             return await super().sock_connect(*arguments, **options)
         except BaseException:
@@ -42,42 +42,42 @@ class _Socket(KafkaNetSocket):  # type: ignore[misc]
 
 
 class _TlsSocket(ssl.SSLSocket):
-    """One whose handshake fails is closed as well."""
+    """A TLS socket that is closed if its handshake fails."""
 
     def do_handshake(self, block: bool = False) -> None:
-        """Shake hands, or close."""
+        """Perform the handshake, or close the socket."""
         try:
             super().do_handshake(block)
         except (ssl.SSLWantReadError, ssl.SSLWantWriteError):
-            raise  # it goes on
+            raise  # the handshake continues
         except BaseException:
             self.close()
             raise
 
 
 class _Net(NetworkSelector):  # type: ignore[misc]
-    """The library's event loop. Its thread is ours by this method, which is what ``library_logs`` goes by."""
+    """The library's event loop. This method marks its thread as ours for ``library_logs``."""
 
     def run_forever(self) -> None:
-        """Until it is closed."""
+        """Run until it is closed."""
         super().run_forever()
 
 
 class Connections:
-    """A connection with each of some brokers, made when it is needed; may be used from several threads.
+    """A connection to each of some brokers, opened when it is needed; may be used from several threads.
 
     Attributes:
         brokers: their ids; none once it is closed.
-        told: what was last wrong with the connection of a broker, or its answer; nothing once it has answered well.
+        told: the last error of a broker's connection or answer; removed once it has answered successfully.
     """
 
     def __init__(self, brokers: Mapping[int, Endpoint], access: Mapping[str, str] | None = None) -> None:
-        """``access``: settings of SASL and TLS, of ``ACCESS`` there."""
+        """``access``: settings of SASL and TLS (``ACCESS``)."""
         self._net = _Net()
         self._net.start()
         settings = {
             "client_id": "fencepost-admin",
-            "proxy_url": "closing://",  # no proxy: how the library is told to use _Socket
+            "proxy_url": "closing://",  # no proxy: this makes the library use _Socket
             "request_timeout_ms": ANSWER_MS,
             "socket_connection_setup_timeout_ms": ANSWER_MS,
             "socket_connection_setup_timeout_max_ms": ANSWER_MS,
@@ -110,7 +110,7 @@ class Connections:
             self._net.close()
 
     def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
-        """Ask these last, as they may know only what was once so. Returns what takes it back, to be called once."""
+        """Query these last: their metadata may be stale. Returns the function that ends this, to be called once."""
         these = frozenset(brokers)
         self._doubted.append(these)
         return lambda: self._doubted.remove(these)
@@ -120,10 +120,10 @@ class Connections:
 
         Raises:
             ClusterError: it is closed.
-            WaitTimeout: nobody answered within 15 s.
+            WaitTimeout: no broker answered within 15 s.
         """
         if not self._managers:
-            raise ClusterError("the cluster was stopped: nobody can be asked any more")
+            raise ClusterError("the cluster was stopped: its brokers cannot be queried any more")
 
         def answer() -> Any:
             for broker in sorted(self._order, key=lambda broker: any(broker in some for some in self._doubted)):
@@ -136,10 +136,10 @@ class Connections:
         return self.wait(answer, "any broker to answer an administrator")
 
     def wait(self, probe: Callable[[], T | None], describe: str) -> T:
-        """What ``probe``, which asks brokers, returns once that is true.
+        """The result of ``probe``, which asks brokers, once that is true.
 
         Raises:
-            WaitTimeout: it did not come within 15 s; says what was last wrong with each broker.
+            WaitTimeout: it was not true within 15 s; gives the last error of each broker.
         """
 
         def state() -> str:
@@ -155,15 +155,15 @@ class Connections:
         try:
             answer = self._net.run(manager.send, request, _ONLY, ANSWER_MS)
         except kafka_errors.KafkaError as error:
-            waits = isinstance(error, kafka_errors.NodeNotReadyError)  # to try again: the reason was told before
+            waits = isinstance(error, kafka_errors.NodeNotReadyError)  # a retry: the reason is already stored
             self.told[broker] = (waits and self.told.get(broker)) or str(error)
             return None
         self.told.pop(broker, None)
         return answer
 
     def puts_off(self, broker: int, result: Any) -> bool:
-        """Whether a part of a broker's answer was refused for a reason that goes away by itself, like a leader that has
-        moved; it is remembered as what was last wrong."""
+        """Whether a part of a broker's answer is a retriable error, like a moved leader; it is stored as the broker's
+        last error."""
         error = kafka_errors.for_code(result.error_code)
         if so := bool(getattr(error, "retriable", False)):
             self.told[broker] = error.__name__
@@ -174,15 +174,15 @@ def refuse(result: Any, what: str) -> None:
     """Raise a ClusterError when a part of an answer says that ``what`` was refused."""
     error = kafka_errors.for_code(result.error_code)
     if error is not kafka_errors.NoError:
-        told = getattr(result, "error_message", None)
-        raise ClusterError(f"{what} was refused: {error.__name__}{f' ({told})' if told else ''}")
+        message = getattr(result, "error_message", None)
+        raise ClusterError(f"{what} was refused: {error.__name__}{f' ({message})' if message else ''}")
 
 
 def needless(result: Any) -> bool:
-    """Whether an election was refused because the leader is the wanted one already."""
+    """Whether an election was refused because the broker is already the leader."""
     return kafka_errors.for_code(result.error_code) is kafka_errors.ElectionNotNeededError
 
 
 def late(result: Any) -> bool:
-    """Whether a part of an answer says that it is being done, and was not everywhere in time."""
+    """Whether a part of an answer says that the request was accepted, but not completed everywhere in time."""
     return kafka_errors.for_code(result.error_code) is kafka_errors.RequestTimedOutError

@@ -1,4 +1,4 @@
-"""What an administrator asks of brokers, as kafka-python's requests."""
+"""An administrator's requests to brokers, in kafka-python's classes."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ from fencepost.model.topic import Topic
 
 PREFERRED, LATEST, EARLIEST, GROUP, TOPIC, BROKER = 0, -1, -2, 0, 2, 4
 OF_TOPIC = 1  # the source of a setting that is the topic's own
-FETCH_BYTES = 1 << 20  # a single larger batch comes all the same
+FETCH_BYTES = 1 << 20  # a single larger batch is returned all the same
 
 
 def metadata(*topics: str) -> Any:
-    """What there is to know of some topics."""
-    wanted = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
-    return MetadataRequest(topics=wanted, allow_auto_topic_creation=False)
+    """The metadata of some topics."""
+    named = [MetadataRequest.MetadataRequestTopic(name=topic) for topic in topics]
+    return MetadataRequest(topics=named, allow_auto_topic_creation=False)
 
 
 def offset_fetch(group: str, *, stable: bool = False) -> Any:
-    """The committed offsets of a group; ``stable``: none of which a transaction may still write another one."""
-    wanted = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)]
-    return OffsetFetchRequest(groups=wanted, require_stable=stable, min_version=8, max_version=9)
+    """The committed offsets of a group; ``stable``: excluding offsets that an open transaction may still replace."""
+    asked = [OffsetFetchRequest.OffsetFetchRequestGroup(group_id=group, topics=None)]
+    return OffsetFetchRequest(groups=asked, require_stable=stable, min_version=8, max_version=9)
 
 
 def offset_commit(group: str, offsets: Mapping[TopicPartition, int]) -> Any:
-    """Other committed offsets of a group, from nobody of it. (Later versions name topics by id.)"""
+    """New committed offsets of a group, from outside of the group. (Later versions name topics by id.)"""
     topic = OffsetCommitRequest.OffsetCommitRequestTopic
     one = topic.OffsetCommitRequestPartition
     places: dict[str, list[Any]] = {}
@@ -80,30 +80,30 @@ def consumer_group(group: str) -> Any:
 
 
 def removal(group: str, member_id: str) -> Any:
-    """The end of a membership, as when the member leaves by itself."""
+    """The removal of a member, as when it leaves by itself."""
     who = LeaveGroupRequest.MemberIdentity(member_id=member_id, group_instance_id=None, reason="removed by fencepost")
     return LeaveGroupRequest(group_id=group, members=[who], min_version=3)
 
 
 def growth(topic: str, count: int) -> Any:
     """More partitions of a topic."""
-    wanted = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=count, assignments=None)
-    return CreatePartitionsRequest(topics=[wanted], timeout_ms=ANSWER_MS, validate_only=False)
+    more = CreatePartitionsRequest.CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    return CreatePartitionsRequest(topics=[more], timeout_ms=ANSWER_MS, validate_only=False)
 
 
 def deletion(topic: str, before: Mapping[int, int]) -> Any:
-    """The end of the first records of some partitions."""
-    wanted = DeleteRecordsRequest.DeleteRecordsTopic
-    partitions = [wanted.DeleteRecordsPartition(partition_index=p, offset=offset) for p, offset in before.items()]
-    return DeleteRecordsRequest(topics=[wanted(name=topic, partitions=partitions)], timeout_ms=ANSWER_MS // 2)
+    """The deletion of the first records of some partitions."""
+    shape = DeleteRecordsRequest.DeleteRecordsTopic
+    partitions = [shape.DeleteRecordsPartition(partition_index=p, offset=offset) for p, offset in before.items()]
+    return DeleteRecordsRequest(topics=[shape(name=topic, partitions=partitions)], timeout_ms=ANSWER_MS // 2)
 
 
 def reassignment(tp: TopicPartition, replicas: list[int]) -> Any:
-    """Other replicas of a partition, or another order of them."""
+    """New replicas of a partition, or a new order of them."""
     topic = AlterPartitionReassignmentsRequest.ReassignableTopic
     partition = topic.ReassignablePartition(partition_index=tp.partition, replicas=replicas)
-    wanted = [topic(name=tp.topic, partitions=[partition])]
-    return AlterPartitionReassignmentsRequest(timeout_ms=ANSWER_MS, topics=wanted)
+    changes = [topic(name=tp.topic, partitions=[partition])]
+    return AlterPartitionReassignmentsRequest(timeout_ms=ANSWER_MS, topics=changes)
 
 
 def election(tp: TopicPartition) -> Any:
@@ -114,9 +114,9 @@ def election(tp: TopicPartition) -> Any:
 
 
 def creation(topics: Iterable[Topic]) -> Any:
-    """The making of topics."""
+    """The creation of topics."""
     new = CreateTopicsRequest.CreatableTopic
-    wanted = [
+    created = [
         new(
             name=topic.name,
             num_partitions=topic.partitions,
@@ -126,11 +126,11 @@ def creation(topics: Iterable[Topic]) -> Any:
         )
         for topic in topics
     ]
-    return CreateTopicsRequest(topics=wanted, timeout_ms=ANSWER_MS)
+    return CreateTopicsRequest(topics=created, timeout_ms=ANSWER_MS)
 
 
 def creation_on(name: str, replicas: Mapping[int, list[int]], config: Mapping[str, str]) -> Any:
-    """The making of a topic whose replicas are on brokers that are named."""
+    """The creation of a topic with given brokers for its replicas."""
     new = CreateTopicsRequest.CreatableTopic
     places = [new.CreatableReplicaAssignment(partition_index=p, broker_ids=ids) for p, ids in replicas.items()]
     settled = [new.CreatableTopicConfig(name=key, value=value) for key, value in config.items()]
@@ -140,18 +140,18 @@ def creation_on(name: str, replicas: Mapping[int, list[int]], config: Mapping[st
 
 def list_offsets(topic: str, partitions: Iterable[int], which: int) -> Any:
     """Where some partitions begin (EARLIEST) or end (LATEST)."""
-    wanted = ListOffsetsRequest.ListOffsetsTopic
-    asked = [wanted.ListOffsetsPartition(partition_index=partition, timestamp=which) for partition in partitions]
-    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[wanted(name=topic, partitions=asked)])
+    shape = ListOffsetsRequest.ListOffsetsTopic
+    asked = [shape.ListOffsetsPartition(partition_index=partition, timestamp=which) for partition in partitions]
+    return ListOffsetsRequest(replica_id=-1, isolation_level=0, topics=[shape(name=topic, partitions=asked)])
 
 
 def coordinator(group: str) -> Any:
-    """Which broker coordinates a group."""
+    """The broker that coordinates a group."""
     return FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[group], min_version=4)
 
 
 def everything() -> Any:
-    """All brokers and topics that one may see."""
+    """All brokers and topics that the client may see."""
     return MetadataRequest(topics=None, allow_auto_topic_creation=False)
 
 
@@ -161,12 +161,12 @@ def groups() -> Any:
 
 
 def topic_deletion(names: Iterable[str]) -> Any:
-    """The end of topics."""
+    """The deletion of topics."""
     return DeleteTopicsRequest(topic_names=list(names), timeout_ms=ANSWER_MS, max_version=5)
 
 
 def group_deletion(group: str) -> Any:
-    """The end of a group."""
+    """The deletion of a group."""
     return DeleteGroupsRequest(groups_names=[group])
 
 
@@ -187,12 +187,12 @@ def fetch(tp: TopicPartition, offset: int) -> Any:
 def settings(broker: int, names: Iterable[str]) -> Any:
     """Some settings of a broker, which it answers itself."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    wanted = resource(resource_type=BROKER, resource_name=str(broker), configuration_keys=list(names))
-    return DescribeConfigsRequest(resources=[wanted], include_synonyms=False, include_documentation=False)
+    asked = resource(resource_type=BROKER, resource_name=str(broker), configuration_keys=list(names))
+    return DescribeConfigsRequest(resources=[asked], include_synonyms=False, include_documentation=False)
 
 
 def topic_settings(topic: str) -> Any:
-    """The settings of a topic; those of its own have ``OF_TOPIC`` as their source."""
+    """The settings of a topic; its own ones have ``OF_TOPIC`` as their source."""
     resource = DescribeConfigsRequest.DescribeConfigsResource
-    wanted = resource(resource_type=TOPIC, resource_name=topic, configuration_keys=None)
-    return DescribeConfigsRequest(resources=[wanted], include_synonyms=False, include_documentation=False)
+    asked = resource(resource_type=TOPIC, resource_name=topic, configuration_keys=None)
+    return DescribeConfigsRequest(resources=[asked], include_synonyms=False, include_documentation=False)

@@ -1,4 +1,4 @@
-"""The request of Kafka's protocol that kafka-python has no schema of: ConsumerGroupDescribe (KIP-848), version 1."""
+"""A request of Kafka's protocol for which kafka-python has no schema: ConsumerGroupDescribe (KIP-848), version 1."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _ANSWER = [_field("ThrottleTimeMs", "int32"), _field("Groups", "[]DescribedGroup
 
 
 def _message(like: str, kind: str, fields: list[dict[str, Any]]) -> Any:
-    """A class of messages. The library finds a schema by the name of the class, and lets the class change it."""
+    """A message class. The library finds a schema by the name of the class, and the class may patch it."""
     json = {**_KEY, "type": kind, "name": like.replace("DescribeGroups", "ConsumerGroupDescribe"), "fields": fields}
     return type(ApiMessage)(like, (ApiMessage,), {"json_patch": classmethod(lambda cls, _: json)})
 

@@ -1,4 +1,4 @@
-"""Topics that are made, grow, or are deleted and made again; and the ids by which brokers tell one from the next."""
+"""Creating, growing and recreating topics; and topic ids, which distinguish a topic from its successor."""
 
 from __future__ import annotations
 
@@ -19,31 +19,31 @@ def create(brokers: Connections, topics: Iterable[Topic]) -> None:
 
     Raises:
         ClusterError: the controller refused one (it exists, or its settings are wrong).
-        WaitTimeout: the leaders did not come.
+        WaitTimeout: there were no leaders in time.
     """
-    wanted = {topic.name: topic for topic in topics}
-    if not wanted:
+    named = {topic.name: topic for topic in topics}
+    if not named:
         return
     _ordered(
-        brokers, lambda: requests.creation(wanted.values()), "topics", kafka_errors.TopicAlreadyExistsError, "topic {}"
+        brokers, lambda: requests.creation(named.values()), "topics", kafka_errors.TopicAlreadyExistsError, "topic {}"
     )
-    _led(brokers, {name: topic.partitions for name, topic in wanted.items()})
+    _led(brokers, {name: topic.partitions for name, topic in named.items()})
 
 
 def recreate(brokers: Connections, topic: str) -> None:
-    """Delete a topic and make it again: as many partitions, on the same brokers, with the same settings.
+    """Delete a topic and create it again: as many partitions, on the same brokers, with the same settings.
 
     Returns once every broker that answers knows the new one, and leaders for all of its partitions.
 
     Raises:
-        ClusterError: the controller refused to delete it; it is as it was.
-        WaitTimeout: it was not seen to go, or did not come back in time; it may be gone.
+        ClusterError: the controller refused to delete it; it is unchanged.
+        WaitTimeout: it did not disappear, or was not back in time; it may be gone.
     """
     was = brokers.ask(lambda: requests.metadata(topic)).topics[0]
-    refuse(was, f"looking at topic {topic}")
+    refuse(was, f"reading topic {topic}")
     replicas = {p.partition_index: list(p.replica_nodes) for p in was.partitions}
-    told = brokers.ask(lambda: requests.topic_settings(topic)).results[0]
-    config = {one.name: one.value for one in told.configs or () if one.config_source == requests.OF_TOPIC}
+    settings = brokers.ask(lambda: requests.topic_settings(topic)).results[0]
+    config = {one.name: one.value for one in settings.configs or () if one.config_source == requests.OF_TOPIC}
     unknown = kafka_errors.UnknownTopicOrPartitionError
     _ordered(brokers, lambda: requests.topic_deletion([topic]), "responses", unknown, "deleting topic {}")
     _everywhere(brokers, topic, lambda answer: answer.topics[0].topic_id != was.topic_id, "to be gone")
@@ -56,29 +56,29 @@ def recreate(brokers: Connections, topic: str) -> None:
         last = error.__name__
         return error in (kafka_errors.NoError, kafka_errors.TopicAlreadyExistsError)
 
-    eventually(made, WITHIN_S, f"topic {topic} to be made again", state=lambda: last)
+    eventually(made, WITHIN_S, f"topic {topic} to be created again", state=lambda: last)
     _led(brokers, {topic: len(replicas)})
 
 
 def grow(brokers: Connections, topic: str, count: int) -> None:
-    """Have ``topic`` have ``count`` partitions, which are more.
+    """Raise the number of partitions of ``topic`` to ``count``.
 
     Raises:
         ClusterError: the controller refused (there are as many, or no such topic).
     """
-    what = f"having {{}} have {count} partitions"
+    what = f"raising {{}} to {count} partitions"
     _ordered(brokers, lambda: requests.growth(topic, count), "results", kafka_errors.InvalidPartitionsError, what)
 
 
 def names_by_id(brokers: Connections, topics: Collection[str]) -> dict[str, str]:
-    """These topics by their ids, as Kafka's tools write ids; those that there are."""
+    """Names of these topics by topic id, in the format of Kafka's tools; without missing topics."""
     found = [topic for topic in brokers.ask(lambda: requests.metadata(*topics)).topics if not topic.error_code]
     return {base64.urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="): topic.name for topic in found}
 
 
 def _ordered(brokers: Connections, request: Callable[[], Any], part: str, done: type[Exception], what: str) -> None:
-    """Have something done with topics, of each of which ``part`` of the answer tells. A broker that did not answer in
-    time may have done it: then the next one says that it is ``done``.
+    """Send a request about topics; ``part`` of the answer has a result for each. A broker that did not answer in time
+    may have executed it: then the next broker returns the error ``done``.
 
     Raises:
         ClusterError: ``what`` was refused, with the topic's name in it.
@@ -95,21 +95,21 @@ def _ordered(brokers: Connections, request: Callable[[], Any], part: str, done: 
             refuse(result, what.format(result.name))
 
 
-def _led(brokers: Connections, wanted: dict[str, int]) -> None:
-    """Wait until every broker that answers knows leaders for so many partitions of each topic."""
+def _led(brokers: Connections, counts: dict[str, int]) -> None:
+    """Wait until every broker that answers knows leaders for the given number of partitions of each topic."""
 
     def led(answer: Any) -> bool:
         leaders = {t.name: sum(p.leader_id >= 0 for p in t.partitions) for t in answer.topics}
-        return all(leaders.get(name, 0) == count for name, count in wanted.items())
+        return all(leaders.get(name, 0) == count for name, count in counts.items())
 
-    _everywhere(brokers, ", ".join(wanted), led, "to have leaders for all partitions")
+    _everywhere(brokers, ", ".join(counts), led, "to have leaders for all partitions")
 
 
 def _everywhere(brokers: Connections, topic: str, so: Callable[[Any], bool], what: str) -> None:
     def all_say() -> bool:
         answers = {b: brokers.ask_once(b, requests.metadata(*topic.split(", "))) for b in brokers.brokers}
         not_yet = [broker for broker, answer in answers.items() if answer and not so(answer)]
-        brokers.told |= dict.fromkeys(not_yet, "does not say so yet")
+        brokers.told |= dict.fromkeys(not_yet, "does not confirm it yet")
         return any(answers.values()) and not not_yet
 
     brokers.wait(all_say, f"{topic} {what}")

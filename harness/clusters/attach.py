@@ -27,7 +27,7 @@ from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
 
 COORDINATOR_S = 30.0
-# With the consumer protocol brokers decide these, and the judge goes by what the scenario says.
+# With the consumer protocol brokers decide these times, and the judge uses the scenario's.
 TIMES = {
     "group.consumer.session.timeout.ms": "session.timeout.ms",
     "group.consumer.heartbeat.interval.ms": "heartbeat.interval.ms",
@@ -37,7 +37,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ForeignBroker:
-    """A broker that others run. Satisfies ``Node``, and no fault gets as far as to touch it."""
+    """A broker that others run. Satisfies ``Node``; plans with faults that need more are refused before."""
 
     name: str
     endpoint: tuple[str, int]
@@ -45,19 +45,19 @@ class ForeignBroker:
 
     def start(self) -> None:
         """Refused."""
-        raise FaultError(f"{self.name} belongs to a cluster of others: nothing here can start it")
+        raise FaultError(f"{self.name} belongs to an attached cluster: it cannot be started from here")
 
     def signal(self, signal: int) -> None:
         """Refused."""
-        raise FaultError(f"{self.name} belongs to a cluster of others: nothing here can signal it")
+        raise FaultError(f"{self.name} belongs to an attached cluster: it cannot be signalled from here")
 
     def wait_ended(self, within_s: float) -> int:
         """Refused."""
-        raise FaultError(f"{self.name} belongs to a cluster of others: nothing here can see it end")
+        raise FaultError(f"{self.name} belongs to an attached cluster: its process cannot be seen from here")
 
 
 class AttachedCluster:
-    """A cluster of others that a run uses. Satisfies ``Cluster``; made by ``start``."""
+    """A foreign cluster that a run uses. Satisfies ``Cluster``; created by ``start``."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class AttachedCluster:
         progress: Progress,
         proxies: TransparentProxies | None = None,
     ) -> None:
-        """``proxies``: before the members, where a plan needs them."""
+        """``proxies``: between members and brokers, where a plan needs them."""
         self._access, self._interpreters, self._proxies = access, interpreters, proxies
         self._endpoints, self._admin, self._evidence, self._progress = brokers, admin, evidence, progress
         self._brokers = {
@@ -84,16 +84,16 @@ class AttachedCluster:
 
     @property
     def links(self) -> Links:
-        """The proxies. Faults that need more of them than where they listen get not so far."""
+        """The proxies. Plans with faults that need more than their addresses are refused before."""
         return self._before_members().links
 
     def internal(self, node: int | None, broker: int) -> tuple[str, int]:
-        """No fault that needs it gets so far."""
-        raise FaultError("brokers of an attached cluster are not parted")
+        """Not available; plans with faults that need it are refused before."""
+        raise FaultError("brokers of an attached cluster cannot be cut off from each other")
 
     @property
     def packets(self) -> Packets:
-        """The packet filter before the proxies."""
+        """The packet filter for the members' proxies."""
         return self._before_members().packets
 
     @property
@@ -103,12 +103,12 @@ class AttachedCluster:
 
     @property
     def evidence(self) -> ForeignEvidence:
-        """What the brokers recorded, as far as a client may read it."""
+        """The records of the brokers, as far as a client may read them."""
         return self._evidence
 
     @property
     def access(self) -> Mapping[str, str]:
-        """As the attachment has it."""
+        """The attachment's settings."""
         return self._access
 
     def interpreter(self, slot: int) -> Interpreter:
@@ -117,15 +117,15 @@ class AttachedCluster:
         return self._proxies.before(slot, found) if self._proxies else found
 
     def sockets(self) -> str:
-        """No fault that needs them gets so far."""
-        raise FaultError("what passes the proxies before an attached cluster is not looked at")
+        """Not available; plans with faults that need it are refused before."""
+        raise FaultError("bytes through the proxies of an attached cluster are not counted")
 
     def bootstrap(self, slot: int | None = None) -> str:
-        """``bootstrap.servers`` for everybody."""
+        """``bootstrap.servers``, the same for all clients."""
         return ",".join(map(str, self._endpoints.values()))
 
     def stop(self) -> None:
-        """Have everything removed that the run made, and wait for it; what is left is told. May be called twice."""
+        """Remove everything that the run created, and wait for it; logs what is left. May be called twice."""
         self._admin.close()
         try:
             if self._proxies:
@@ -139,22 +139,22 @@ class AttachedCluster:
 
     def _before_members(self) -> TransparentProxies:
         if self._proxies is None:
-            raise FaultError("members of this attached cluster have no proxies before them, as its plan needs none")
+            raise FaultError("members of this attached cluster have no proxies, as its plan needs none")
         return self._proxies
 
 
 def start(
     attachment: Attachment, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress = quiet
 ) -> AttachedCluster:
-    """Find the brokers, make sure that what the run makes will be removed, and return; nothing is made yet.
+    """Find the brokers, ensure that everything the run creates will be removed, and return; nothing is created yet.
 
     Args:
         scenario, plan: what will be performed.
 
     Raises:
-        PlanError: the brokers are elsewhere than the address, and nobody allowed that.
-        ProvisionError: what members run on is missing and could not be made.
-        ClusterError: nobody answers, or the brokers decide the group's times, and otherwise than the scenario says.
+        PlanError: the brokers are not on the host of the address, and that was not permitted.
+        ProvisionError: the members' environment is missing and could not be created.
+        ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
         WaitTimeout: groups get no coordinator.
     """
     group = attachment.prefix + scenario.group_name(plan.seed)
@@ -169,14 +169,14 @@ def start(
     try:
         if scenario.group.protocol == "consumer":
             _agree(admin, next(iter(brokers)), scenario.cluster_spec())
-        # Who asks makes a cluster that never had a group make __consumer_offsets.
+        # In a cluster that never had a group, this request makes the brokers create __consumer_offsets.
         eventually(lambda: admin.coordinator(group) >= 0, COORDINATOR_S, "a coordinator for the run's group")
         replicas = admin.replicas(OFFSETS_TOPIC)
         partition = group_partition(group, len(replicas) or 1)
         evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
         evidence.begin(progress)
         if loses_packets(plan):
-            progress("starting proxies before the members")
+            progress("starting proxies between members and brokers")
             before = transparent.start(owner, brokers, scenario.cluster_spec().slots, progress)
         cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress, before)
         kept = {partition: replicas[partition]} if replicas and moves(plan) else {}
@@ -191,11 +191,11 @@ def start(
 
 
 def _agree(admin: ObserverAdmin, broker: int, spec: ClusterSpec) -> None:
-    """Raise a ClusterError where brokers decide the group's times otherwise than the scenario says."""
+    """Raise a ClusterError if brokers decide the group's times differently from the scenario."""
     decided = admin.settings(broker, TIMES)
     for name, ours in TIMES.items():
         if decided.get(name) != str(spec.broker_config[name]):
             raise ClusterError(
-                f"with the consumer protocol the brokers decide {ours}: theirs is {decided.get(name, 'not told')}, "
-                f"and the group's config says {spec.broker_config[name]}. Give it their value"
+                f"with the consumer protocol the brokers decide {ours}: theirs is {decided.get(name, 'unknown')}, "
+                f"and the group's config says {spec.broker_config[name]}. Use their value there"
             )

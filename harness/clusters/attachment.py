@@ -1,4 +1,4 @@
-"""A cluster that is already there, as it is named on the command line, and what a run would do to it."""
+"""An existing cluster, as named on the command line, and what a run would do to it."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ def _own_prefix() -> str:
 
 @dataclass(frozen=True)
 class Attachment:
-    """A cluster of others, and how a run may use it. Satisfies ``Backend``.
+    """A foreign cluster, and how a run may use it. Satisfies ``Backend``.
 
     Attributes:
         address: a broker's listener for clients.
         access: its settings of SASL and TLS (``ACCESS``); never shown, never written into a run folder.
-        permitted: whether somebody said ``--yes``.
+        permitted: whether ``--yes`` was given.
         prefix: begins the names of all topics and groups of one run, and of nothing else; another run needs ``anew``.
     """
 
@@ -53,10 +53,10 @@ class Attachment:
 
     @classmethod
     def of(cls, cluster: str, config: Path | None = None, permitted: bool = False) -> Attachment:
-        """What ``attach:HOST:PORT`` and a properties file say.
+        """The attachment for ``attach:HOST:PORT`` and a properties file.
 
         Raises:
-            ScenarioError: the address is none, or the file cannot be read or has a setting that is none of ``ACCESS``.
+            ScenarioError: the address is invalid, the file cannot be read, or a setting is none of ``ACCESS``.
         """
         found = _ADDRESS.fullmatch(cluster)
         if found is None or not 0 < int(found["port"]) < 65536:
@@ -69,7 +69,7 @@ class Attachment:
         return f"{SCHEME}{self.address}"
 
     def anew(self) -> Attachment:
-        """The same for another run, which has names of its own."""
+        """The same for another run, with new names."""
         return replace(self, prefix=_own_prefix())
 
     def start(self, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress) -> Cluster:
@@ -79,7 +79,7 @@ class Attachment:
         return attach.start(self, scenario, plan, owner, progress)
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """What a run does to the cluster, a sentence each."""
+        """The run's actions on the cluster, a clause each."""
         topics = ", ".join(
             f"{self.prefix}{t.name} ({t.partitions} partitions, {t.replication_factor} replicas)"
             for t in (*scenario.topics, *scenario.outputs())
@@ -87,60 +87,59 @@ class Attachment:
         group, load = self.prefix + scenario.group_name(plan.seed), scenario.workload.producer_config()
         rate = load.get("rate_hz") or 0
         lines = [
-            f"make the topics {topics}",
-            f"write to them {f'{rate:g} records a second' if rate else 'as fast as it goes'}",
+            f"create the topics {topics}",
+            f"write to them {f'{rate:g} records a second' if rate else 'as fast as possible'}",
             f"consume them as the group {group} with {scenario.group.size} members",
         ]
         if moves(plan):
             lines.append(
-                "move the leader of the partition of __consumer_offsets that keeps this group, and with it all other "
-                "groups that it keeps, to another replica, and bring its replicas back into their order in the end"
+                "move the leader of this group's partition of __consumer_offsets, and with it the coordinator of all "
+                "groups in that partition, to another replica, and restore the order of its replicas in the end"
             )
         return [
             *lines,
-            "read what is written meanwhile to the partition of __consumer_offsets that keeps this group",
+            "read this group's partition of __consumer_offsets",
             "remove topics and group",
         ]
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
-        """Refuse a run that nobody allowed, or that wants what only the owner of the cluster can do.
+        """Refuse a run that was not permitted, or that needs the cluster's owner.
 
         Raises:
-            PlanError: says what would be done, and how to allow it; or what is to be left out.
+            PlanError: says what would be done, and how to permit it; or what to remove from the scenario.
         """
         if scenario.broker_config:
             names = ", ".join(sorted(scenario.broker_config))
-            raise PlanError(f"the brokers of {self} are configured by others: leave broker_config out ({names})")
+            raise PlanError(f"the brokers of {self} are configured by others: remove broker_config ({names})")
         if scenario.kafka:
-            raise PlanError(f"{self} has the version that it has: leave kafka out ({scenario.kafka})")
+            raise PlanError(f"{self} has a fixed version: remove kafka ({scenario.kafka})")
         if loses_packets(plan) and "SSL" in self.access.get("security.protocol", "").upper():
             raise PlanError(
-                f"{self} wants TLS, and whether a link is whole again is asked without it: leave out the faults that "
-                "lose packets"
+                f"{self} needs TLS, and links can only be checked without it: remove the faults that lose packets"
             )
         if not self.permitted and not loopback(self.address):
             raise PlanError(
-                self.refusal(f"{self.address.host} is no address of this machine's own loopback", scenario, plan)
+                self.refusal(f"{self.address.host} is not a loopback address of this machine", scenario, plan)
             )
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
-        """The sentence that says what would be done if somebody allowed it."""
+        """The sentence that says what the run would do, if it were permitted."""
         would = "; ".join(self.intent(scenario, plan))
         return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
 
 
 def moves(plan: Plan) -> bool:
-    """Whether the coordinator is moved, and with it those of others."""
+    """Whether the coordinator is moved, and with it the coordinator of other groups."""
     return any("coordinator" in step.fault.needs for step in plan.steps)
 
 
 def loses_packets(plan: Plan) -> bool:
-    """Whether members need proxies before them, where packets are lost."""
+    """Whether members need proxies, as packets are lost there."""
     return any("packets" in step.fault.needs for step in plan.steps)
 
 
 def loopback(endpoint: Endpoint) -> bool:
-    """Whether an address is certainly one of this machine alone. Names other than localhost are not looked up."""
+    """Whether an address certainly belongs to this machine. Names other than localhost are not looked up."""
     host = endpoint.host.strip("[]")
     try:
         return ipaddress.ip_address(host).is_loopback
@@ -149,15 +148,15 @@ def loopback(endpoint: Endpoint) -> bool:
 
 
 def read_access(path: Path) -> dict[str, str]:
-    """The settings in a properties file: ``name=value`` lines, as librdkafka calls them; ``#`` begins a comment.
+    """The settings in a properties file: lines ``name=value`` with librdkafka's names; ``#`` begins a comment.
 
     Raises:
-        ScenarioError: names the line or the setting that is wrong, or whose file is of no use; never a value.
+        ScenarioError: names the wrong line or setting, or the setting with an unusable file; never a value.
     """
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as error:
-        why = getattr(error, "strerror", None) or "it is no text"
+        why = getattr(error, "strerror", None) or "it is not text"
         raise ScenarioError(f"the cluster's settings in {path} cannot be read: {why}") from error
     found: dict[str, str] = {}
     for number, line in enumerate(map(str.strip, lines), 1):
@@ -165,21 +164,21 @@ def read_access(path: Path) -> dict[str, str]:
             continue
         name, equals, value = (part.strip() for part in line.partition("="))
         if not equals:
-            raise ScenarioError(f"line {number} of {path} is no name=value")
+            raise ScenarioError(f"line {number} of {path} does not have the form name=value")
         if name not in ACCESS:
             raise ScenarioError(
-                f"{path} sets {name[:80]!r}, which is no setting of access; there are {', '.join(ACCESS)}"
+                f"{path} sets {name[:80]!r}, which is not a setting of access; there are {', '.join(ACCESS)}"
             )
         found[name] = _readable(path, name, value) if name.endswith(".location") else value
     try:
         with_context(access_arguments(found))
     except OSError as error:
-        raise ScenarioError(f"the files of TLS that {path} names are of no use: {error}") from error
+        raise ScenarioError(f"the TLS files that {path} names cannot be used: {error}") from error
     return found
 
 
 def _readable(path: Path, name: str, value: str) -> str:
-    """The file's absolute path: members, and who removes what is left, run elsewhere."""
+    """The file's absolute path: members, and the clean-up process, have other working directories."""
     try:
         Path(value).read_bytes()
     except OSError as error:

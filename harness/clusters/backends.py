@@ -1,4 +1,4 @@
-"""The back-ends: each is one value that says what it can do, what it permits, and how it starts a cluster for a run."""
+"""The back-ends: each is one value with its abilities, its permissions, and how it starts a cluster for a run."""
 
 from __future__ import annotations
 
@@ -20,40 +20,40 @@ START = Callable[[ClusterSpec, Owner, Progress], Cluster]
 
 
 class Backend(Protocol):
-    """Where runs get their cluster from; its text is its name on the command line."""
+    """A source of clusters for runs; its text is its name on the command line."""
 
     @property
     def abilities(self) -> Abilities:
-        """What faults may need of it."""
+        """The abilities that it offers to faults."""
 
     @property
     def parts(self) -> Collection[str]:
-        """What it needs on this machine beside what every run needs, as ``doctor`` names it."""
+        """Its needs on this machine, in addition to the needs of every run, by the names of ``doctor``."""
 
     @property
     def why(self) -> str:
-        """Why it was taken; empty: it was asked for."""
+        """Why ``auto`` selected it; empty: it was named."""
 
     @property
     def prefix(self) -> str:
         """Begins the names of all topics and groups of a run; empty where the cluster is the run's own."""
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
-        """Raise a PlanError when nobody allowed the run, or it wants what only the cluster's owner can do."""
+        """Raise a PlanError when the run was not permitted, or needs the cluster's owner."""
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """What a run does to a cluster of others, a sentence each."""
+        """The run's actions on a foreign cluster, a clause each."""
 
     def anew(self) -> Backend:
-        """The same for another run, which has names of its own."""
+        """The same for another run, with new names."""
 
     def start(self, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress) -> Cluster:
-        """A running cluster, on which nothing was made yet."""
+        """A running cluster, on which nothing was created yet."""
 
 
 @dataclass(frozen=True)
 class Own:
-    """A back-end that gives each run a cluster of its own, to which it may do everything. Satisfies ``Backend``.
+    """A back-end that starts a new cluster for each run, with all rights over it. Satisfies ``Backend``.
 
     Attributes:
         provide: starts one; see ``local.start``.
@@ -70,18 +70,18 @@ class Own:
         return self.name
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
-        """Nobody need allow anything."""
+        """Every run is permitted."""
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """Nothing of others is touched."""
+        """Nothing foreign is touched."""
         return []
 
     def anew(self) -> Own:
-        """A cluster is new, whatever it is called."""
+        """The same: every cluster is new, whatever its names."""
         return self
 
     def start(self, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress) -> Cluster:
-        """As the scenario asks for it."""
+        """Start the cluster that the scenario describes."""
         return self.provide(scenario.cluster_spec(), owner, progress)
 
 
@@ -103,15 +103,15 @@ OWN = {"local": local, "docker": docker}  # the quickest first
 
 
 def named(name: str, config: Path | None = None, permitted: bool = False) -> Backend:
-    """A back-end by its name; ``config`` and ``permitted`` are for a cluster of others alone.
+    """A back-end by its name; ``config`` and ``permitted`` are only for ``attach``.
 
     Raises:
-        ScenarioError: there is none of this name; see ``Attachment.of``; or it takes no such options.
+        ScenarioError: there is none of this name; see ``Attachment.of``; or it does not accept these options.
     """
     if name.startswith(SCHEME):
         return Attachment.of(name, config, permitted)
     if config is not None or permitted:
-        raise ScenarioError(f"--cluster-config and --yes belong to {SCHEME}HOST:PORT, not to {name}")
+        raise ScenarioError(f"--cluster-config and --yes are for {SCHEME}HOST:PORT, not for {name}")
     if name not in OWN:
         raise ScenarioError(f"there is no back-end {name!r}; there is auto, {', '.join(OWN)}, {SCHEME}HOST:PORT")
     return OWN[name]()

@@ -1,6 +1,6 @@
-"""The per-user cache: things that are fetched or made once per machine, installed whole or not at all.
+"""The per-user cache: files that are fetched or created once per machine, and installed completely or not at all.
 
-``FENCEPOST_CACHE`` names another folder. Two runs that need the same thing at once do not collide: one makes it,
+``FENCEPOST_CACHE`` names another folder. Two runs that need the same thing at once do not collide: one creates it,
 the other waits.
 """
 
@@ -27,11 +27,11 @@ STAMP = ".stamp.json"
 
 
 def quiet(message: str) -> None:
-    """A progress callback for those who do not want any."""
+    """A progress callback that ignores messages."""
 
 
 def directory() -> Path:
-    """The cache folder of this user (not necessarily made yet)."""
+    """The cache folder of this user, which may not exist yet."""
     chosen = os.environ.get("FENCEPOST_CACHE")
     if chosen:
         return Path(chosen).expanduser().resolve()
@@ -40,10 +40,10 @@ def directory() -> Path:
 
 
 def install(name: str, make: Callable[[Path], None]) -> Path:
-    """The folder ``name`` of the cache, made by ``make(empty folder)`` when it is not there or was tampered with.
+    """The folder ``name`` of the cache, created by ``make(empty folder)`` when it is missing or was changed.
 
     Raises:
-        ProvisionError: the cache cannot be written or is full, or what ``make`` raises.
+        ProvisionError: the cache cannot be written or is full, or an error of ``make``.
     """
     home = directory() / name
     if intact(home):
@@ -53,7 +53,7 @@ def install(name: str, make: Callable[[Path], None]) -> Path:
             if intact(home):
                 return home
             _check_space(home.parent)
-            for left in home.parent.glob(f"{name}.*"):  # by a run that was killed while it made the same
+            for left in home.parent.glob(f"{name}.*"):  # left by a run that was killed while it created the same
                 shutil.rmtree(left, ignore_errors=True)
             with tempfile.TemporaryDirectory(prefix=f"{name}.", dir=home.parent) as temporary:
                 made = Path(temporary) / "made"
@@ -68,7 +68,7 @@ def install(name: str, make: Callable[[Path], None]) -> Path:
 
 
 def intact(home: Path) -> bool:
-    """Whether the folder holds the files that were installed, judged by their sizes and times (cheap)."""
+    """Whether the folder contains the installed files, judged by their sizes and times (cheap)."""
     with suppress(OSError, ValueError):
         return bool(json.loads((home / STAMP).read_text()) == _sizes_and_times(home))
     return False
@@ -81,7 +81,7 @@ def sha256(path: Path) -> str:
 
 
 def verify(folder: Path, pins: Mapping[str, str]) -> None:
-    """Check that ``folder`` holds exactly the pinned files.
+    """Check that ``folder`` contains exactly the pinned files.
 
     Raises:
         ProvisionError: names the first file that is missing, unexpected or altered.
@@ -89,7 +89,7 @@ def verify(folder: Path, pins: Mapping[str, str]) -> None:
     found = {path.name for path in folder.iterdir()}
     for name in sorted(found ^ set(pins)):
         state = "was fetched but is not pinned" if name in found else "is pinned but was not fetched"
-        raise ProvisionError(f"{name} {state}: the source served something else than expected; nothing was installed")
+        raise ProvisionError(f"{name} {state}: the source served unexpected files; nothing was installed")
     for name, pin in pins.items():
         digest = sha256(folder / name)
         if digest != pin:
@@ -114,7 +114,7 @@ def _locked(name: str) -> Iterator[None]:
                 return False
             return True
 
-        eventually(ours, WAIT_S, f"another run to finish making {name}", hint=f"Its lock is {lock.name}")
+        eventually(ours, WAIT_S, f"another run to finish creating {name}", hint=f"Its lock is {lock.name}")
         yield
 
 
@@ -129,7 +129,7 @@ def _check_space(folder: Path) -> None:
 
 def _sentence(error: OSError) -> str:
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return f"the cache {directory()} cannot be written ({error}): set FENCEPOST_CACHE to a folder of yours"
+        return f"the cache {directory()} cannot be written ({error}): set FENCEPOST_CACHE to a folder of your own"
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return f"the disk of the cache {directory()} is full: free some, or set FENCEPOST_CACHE to another disk"
     return f"the cache {directory()} cannot be used ({error}): set FENCEPOST_CACHE to another folder"

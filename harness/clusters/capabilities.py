@@ -10,7 +10,7 @@ from fencepost.errors import PlanError
 from fencepost.interfaces import Fault
 from fencepost.schedule.plan import Plan, Step
 
-# What a back-end can do, each with what this machine lacks for it: a clause with the remedy, or nothing.
+# The abilities of a back-end, each with a check: a clause about what this machine lacks, with the remedy, or nothing.
 Abilities = Mapping[str, Callable[[], str]]
 
 
@@ -19,29 +19,28 @@ class AlsoByPackets(Protocol):
     """A fault of proxies that the packet filter can cause as well."""
 
     def by_packets(self) -> Fault:
-        """The same, caused by the packet filter."""
+        """The same fault, caused by the packet filter."""
 
 
 def always(*abilities: str) -> Abilities:
-    """Abilities for which any machine is good enough on which the back-end works at all."""
+    """Abilities that need nothing of the machine but the back-end itself."""
     return dict.fromkeys(abilities, str)
 
 
 def network(abilities: Abilities, wanted: str = "") -> dict[str, str]:
-    """What can be done to the network of a run, for its report: ``yes``, or ``no`` and what this machine lacks.
+    """The possible effects on a run's network, for its report: ``yes``, or ``no`` and what this machine lacks.
 
-    ``wanted``: of the scenario; if it says something, also by what is done what proxies and packets both can do.
+    ``wanted``: the scenario's ``network``; if set, also which of proxies and packets performs a fault of both.
     """
     lacks = {name: _lacking(abilities, name) for name in ("links", "packets")}
-    told = {name: f"no: {why}" if why else "yes" for name, why in lacks.items()}
-    return {**told, "wanted": wanted, "used": _used(wanted, abilities)} if wanted else told
+    answers = {name: f"no: {why}" if why else "yes" for name, why in lacks.items()}
+    return {**answers, "wanted": wanted, "used": _used(wanted, abilities)} if wanted else answers
 
 
 def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
-    """The plan as a scenario's ``network`` wants it: what proxies and packets both can do is done by these.
+    """The plan by the scenario's ``network``: faults of both proxies and packets are performed by packets.
 
-    Where they cannot be lost, it stays as it is if the ``best`` is wanted; else it is for ``check_abilities`` to
-    refuse.
+    Where packets cannot be lost, the plan stays as it is with ``best``; otherwise ``check_abilities`` refuses it.
     """
     if _used(wanted, abilities) != "packets":
         return plan
@@ -58,10 +57,10 @@ def _lacking(abilities: Abilities, name: str) -> str:
 
 
 def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
-    """Refuse a plan that needs what the back-end cannot do here.
+    """Refuse a plan that needs an ability that the back-end does not have here.
 
     Raises:
-        PlanError: names the step, what it needs and what the back-end has, or what the machine lacks.
+        PlanError: names the step, the ability it needs and the back-end's abilities, or what the machine lacks.
     """
     for need, first in sorted({need: step for step in reversed(plan.steps) for need in needs(step)}.items()):
         if need not in abilities:
@@ -69,12 +68,12 @@ def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
                 f"{first.named} needs {need}, but the back-end {backend!r} offers only "
                 f"{', '.join(sorted(abilities)) or 'nothing'}; choose another back-end or another fault"
             )
-        if lacking := abilities[need]():
-            raise PlanError(f"{first.named} needs {need}, but on this machine {lacking}")
+        if problem := abilities[need]():
+            raise PlanError(f"{first.named} needs {need}, but on this machine {problem}")
 
 
 def needs(step: Step) -> frozenset[str]:
-    """The abilities that it needs. Signals to members need no power over brokers; those to brokers do."""
+    """The abilities that a step needs. Signals to brokers need power over brokers; signals to members do not."""
     brokers = step.hits == "brokers" and "signal" in step.fault.needs
     states = [state.needs for state in (step.when, step.until) if state]
     return step.fault.needs.union({"broker-signal"} if brokers else (), *states)

@@ -1,4 +1,4 @@
-"""What a run made in a cluster of others, and how that is removed, however the harness ended (see ``Cleaner``)."""
+"""Removes everything that a run created in a foreign cluster, however the harness ended (see ``Cleaner``)."""
 
 from __future__ import annotations
 
@@ -14,18 +14,18 @@ from fencepost.model import TopicPartition
 from fencepost.model.endpoint import Endpoint
 from fencepost.processes.cleanup_process import serve
 
-CLEAN_S = 90.0  # the default session time-out is half of it
+CLEAN_S = 90.0  # twice the default session time-out
 
 
 @dataclass(frozen=True)
 class Task:
-    """What is to be done in the end.
+    """The clean-up at the end.
 
     Attributes:
         brokers: host and port of each.
         access: settings of SASL and TLS.
-        prefix: of the names of what is removed.
-        replicas: of partitions of the offsets topic, in the order to which they are brought back.
+        prefix: of the names that are removed.
+        replicas: of partitions of the offsets topic, in the order that is restored.
     """
 
     brokers: Mapping[int, Endpoint]
@@ -34,26 +34,26 @@ class Task:
     replicas: Mapping[int, Sequence[int]]
 
     def to_json(self) -> str:
-        """As the process reads it."""
+        """In the form that the process reads."""
         brokers = {broker: [endpoint.host, endpoint.port] for broker, endpoint in self.brokers.items()}
         return json.dumps({**vars(self), "brokers": brokers})
 
     @classmethod
     def from_json(cls, text: str) -> Task:
         """The inverse of ``to_json``."""
-        told: dict[str, Any] = json.loads(text)
-        brokers = {int(broker): Endpoint(*place) for broker, place in told["brokers"].items()}
-        replicas = {int(partition): order for partition, order in told["replicas"].items()}
-        return cls(brokers, told["access"], told["prefix"], replicas)
+        task: dict[str, Any] = json.loads(text)
+        brokers = {int(broker): Endpoint(*place) for broker, place in task["brokers"].items()}
+        replicas = {int(partition): order for partition, order in task["replicas"].items()}
+        return cls(brokers, task["access"], task["prefix"], replicas)
 
     def perform(self, within_s: float) -> list[str]:
-        """Do it; what could not be done."""
+        """Do it; returns a sentence about each failure."""
         left = []
         admin = ObserverAdmin(self.brokers, self.access)
         for partition, order in self.replicas.items():
             try:
                 now = admin.replicas(OFFSETS_TOPIC).get(partition, ())
-                if sorted(now) == sorted(order) and list(now) != list(order):  # else somebody reassigned it
+                if sorted(now) == sorted(order) and list(now) != list(order):  # else it was reassigned by others
                     admin.arrange(TopicPartition(OFFSETS_TOPIC, partition), order)
             except FencepostError as error:
                 left.append(f"the order {list(order)} of the replicas of {OFFSETS_TOPIC}-{partition} ({error})")

@@ -1,6 +1,6 @@
-"""Docker: whether there is an engine, and getting files out of an image or a build with it.
+"""Docker: whether an engine answers, and getting files out of an image or a build.
 
-Only the modules of this name import docker.
+Only the modules with this prefix import docker.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ ANSWER_S = 3
 CALL_S = 60.0
 PULL_S = 900.0
 NO_ENGINE = "no Docker engine answers: start one (dockerd), or set DOCKER_HOST"
-# Official and without a host in its name, so whatever registry the engine is set up for serves it.
+# Official and without a host in its name, so that any registry of the engine can serve it.
 GO_IMAGE = "golang:1.24-alpine"
-BUILT = "/fencepost"  # where a build in a container puts its program
+BUILT = "/fencepost"  # the output folder of a build in a container
 LABEL = "fencepost"
-# What tells Go and its downloads about a company's mirrors and proxies.
+# Settings of a company's mirrors and proxies for Go and its downloads.
 GO_SETTINGS = ("GOPROXY", "GOSUMDB", "GONOSUMDB", "GOPRIVATE", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 
 
@@ -40,8 +40,8 @@ def engine() -> str:
 
 
 def take(image: str, paths: Sequence[str], into: Path, within_s: float) -> str:
-    """Copy the first of ``paths`` that the image has, else what it runs, to the file ``into``; the image is pulled
-    when the engine has none. Returns the image's id.
+    """Copy the first of ``paths`` that the image has, else its entry point, to the file ``into``; the image is pulled
+    if the engine does not have it. Returns the image's id.
 
     Raises:
         ProvisionError: no engine, no such image, or none of these files in it.
@@ -56,14 +56,14 @@ def take(image: str, paths: Sequence[str], into: Path, within_s: float) -> str:
                     return str(pulled.id)
         finally:
             container.remove(force=True)
-        raise ProvisionError(f"the image {image} holds none of {', '.join(paths)}, and runs none")
+        raise ProvisionError(f"the image {image} contains none of {', '.join(paths)}, and has no entry point")
 
 
 def go_install(package: str, program: str, into: Path, within_s: float) -> str:
-    """Let the Go of ``GO_IMAGE`` build a package's program into the file ``into``. Returns the image's id.
+    """Build a package's program with the Go of ``GO_IMAGE`` into the file ``into``. Returns the image's id.
 
     Raises:
-        ProvisionError: no engine, no such image, or the build failed or took too long; shows what it said.
+        ProvisionError: no engine, no such image, or the build failed or took too long; shows its output.
     """
     settings = {name: os.environ[name] for name in GO_SETTINGS if name in os.environ}
     environment = {"CGO_ENABLED": "0", "GOBIN": BUILT, **settings}
@@ -74,9 +74,9 @@ def go_install(package: str, program: str, into: Path, within_s: float) -> str:
         )
         try:
             code = container.wait(timeout=within_s)["StatusCode"]
-            said = container.logs(tail=5).decode(errors="replace").strip() or "it said nothing"
+            output = container.logs(tail=5).decode(errors="replace").strip() or "it printed nothing"
             if code or not _copy(container, f"{BUILT}/{program}", into):
-                raise ProvisionError(f"go install in {GO_IMAGE} ended with exit code {code}: {said[-300:]}.")
+                raise ProvisionError(f"go install in {GO_IMAGE} ended with exit code {code}: {output[-300:]}.")
         finally:
             container.remove(force=True, v=True)
         return str(pulled.id)
@@ -103,7 +103,7 @@ def open_client(timeout_s: float = CALL_S) -> Any:
 
 @contextmanager
 def client(timeout_s: float = CALL_S) -> Iterator[Any]:
-    """A client of the engine, once that answers; whatever fails inside is a sentence."""
+    """A client of the engine, once that answers; every failure inside the block becomes a ProvisionError."""
     from docker.errors import DockerException
     from requests.exceptions import RequestException
 
@@ -124,18 +124,18 @@ def must_have(image: str) -> None:
 
 @contextmanager
 def asking(what: str) -> Iterator[None]:
-    """Whatever the engine refuses or does not answer in here is a ClusterError about ``what``."""
+    """In the block, every refusal or time-out of the engine becomes a ClusterError about ``what``."""
     from docker.errors import DockerException
     from requests.exceptions import RequestException
 
     try:
         yield
     except (DockerException, RequestException) as error:
-        raise ClusterError(f"{what} failed, as the Docker engine says: {str(error)[:300]}") from error
+        raise ClusterError(f"{what} failed; the Docker engine reports: {str(error)[:300]}") from error
 
 
 def _knock() -> None:
-    """Connect to a socket file once and close: the library leaves a socket that nobody answers to the collector."""
+    """Connect to a socket file once and close: the library does not close a socket on which nothing answers."""
     scheme, _, path = (os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock").partition("://")
     if scheme == "unix":
         with socket.socket(socket.AF_UNIX) as probe:

@@ -1,7 +1,7 @@
 """The back-end ``docker``: everything runs in containers, on two networks of the cluster's own.
 
-Controller and brokers are in one network, members in the other, and Toxiproxy in both: a member finds its proxies and
-nothing behind them. The harness reaches all of them at their addresses, which are fixed: no port is published. Images:
+Controller and brokers are in one network, members in the other, and Toxiproxy in both: a member reaches its proxies and
+nothing behind them. The harness reaches all of them at their fixed addresses: no port is published. Images:
 ``docker_images``.
 """
 
@@ -37,12 +37,12 @@ ABILITIES: Abilities = {
     "packets": docker_packets.lacking,
     "broker-packets": docker_packets.lacking,
     "command": lambda: (
-        "members live in containers, and our image does not hold the program; use local or attach, or "
+        "members run in containers, and our image does not contain the program; use local or attach, or "
         "give the group an image that does"
     ),
     **always("image"),
 }
-KAFKA, MEMBERS = "10.177", "10.178"  # what the addresses of the two networks begin with
+KAFKA, MEMBERS = "10.177", "10.178"  # the beginning of the addresses of the two networks
 NUMBERS = 250
 GATEWAY = 252  # the last part of this machine's own address in both
 
@@ -60,16 +60,16 @@ class Engine:
         self._proxy: ContainerProcess | None = None
 
     def interpreter(self, slot: int) -> Interpreter:
-        """That of the members' image, or Kafka's own client in the image of nodes."""
+        """The Python of the members' image, or Kafka's own client in the image of nodes."""
         own = self._members[slot : slot + 1]
-        if any(wanted.client.name == VERIFIABLE for wanted in own):
+        if any(one.client.name == VERIFIABLE for one in own):
             return Interpreter(
                 spawn=self._spawn_member, command=self.jvm.consumer, lines=True, image=self._images.kafka
             )
         return Interpreter("python3", (HOME / "packages",), self._spawn_member)
 
     def spawn(self, name: str) -> Spawn:
-        """All of them see the owner's directory; a tool has no network."""
+        """All processes see the owner's directory; a tool has no network."""
         all_ours = (self._owner.directory,)
         if name == "toxiproxy":
             ends = {"kafka": self.addresses.proxy_api.host, "members": self.addresses.proxies}
@@ -88,7 +88,7 @@ class Engine:
         return ContainerPackets(self._owner, self._containers.living)
 
     def sockets(self) -> str:
-        """Those of Toxiproxy's container."""
+        """The sockets of Toxiproxy's container."""
         if self._proxy is None:
             raise ClusterError("Toxiproxy was not started")
         return self._containers.run(self._proxy, sockets.COMMAND)
@@ -106,18 +106,18 @@ class Engine:
     ) -> ContainerProcess:
         env = {**env, **self._path(env, image)} if image else env
         code = Path(fencepost_member.__file__).parent
-        claims = self._owner.directory / "config"  # programs with several consumers claim names for them there
+        claims = self._owner.directory / "config"  # programs with several consumers reserve names for them there
         place = Place(image or self._images.member, {"members": ""}, (self._owner.directory, code), (history, claims))
         return self._containers.spawn(place, argv, log=log, env=env)
 
     def _path(self, env: Mapping[str, str], image: str) -> dict[str, str]:
-        """Where Python looks for modules: an image's own places come behind ours."""
+        """The import path of Python: an image's own path follows ours."""
         own = self._containers.environment(image).get("PYTHONPATH")
         return {"PYTHONPATH": f"{env['PYTHONPATH']}:{own}"} if own and "PYTHONPATH" in env else {}
 
 
 def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnCluster:
-    """Start a cluster and return once it serves; images are built where they are not there.
+    """Start a cluster and return once it serves; missing images are built.
 
     Raises:
         ScenarioError: the spec cannot be started.
@@ -140,22 +140,22 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 
 
 def _check(spec: ClusterSpec) -> None:
-    """Refuse what the images do not have, and fetch those of the user."""
-    ours = [wanted for wanted in spec.members if not wanted.image]
+    """Refuse members that the images do not support, and fetch the user's images."""
+    ours = [one for one in spec.members if not one.image]
     there = [client.name for client in installed()]
-    if any(wanted.own or wanted.client.name not in (*there, VERIFIABLE) for wanted in ours):
+    if any(one.own or one.client.name not in (*there, VERIFIABLE) for one in ours):
         raise ScenarioError(
-            f"members in containers run on their image's Python with the {', '.join(there)} that are installed here, "
-            f"or are the {VERIFIABLE} of its Kafka: use --cluster local for others (the group's client and python)"
+            f"members in containers use their image's Python with the {', '.join(there)} that are installed here, "
+            f"or the {VERIFIABLE} of its Kafka: use --cluster local for others (the group's client and python)"
         )
-    for image in {wanted.image for wanted in spec.members} - {""}:
+    for image in {one.image for one in spec.members} - {""}:
         docker.must_have(image)
     if spec.kafka not in ("", KAFKAS[0]):
         raise ScenarioError(f"the images are of Kafka {KAFKAS[0]}: use --cluster local for Kafka {spec.kafka}")
 
 
 def _networks(containers: Containers) -> int:
-    """Make both, of the first number that no other cluster has."""
+    """Create both networks, with the first number that no other cluster uses."""
     for number in range(1, NUMBERS + 1):
         if all(
             containers.network(name, f"{prefix}.{number}.0/24", f"{prefix}.{number}.{GATEWAY}")

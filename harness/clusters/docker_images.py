@@ -1,8 +1,8 @@
-"""The images of the Docker back-end: built from ``docker/images/`` when the engine has none of just these ingredients.
+"""The images of the Docker back-end: built from ``docker/images/`` unless the engine has one of the same ingredients.
 
-Their bases are public ones. Where no registry can be reached, ``FENCEPOST_DOCKER_BASE`` names an image with Java >= 17,
-Python >= 3.8 and ``ss`` instead: Kafka's jars and the client libraries are then this machine's own, and its Python must
-be of this one's version.
+Their bases are public images. Where no registry can be reached, ``FENCEPOST_DOCKER_BASE`` names an image with
+Java >= 17, Python >= 3.8 and ``ss`` instead: Kafka's jars and the client libraries are then copied from this machine,
+and its Python must have this one's version.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Content = Path | str
 
 @dataclass(frozen=True)
 class Images:
-    """Names of images, and a file taken out of Kafka's: what a formatted log directory holds."""
+    """Names of images, and a file copied from Kafka's: the content of a formatted log directory."""
 
     kafka: str
     toxiproxy: str
@@ -48,10 +48,10 @@ class Images:
 
 
 def images(progress: Progress) -> Images:
-    """All of them, built where they are not there.
+    """All of them; missing ones are built.
 
     Raises:
-        ProvisionError: no engine, or an image could not be built; shows what the engine said.
+        ProvisionError: no engine, or an image could not be built; shows the engine's output.
     """
     base = os.environ.get(BASE, "")
     files = resources.files("fencepost.images")
@@ -75,7 +75,7 @@ def images(progress: Progress) -> Images:
 
 
 def any_there() -> bool:
-    """Whether images were built before, perhaps of other ingredients.
+    """Whether images were built before, perhaps with other ingredients.
 
     Raises:
         ProvisionError: no engine answers.
@@ -89,7 +89,7 @@ def _checkpoint(image: str, into: Path) -> None:
 
 
 def installed() -> list[Client]:
-    """The client libraries of our loop that are installed beside Fencepost, with their releases: those of the image."""
+    """The client libraries of our loop that are installed with Fencepost, with their releases: also the image's."""
     found = []
     for library in KNOWN.values():
         if library.imported:
@@ -99,7 +99,7 @@ def installed() -> list[Client]:
 
 
 def client_libraries() -> dict[str, Content]:
-    """They and what they depend on, as files of a build's context."""
+    """These libraries and their dependencies, as files of a build's context."""
     return {
         f"packages/{file}": Path(str(file.locate()))
         for name in _closure(client.name for client in installed())
@@ -109,14 +109,14 @@ def client_libraries() -> dict[str, Content]:
 
 
 def _closure(names: Iterable[str]) -> set[str]:
-    """Distributions and all that they need, without extras."""
+    """Distributions and all their dependencies, without extras."""
     found, left = set[str](), [*names]
     while left:
         name = left.pop()
         found.add(name)
-        needed = (Requirement(text) for text in metadata.requires(name) or ())
-        wanted = (one.name for one in needed if one.marker is None or one.marker.evaluate({"extra": ""}))
-        left += [one for one in wanted if one not in found]
+        requirements = (Requirement(text) for text in metadata.requires(name) or ())
+        needed = (one.name for one in requirements if one.marker is None or one.marker.evaluate({"extra": ""}))
+        left += [one for one in needed if one not in found]
     return found
 
 
@@ -137,9 +137,9 @@ def _built(
                     fileobj=context, custom_context=True, tag=tag, buildargs=given, rm=True, forcerm=True
                 )
             except BuildError as error:
-                said = "".join(line.get("stream", "") for line in error.build_log)
+                output = "".join(line.get("stream", "") for line in error.build_log)
                 raise ProvisionError(
-                    f"the image {tag} could not be built: {error}. {said[-1000:]}\n{REMEDY}"
+                    f"the image {tag} could not be built: {error}. {output[-1000:]}\n{REMEDY}"
                 ) from error
     return tag
 
@@ -157,7 +157,7 @@ def _digest(recipe: str, content: Mapping[str, Content], arguments: Mapping[str,
 
 
 def _context(content: Mapping[str, Content]) -> io.BytesIO:
-    """A build's context as the engine takes it, with the folders that a recipe copies though they may be empty."""
+    """A build's context as the engine expects it, with the folders that a recipe copies, even if empty."""
     archive = io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w") as tar:
         for folder in ("libs", "packages"):

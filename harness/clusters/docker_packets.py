@@ -1,4 +1,4 @@
-"""Packets of containers are lost in their own network namespaces: each where the address is that its rule names."""
+"""Packet loss of containers, in their own network namespaces: each rule is in the namespace of its address."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from fencepost.processes.owner import Owner
 
 
 class ContainerPackets:
-    """Rules in the containers of one owner. Satisfies ``Packets``; a container that ends takes its rules along."""
+    """Rules in the containers of one owner. Satisfies ``Packets``; the rules of a container end with it."""
 
     def __init__(self, owner: Owner, living: Callable[[str], Process]) -> None:
-        """``living``: the present life at an address."""
+        """``living``: returns the present process at an address."""
         self._owner, self._living = owner, living
         self._filters: dict[str, tuple[Process, PacketFilter]] = {}
 
@@ -62,5 +62,5 @@ class ContainerPackets:
 
 
 def lacking() -> str:
-    """What keeps packets of containers from being lost, as a clause with the remedy; empty: nothing."""
+    """Why packets of containers cannot be dropped, as a clause with the remedy; empty: they can."""
     return namespaces.lacking() or packets.lacking()

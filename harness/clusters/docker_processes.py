@@ -1,7 +1,7 @@
-"""Processes that are each the only one of a container of their own, on a Docker engine of this machine.
+"""Processes with a container each, on a Docker engine of this machine.
 
-A life is a container: a broker that comes back is a new one with the same address and the same files. Its log is
-written by the container itself to where it belongs, so that it is there whatever becomes of the container.
+Each incarnation is a container: a broker that restarts is a new one with the same address and files. The container
+itself writes its log to the final place, so that it is kept whatever happens to the container.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from fencepost.processes import reaper
 from fencepost.processes.owner import Owner
 
 ENTRY = ["/bin/sh", "-c", 'exec >>"$0" 2>&1 && exec "$@"']
-SIGNALLED = 128  # what a container's exit code has on top of a signal's number
+SIGNALLED = 128  # a container's exit code for a signal is this plus the signal's number
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a container is: its image, its address in each network (empty: any), what it sees of this machine.
+    """The place of a container: its image, its address in each network (empty: any), its mounts from this machine.
 
     Attributes:
-        reads, writes: files and folders, under the paths that they have here.
+        reads, writes: files and folders, mounted under the same paths.
     """
 
     image: str
@@ -44,11 +44,11 @@ class ContainerProcess:
     """The process of one container, from its start on. Satisfies ``Process``."""
 
     def __init__(self, engine: Any, identity: str, place: Place) -> None:
-        """Raises ClusterError: its process is none of this machine."""
+        """Raises ClusterError: its process is not on this machine."""
         self._engine, self.identity, self.place = engine, identity, place
         self.pid: int = engine.api.inspect_container(identity)["State"]["Pid"]
         self._code: int | None = None
-        self._ended: int | None = None  # the kernel's handle of the process: readable once it ended
+        self._ended: int | None = None  # a pidfd of the process: readable once it has ended
         if self.pid:
             self._hold()
 
@@ -63,13 +63,13 @@ class ContainerProcess:
         if self.identity not in cgroups:
             self.forget()
             raise ClusterError(
-                "the Docker engine runs its containers not on this machine (in a VM?), where faults look"
+                "the Docker engine does not run its containers on this machine (in a VM?), where faults act"
             )
 
     def poll(self) -> int | None:
-        """Its exit code; negative: the number of the signal. SIGTERM ends a container only if its program wants it."""
+        """Its exit code; negative: the number of the signal. A program may ignore SIGTERM."""
         if self._code is None and not self._lives():
-            with asking("looking how a container ended"):
+            with asking("reading how a container ended"):
                 code = int(self._engine.api.wait(self.identity)["StatusCode"])
             self.forget()
             killed = code > SIGNALLED and code != SIGNALLED + signal.SIGTERM
@@ -84,7 +84,7 @@ class ContainerProcess:
         return not look.poll(0)
 
     def send_signal(self, sig: int) -> None:
-        """Have the engine send it; SIGSTOP and SIGCONT freeze and thaw the container. No error when that is done."""
+        """Let the engine send it; SIGSTOP and SIGCONT freeze and thaw the container. No error if that is already so."""
         from docker.errors import APIError
 
         api = self._engine.api
@@ -97,7 +97,7 @@ class ContainerProcess:
                     raise
 
     def _needless(self, sig: int) -> bool:
-        """Whether it has ended, or is frozen or thawed as the signal wants it."""
+        """Whether it has ended, or is already frozen or thawed as the signal requires."""
         state = self._engine.api.inspect_container(self.identity)["State"]
         frozen = {signal.SIGSTOP: bool(state["Paused"]), signal.SIGCONT: not state["Paused"]}
         return not state["Running"] or frozen.get(signal.Signals(sig), False)
@@ -110,14 +110,14 @@ class ContainerProcess:
             return "gone"
 
     def forget(self) -> None:
-        """Let go of the process. May be called twice."""
+        """Close the handle of the process. May be called twice."""
         if self._ended is not None:
             os.close(self._ended)
             self._ended = None
 
 
 class Containers:
-    """Containers and networks of an owner. Those that are left are the reaper's to remove."""
+    """Containers and networks of an owner. The reaper removes the ones that are left."""
 
     def __init__(self, owner: Owner, engine: Any) -> None:
         self._owner, self._engine, self._label = owner, engine, {OWNER: owner.token}
@@ -126,13 +126,13 @@ class Containers:
         (owner.directory / reaper.CONTAINERS).touch()
 
     def network(self, name: str, subnet: str, gateway: str) -> bool:
-        """Make a network; False where another one has its addresses."""
+        """Create a network; False if another network has its addresses."""
         from docker.errors import APIError
         from docker.types import IPAMConfig, IPAMPool
 
         addresses = IPAMConfig(pool_configs=[IPAMPool(subnet=subnet, gateway=gateway)])
         full = f"fencepost-{self._owner.token}-{name}"
-        with asking(f"making the network {subnet}"):
+        with asking(f"creating the network {subnet}"):
             try:
                 self._engine.api.create_network(full, driver="bridge", ipam=addresses, labels=self._label)
             except APIError as error:
@@ -143,13 +143,13 @@ class Containers:
         return True
 
     def drop_networks(self) -> None:
-        """Remove those that were made."""
+        """Remove the networks that were created."""
         remove(self._engine, (), self._names)
         self._names.clear()
 
     def environment(self, image: str) -> dict[str, str]:
-        """What processes have there."""
-        with asking(f"looking at the image {image}"):
+        """The environment variables of processes in an image."""
+        with asking(f"reading the image {image}"):
             found = self._engine.api.inspect_image(image)["Config"]["Env"] or ()
         return {name: value for name, _, value in (one.partition("=") for one in found)}
 
@@ -162,10 +162,10 @@ class Containers:
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> ContainerProcess:
-        """Start a process in a container of its own, as this user; see ``Spawn``.
+        """Start a process in a separate container, as this user; see ``Spawn``.
 
         Raises:
-            ClusterError: the engine refused, or runs it elsewhere.
+            ClusterError: the engine refused, or its containers are not on this machine.
         """
         log.parent.mkdir(parents=True, exist_ok=True)
         log.touch()
@@ -178,7 +178,7 @@ class Containers:
         return life
 
     def _make_room(self, place: Place) -> None:
-        """Remove the container of an earlier life at the same address, which the engine may not have given free yet."""
+        """Remove the container of an earlier incarnation at the same address, which may still occupy the address."""
         for life in self._lives:
             if any(place.networks.values()) and life.place == place and life.poll() is not None:
                 remove(self._engine, [life.identity], ())
@@ -208,7 +208,7 @@ class Containers:
         return str(created["Id"])
 
     def living(self, host: str) -> ContainerProcess:
-        """The present life at an address.
+        """The present process at an address.
 
         Raises:
             ClusterError: there is none.
@@ -216,10 +216,10 @@ class Containers:
         for life in reversed(self._lives):
             if host in life.place.networks.values() and life.poll() is None:
                 return life
-        raise ClusterError(f"no container at {host} lives")
+        raise ClusterError(f"no container runs at {host}")
 
     def run(self, life: ContainerProcess, argv: Sequence[str]) -> str:
-        """What a program says that is run beside the process of a container.
+        """The output of a program that is run in the container of a process.
 
         Raises:
             ClusterError: it failed.
@@ -227,14 +227,14 @@ class Containers:
         api = self._engine.api
         with asking(f"{argv[0]} in a container"):
             started = api.exec_create(life.identity, list(argv))["Id"]
-            said = api.exec_start(started).decode(errors="replace")
+            output = api.exec_start(started).decode(errors="replace")
             code = api.exec_inspect(started)["ExitCode"]
         if code:
-            raise ClusterError(f"{argv[0]} in a container ended with exit code {code}: {said[-300:]}")
-        return str(said)
+            raise ClusterError(f"{argv[0]} in a container ended with exit code {code}: {output[-300:]}")
+        return str(output)
 
     def close(self) -> None:
-        """Remove all that was made. May be called twice."""
+        """Remove all that was created. May be called twice."""
         remove(self._engine, [life.identity for life in self._lives], ())
         for life in self._lives:
             life.forget()

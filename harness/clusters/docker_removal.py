@@ -1,4 +1,4 @@
-"""Removes the containers and networks of an owner: a program for the reaper, and a function for who lives on.
+"""Removes the containers and networks of an owner: a program for the reaper, and a function for a living owner.
 
 ``python -m fencepost.clusters.docker_removal TOKEN`` ends with 0 when nothing is left.
 """
@@ -18,12 +18,12 @@ from fencepost.errors import ProvisionError, WaitTimeout
 OWNER = "fencepost.owner"  # the label of all containers and networks of an owner; its value is the owner's token
 WITHIN_S = 50.0
 SEVERAL = 4
-# A container that a dying harness asked for may come a little later.
+# A container that a dying harness requested may appear a little later.
 QUIET_LOOKS, LOOK_S = 4, 0.3
 
 
 def remove(engine: Any, containers: Iterable[str], networks: Iterable[str]) -> None:
-    """Remove these, paused and running ones, too. What is gone already, or is being removed, is no error."""
+    """Remove these, even paused and running ones. No error if one is gone or is being removed."""
     from docker.errors import APIError
 
     def gone(identity: str) -> None:
@@ -38,11 +38,11 @@ def remove(engine: Any, containers: Iterable[str], networks: Iterable[str]) -> N
 
 
 def remove_all(token: str) -> None:
-    """Remove everything that the owner with this token has, until nothing new comes.
+    """Remove everything with this owner's token, until nothing new appears.
 
     Raises:
         ProvisionError: no engine answers.
-        WaitTimeout: something stays.
+        WaitTimeout: something is left.
     """
     quiet = 0
 

@@ -1,4 +1,4 @@
-"""What this machine has, what it lacks, and the remedy for each: the command ``fencepost doctor``."""
+"""The parts that this machine has or lacks, with remedies: the command ``fencepost doctor``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from fencepost.network import packets, redirects
 RUN_BYTES = 2_000_000_000
 MEMORY_BYTES = 1_500_000_000
 TRIAL_S = 5.0
-# Runs a command in a network of its own, in which this user may do what root may. Many systems allow that.
+# Runs a command in a new network namespace, in which this user has the rights of root. Many systems allow that.
 ALONE = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"')
 LOOPBACK = "127.77.254.254"
-EVERY_RUN = ("Python", "Java", "signals", "disk", "memory")  # each back-end names what it needs beside these
+EVERY_RUN = ("Python", "Java", "signals", "disk", "memory")  # each back-end names additional ones
 
 
 class State(StrEnum):
-    """``later``: made or fetched by the first run; ``optional``: not there, and a local run does without."""
+    """``later``: created or fetched by the first run; ``optional``: missing, and not needed by a local run."""
 
     OK = "ok"
     LATER = "later"
@@ -44,7 +44,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a run needs: its state, and what was found, or else the remedy."""
+    """One thing that a run needs: its state, and what was found, or the remedy."""
 
     name: str
     state: State
@@ -56,27 +56,27 @@ class Part:
 
 
 def examine(runs: Path = Path("runs")) -> tuple[Part, ...]:
-    """Look at everything; ``runs`` is where run folders would be made. Fetches nothing, and leaves all as it was."""
+    """Check everything; ``runs`` is the folder for run folders. Fetches nothing and changes nothing."""
     return tuple(_look(name, look) for name, look in _looks(runs).items())
 
 
 def lacks(backend: Backend, runs: Path = Path("runs")) -> tuple[Part, ...]:
-    """What a run with this back-end needs and is not there, or not yet."""
+    """The parts that a run with this back-end needs and does not have, or not yet."""
     looks = _looks(runs)
     parts = (_look(name, looks[name]) for name in (*EVERY_RUN, *backend.parts))
     return tuple(part for part in parts if part.state is not State.OK)
 
 
 def beyond_reach(parts: Iterable[Part]) -> tuple[Part, ...]:
-    """Of what a run lacks, that which the first one does not get by itself."""
+    """The missing parts that the first run cannot fetch or create itself."""
     return tuple(part for part in parts if part.state is not State.LATER)
 
 
 def require(backend: Backend, runs: Path = Path("runs")) -> None:
-    """Make sure that a run with this back-end is possible here.
+    """Check that a run with this back-end is possible here.
 
     Raises:
-        ProvisionError: says everything that is missing, with the remedies.
+        ProvisionError: lists everything that is missing, with the remedies.
     """
     if missing := beyond_reach(lacks(backend, runs)):
         sentences = "; ".join(f"{part.name}: {part.text}" for part in missing)
@@ -171,7 +171,7 @@ def _disk(runs: Path) -> tuple[State, str]:
             return State.MISSING, f"{there} cannot be written: choose another folder with --runs (or TMPDIR)"
         if free < RUN_BYTES:
             return State.MISSING, (
-                f"{there} has {free / 1e9:.1f} GB free, but a run wants {RUN_BYTES / 1e9:g} GB: "
+                f"{there} has {free / 1e9:.1f} GB free, but a run needs {RUN_BYTES / 1e9:g} GB: "
                 "free some, or choose another disk with --runs (or TMPDIR)"
             )
     return State.OK, f"{free / 1e9:.0f} GB free"
@@ -181,27 +181,27 @@ def _memory() -> tuple[State, str]:
     free = psutil.virtual_memory().available
     if free < MEMORY_BYTES:
         return State.MISSING, (
-            f"{free / 1e9:.1f} GB available, but a cluster and Spark want {MEMORY_BYTES / 1e9:g} GB: "
+            f"{free / 1e9:.1f} GB available, but a cluster and Spark need {MEMORY_BYTES / 1e9:g} GB: "
             "end other programs, or use --cluster attach:HOST:PORT"
         )
     return State.OK, f"{free / 1e9:.1f} GB available"
 
 
 def _packets() -> tuple[State, str]:
-    if not (lacking := packets.lacking()):
-        return State.OK, "rules of iptables lose packets"
-    may_alone = "; all is fetched before? Then put this before the command: " + shlex.join(ALONE)
-    return State.OPTIONAL, f"faults that lose packets are not possible: {lacking}{may_alone if alone() else ''}"
+    if not (problem := packets.lacking()):
+        return State.OK, "iptables rules can drop packets"
+    may_alone = "; is everything fetched already? Then use this prefix for the command: " + shlex.join(ALONE)
+    return State.OPTIONAL, f"faults that lose packets are not possible: {problem}{may_alone if alone() else ''}"
 
 
 def _redirects() -> tuple[State, str]:
-    if lacking := redirects.lacking():
-        return State.OPTIONAL, f"no packets can be lost before an attached cluster: {lacking}"
-    return State.OK, "what members connect to an attached cluster can be led through proxies"
+    if problem := redirects.lacking():
+        return State.OPTIONAL, f"packets to an attached cluster cannot be lost: {problem}"
+    return State.OK, "members' connections to an attached cluster can be redirected to proxies"
 
 
 def alone() -> bool:
-    """Whether packets can be lost in a network of one's own (``ALONE``), into which a whole local run fits."""
+    """Whether packets can be lost in a new network namespace (``ALONE``), which suffices for a local run."""
     trial = "import sys; from fencepost.network import packets; sys.exit(bool(packets.lacking()))"
     if shutil.which("unshare") is None:
         return False
@@ -210,7 +210,7 @@ def alone() -> bool:
 
 
 def _netem() -> tuple[State, str]:
-    """Tried in a network of its own, which ends with the trial."""
+    """Tried in a new network namespace, which ends with the trial."""
     trial = ["unshare", "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"]
     if shutil.which("tc") is None:
         return State.OPTIONAL, "no tc (Debian: iproute2); no fault needs it yet"
@@ -230,7 +230,7 @@ def _spark() -> tuple[State, str]:
     archives = sorted((cache.directory() / "spark-classes").glob("*.jsa"))
     if archives:
         return State.OK, f"starts fast from {archives[-1]}"
-    return State.LATER, "the first verdict takes some seconds more and makes a class archive for the next ones"
+    return State.LATER, "the first verdict takes some seconds more and creates a class archive for later ones"
 
 
 def _docker() -> tuple[State, str]:

@@ -1,7 +1,7 @@
-"""What members run on: the harness's own Python, or a virtual environment with another Python or client release.
+"""Environments of members: the harness's own Python, or a virtual environment with another Python or client release.
 
-Environments are made once and kept in the cache: a Python that is found on this machine, into which its pip installs
-the release with what it depends on, wheels only. Nothing of Fencepost is installed there: it comes by PYTHONPATH.
+Environments are created once and kept in the cache: a Python of this machine, into which its pip installs the release
+with its dependencies, wheels only. Fencepost is not installed there: it is found by PYTHONPATH.
 """
 
 from __future__ import annotations
@@ -31,26 +31,28 @@ TELL_VERSION = "import ensurepip, sys, venv; print('%d.%d.%d' % sys.version_info
 WHEELS = ("--no-input", "--disable-pip-version-check", "--only-binary=:all:")
 
 
-def interpreter(wanted: Environment, progress: Progress = quiet) -> Interpreter:
-    """What members run on: for another Python or release an environment, made when it is not cached (some seconds).
+def interpreter(environment: Environment, progress: Progress = quiet) -> Interpreter:
+    """The interpreter of members: for another Python or release an environment, created unless cached (some seconds).
 
     Raises:
         ProvisionError: no such Python is on this machine, no such release can be installed in it or works there, or the
-            client is not installed beside Fencepost and no release is named.
+            client is not installed with Fencepost and no release is named.
     """
-    if wanted.client.name == LINES:
+    if environment.client.name == LINES:
         return Interpreter(lines=True)
-    if wanted.client.name == BLACK_BOX:
+    if environment.client.name == BLACK_BOX:
         return Interpreter(silent=True)
-    if wanted.client.name == VERIFIABLE:
-        return _verifiable(wanted.client, progress)
-    client = wanted.client if wanted.client.version else _installed(wanted.client)
-    if not wanted.own:
+    if environment.client.name == VERIFIABLE:
+        return _verifiable(environment.client, progress)
+    client = environment.client if environment.client.version else _installed(environment.client)
+    if not environment.own:
         return Interpreter()
-    version, python = find(wanted.python) if wanted.python else (_version(Path(sys.executable)), Path(sys.executable))
+    version, python = (
+        find(environment.python) if environment.python else (_version(Path(sys.executable)), Path(sys.executable))
+    )
 
     def make(into: Path) -> None:
-        progress(f"making an environment with {client} on Python {version} (once)")
+        progress(f"creating an environment with {client} on Python {version} (once)")
         _make(python, client, into)
 
     home = cache.install(f"member-{client.name}-{client.version}-python{version}", make)
@@ -58,24 +60,24 @@ def interpreter(wanted: Environment, progress: Progress = quiet) -> Interpreter:
 
 
 def _verifiable(client: Client, progress: Progress) -> Interpreter:
-    """What settings and protocol have it told besides: ``programs``."""
+    """The interpreter of Kafka's own client; ``programs`` adds the arguments for settings and protocol."""
     if client.version not in ("", *KAFKAS):
         raise ProvisionError(f"there is no {client}; its releases are Kafka's: {', '.join(KAFKAS)}")
     jvm = Jvm(provision.java().path, tuple(provision.kafka(progress, client.version)))
     return Interpreter(command=jvm.consumer, lines=True)
 
 
-def interpreters(wanted: Sequence[Environment], progress: Progress = quiet) -> list[Interpreter]:
-    """The same for each member; who wants the same gets the same. Raises ProvisionError."""
-    made = {one: interpreter(one, progress) for one in dict.fromkeys(wanted)}
-    return [made[one] for one in wanted]
+def interpreters(environments: Sequence[Environment], progress: Progress = quiet) -> list[Interpreter]:
+    """The interpreter of each member; equal environments share one. Raises ProvisionError."""
+    made = {one: interpreter(one, progress) for one in dict.fromkeys(environments)}
+    return [made[one] for one in environments]
 
 
 def find(version: str) -> tuple[str, Path]:
-    """The full version and place of a Python: on the PATH, or else the latest of pyenv's.
+    """The full version and path of a Python: on the PATH, or else the newest of pyenv's.
 
     Raises:
-        ProvisionError: there is none; says where it was looked for, and which there are.
+        ProvisionError: there is none; lists the places that were searched, and the Pythons found.
     """
     found = pythons()
     for full, path in found.items():
@@ -83,15 +85,15 @@ def find(version: str) -> tuple[str, Path]:
             return full, path
     name = f"python{'.'.join(version.split('.')[:2])}"
     raise ProvisionError(
-        f"there is no Python {version} for members: neither {name} on the PATH nor below {_pyenv()} is one that runs "
-        f"and has venv (Debian: {name}-venv). There is {', '.join(found) or 'none'}: install it, or give the group's "
-        "python another version"
+        f"there is no Python {version} for members: neither {name} on the PATH nor one below {_pyenv()} runs and has "
+        f"venv (Debian: {name}-venv). Found: {', '.join(found) or 'none'}. Install it, or give the group's python "
+        "another version"
     )
 
 
 @once
 def pythons() -> dict[str, Path]:
-    """Full version -> place of each Python that members can run on, in the order in which they are preferred."""
+    """Full version -> path of each Python that members can run on, in order of preference."""
     found: dict[str, Path] = {}
     for path in _candidates():
         version = _version(path)
@@ -107,7 +109,7 @@ def made() -> list[str]:
 
 
 def numbers(version: str) -> tuple[int, ...]:
-    """``3.9.18`` -> (3, 9, 18), for comparing."""
+    """``3.9.18`` -> (3, 9, 18), for comparisons."""
     return tuple(map(int, re.findall(r"\d+", version)))
 
 
@@ -124,7 +126,7 @@ def _pyenv() -> Path:
 
 
 def _version(python: Path) -> str:
-    """The full version of a Python; empty: it makes no environments, like those of pyenv's that nobody chose."""
+    """The full version of a Python; empty: it cannot create environments, like a pyenv shim without a version."""
     try:
         argv = [str(python), "-I", "-c", TELL_VERSION]
         return subprocess.run(argv, capture_output=True, text=True, timeout=TRIAL_S, check=True).stdout.strip()
@@ -137,8 +139,8 @@ def _installed(client: Client) -> Client:
         return replace(client, version=metadata.version(client.name))
     except metadata.PackageNotFoundError as error:
         raise ProvisionError(
-            f"{client} is not installed beside Fencepost: name a release as the group's client ({client}==...), which "
-            "gets an environment of its own"
+            f"{client} is not installed with Fencepost: name a release as the group's client ({client}==...), which "
+            "gets a separate environment"
         ) from error
 
 
@@ -160,7 +162,7 @@ def _make(python: Path, client: Client, into: Path) -> None:
 
 
 def _way_out(pip: Path, client: Client) -> str:
-    """Which Pythons of this machine there is a wheel for."""
+    """A sentence about the Pythons of this machine for which there is a wheel."""
     fitting = []
     for minor in dict.fromkeys(version.rpartition(".")[0] for version in pythons()):
         argv = [str(pip), "download", "--quiet", "--retries=0", *WHEELS, "--no-deps", f"--python-version={minor}"]

@@ -1,4 +1,4 @@
-"""What the nodes of a cluster of our own left in their folders: request logs, decoded partitions, text logs."""
+"""Files of the nodes of a cluster that we started: request logs, decoded partitions, text logs."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class NodeFiles:
 
     Args:
         spawn: starts Kafka's dump tool.
-        directory: where it may write.
-        jvm: how it is called.
+        directory: a folder for temporary files.
+        jvm: how to run the tool.
         homes: the folder of each broker.
         controller: the controller's folder.
-        leader: who leads a partition now; raises or answers -1 when nobody can tell.
+        leader: the present leader of a partition; raises or returns -1 if it is unknown.
     """
 
     def __init__(
@@ -44,14 +44,14 @@ class NodeFiles:
         self._leader = leader
 
     def request_log(self, broker: int) -> Iterator[str]:
-        """The lines of this broker's request log, all its lives in order."""
+        """The lines of this broker's request log, over all restarts, in order."""
         path = self._homes[broker] / REQUEST_LOG
         if path.exists():
             with path.open(encoding="utf-8", errors="replace") as lines:
                 yield from (line.rstrip("\n") for line in lines)
 
     def text_log(self, broker: int, start: int = 0) -> tuple[list[str], int]:
-        """The whole lines of this broker's text log from byte ``start`` on, all its lives in order."""
+        """The complete lines of this broker's text log from byte ``start`` on, over all restarts, in order."""
         home = self._homes[broker]
         try:
             with (home / f"{home.name}.log").open("rb") as log:
@@ -62,16 +62,16 @@ class NodeFiles:
         return text.decode(errors="replace").split("\n"), start + len(text) + bool(text)
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
-        """The lines that Kafka's dump tool prints of a partition, from the replica that has all of it.
+        """The output lines of Kafka's dump tool for a partition, from the replica that has all of it.
 
         Raises:
-            ClusterError: not a topic that the tool decodes, no replica, or the tool failed; shows what it said.
+            ClusterError: not a topic that the tool decodes, no replica, or the tool failed; shows its output.
         """
         if topic not in DECODERS:
             raise ClusterError(f"{topic} cannot be decoded; known are {', '.join(DECODERS)}")
         segments = self._segments(topic, partition)
         if not segments:
-            raise ClusterError(f"no node holds a replica of {topic}-{partition}")
+            raise ClusterError(f"no node has a replica of {topic}-{partition}")
         yield from dumped(self._spawn, self._directory, self._jvm, topic, segments)
 
     def collect_logs(self, into: Path) -> None:
@@ -91,7 +91,7 @@ class NodeFiles:
             leader = -1
         if leader in self._homes:
             return _segments(self._homes[leader], topic, partition)
-        # Nobody leads it any more: replicas are byte for byte the same, so the longest has the most.
+        # Without a leader: replicas are equal byte by byte, so the longest has the most.
         replicas = [_segments(home, topic, partition) for home in self._homes.values()]
         return max(replicas, key=lambda files: sum(file.stat().st_size for file in files), default=[])
 
@@ -101,10 +101,10 @@ def _segments(home: Path, topic: str, partition: int) -> list[Path]:
 
 
 def dumped(spawn: Spawn, directory: Path, jvm: Jvm, topic: str, segments: Sequence[Path]) -> Iterator[str]:
-    """The lines that Kafka's dump tool prints of some segments of a partition of a topic of ``DECODERS``.
+    """The output lines of Kafka's dump tool for segments of a partition of a topic of ``DECODERS``.
 
     Raises:
-        ClusterError: the tool failed; shows what it said.
+        ClusterError: the tool failed; shows its output.
     """
     files = ",".join(map(str, segments))
     with tempfile.TemporaryDirectory(prefix="dump-", dir=directory) as folder:

@@ -1,6 +1,6 @@
-"""What brokers of others let a client read: of all evidence, the partition of ``__consumer_offsets`` of one group.
+"""Evidence from brokers of an attached cluster: only one group's partition of ``__consumer_offsets`` can be read.
 
-It is fetched as the batches that brokers keep, put into a file, and decoded by Kafka's own tool like a segment of ours.
+Its batches are fetched as brokers store them, written into a file, and decoded by Kafka's tool like a local segment.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from fencepost.errors import FencepostError, NotShown
 from fencepost.model import TopicPartition
 from fencepost.processes.owner import Owner
 
-_HEAD, _HEAD_BYTES = struct.Struct(">qi"), 12  # of a batch: its first offset, and how many bytes follow
-_LAST, _COUNT = (23, struct.Struct(">i")), (57, struct.Struct(">i"))  # the last one's distance; how many records
+_HEAD, _HEAD_BYTES = struct.Struct(">qi"), 12  # of a batch: its first offset, and the number of bytes that follow
+_LAST, _COUNT = (23, struct.Struct(">i")), (57, struct.Struct(">i"))  # the last record's distance; number of records
 
 
 class ForeignEvidence:
     """Satisfies ``BrokerEvidence``, as long as the owner is open."""
 
     def __init__(self, owner: Owner, admin: ObserverAdmin, partition: int, doubt: str) -> None:
-        """``partition`` is the group's; ``doubt``: why times in it mean nothing here; empty: they do."""
+        """``partition``: the group's; ``doubt``: why its timestamps cannot be used here; empty: they can."""
         self._owner, self._admin = owner, admin
         self._place = TopicPartition(OFFSETS_TOPIC, partition)
         self._why, self._since, self._jvm = doubt, -1, Jvm(Path(), ())
 
     def begin(self, progress: Progress) -> None:
-        """Remember where the partition ends before the group is there, and get what decodes it."""
+        """Store the end of the partition before the group exists, and get the tool that decodes it."""
         if self._why:
             return
         try:
@@ -51,10 +51,10 @@ class ForeignEvidence:
         raise NotShown("the logs of an attached cluster's brokers cannot be read by a client")
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
-        """What Kafka's dump tool prints of the group's partition, from the begin of the run on.
+        """The output lines of Kafka's dump tool for the group's partition, from the beginning of the run on.
 
         Raises:
-            NotShown: it is another partition, brokers do not let it be read, or it was compacted meanwhile.
+            NotShown: it is another partition, brokers do not allow reading it, or it was compacted meanwhile.
         """
         if TopicPartition(topic, partition) != self._place:
             raise NotShown(f"{topic} of an attached cluster cannot be read by a client")
@@ -70,13 +70,13 @@ class ForeignEvidence:
             yield from dumped(self._owner.spawn, self._owner.directory, self._jvm, topic, [segment])
 
     def collect_logs(self, into: Path) -> None:
-        """Their logs are theirs."""
+        """Not available: the logs belong to the cluster's owner."""
 
     def _batches(self) -> Iterator[bytes]:
-        """All batches since the begin.
+        """All batches since the beginning.
 
         Raises:
-            NotShown: records are missing between them.
+            NotShown: records between them are missing.
         """
         at, end = self._since, self._admin.end_offsets(OFFSETS_TOPIC)[self._place.partition]
         while at < end:
@@ -85,14 +85,14 @@ class ForeignEvidence:
                 first, _ = _HEAD.unpack_from(batch)
                 last, count = first + _number(batch, *_LAST), _number(batch, *_COUNT)
                 if first > at or count != last - first + 1:
-                    raise NotShown(f"{self._place} was compacted while the run went on: records are missing at {at}")
+                    raise NotShown(f"{self._place} was compacted during the run: records are missing at {at}")
                 if last >= at:
                     at = last + 1
                     yield batch
 
 
 def whole_batches(found: bytes) -> Iterator[bytes]:
-    """The batches that are there to their end; the last one of an answer may not be."""
+    """The complete batches; the last one of an answer may be incomplete."""
     at = 0
     while at + _HEAD_BYTES <= len(found):
         _, length = _HEAD.unpack_from(found, at)

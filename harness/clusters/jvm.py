@@ -23,7 +23,7 @@ LAST_LINES = 12
 
 @dataclass(frozen=True)
 class Jvm:
-    """How to run a class of Kafka: the Java, the class path, and the class archive when there is one."""
+    """How to run a class of Kafka: the Java, the class path, and the class archive if there is one."""
 
     java: Path
     jars: tuple[Path, ...]
@@ -31,7 +31,7 @@ class Jvm:
 
     @cached_property
     def dump_tool(self) -> str:
-        """The class that decodes segments: a part of Kafka's core, in later releases of its tools."""
+        """The class that decodes segments: in Kafka's core or, in later releases, in its tools."""
         core, entry = "kafka.tools.DumpLogSegments", "kafka/tools/DumpLogSegments.class"
         cores = [jar for jar in self.jars if jar.name.startswith("kafka_2.")]
         return core if any(entry in ZipFile(jar).namelist() for jar in cores) else f"org.apache.{core}"
@@ -44,7 +44,7 @@ class Jvm:
 
     @property
     def consumer(self) -> tuple[str, ...]:
-        """The command of Kafka's VerifiableConsumer, which its arguments follow."""
+        """The command of Kafka's VerifiableConsumer, without its arguments."""
         return tuple(self.command("org.apache.kafka.tools.VerifiableConsumer", heap="128M"))
 
     def node(self, home: Path, *, flags: Sequence[str] = (), heap: str = "256M") -> list[str]:
@@ -56,7 +56,7 @@ class Jvm:
 
 @dataclass
 class JvmNode:
-    """One Kafka node over all its lives; its data stays when it ends. Satisfies ``Node``."""
+    """One Kafka node over all its restarts; its data stays when it ends. Satisfies ``Node``."""
 
     name: str
     home: Path
@@ -67,23 +67,23 @@ class JvmNode:
 
     @property
     def log(self) -> Path:
-        """Stdout and stderr of all lives."""
+        """Stdout and stderr of all its processes."""
         return self.home / f"{self.name}.log"
 
     @property
     def pid(self) -> int | None:
-        """Process id of the present life, None when there is none."""
+        """Process id of the present process, None when there is none."""
         process = self._process
         return process.pid if process is not None and process.poll() is None else None
 
     def begin(self) -> None:
-        """Begin a new life and return at once. No-op when alive."""
+        """Start a process and return at once. No-op when it runs."""
         if self.pid is None:
             self._life_begins = self.log.stat().st_size if self.log.exists() else 0
             self._process = self.spawn(self.argv, log=self.log, cwd=self.home)
 
     def start(self) -> None:
-        """Begin a new life and return once it serves. No-op when alive.
+        """Start a process and return once it serves. No-op when it runs.
 
         Raises:
             ClusterError: it ended instead; the message shows the end of its log.
@@ -94,7 +94,7 @@ class JvmNode:
             self.await_serving()
 
     def await_serving(self, within_s: float = SERVING_S, others: Callable[[], None] = lambda: None) -> None:
-        """Wait until the present life serves; ``others`` is called meanwhile and may raise."""
+        """Wait until the present process serves; ``others`` is called meanwhile and may raise."""
 
         def serves() -> bool:
             others()
@@ -107,15 +107,15 @@ class JvmNode:
         )
 
     def signal(self, signal: int) -> None:
-        """Send a signal to the present life; nothing happens when there is none."""
+        """Send a signal to the present process; no-op when there is none."""
         if self._process is not None:
             send(self._process, signal)
 
     def wait_ended(self, within_s: float) -> int:
-        """Wait for the present life to end; its exit code (negative: the number of the signal).
+        """Wait for the present process to end; its exit code (negative: the number of the signal).
 
         Raises:
-            WaitTimeout: it lives on.
+            WaitTimeout: it still runs.
             ClusterError: it was never started.
         """
         if self._process is None:

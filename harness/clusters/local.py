@@ -1,4 +1,4 @@
-"""The back-end ``local``: everything runs as processes of this machine, each node and slot at its own address."""
+"""The back-end ``local``: everything runs as processes of this machine, each node and slot at a separate address."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class ThisMachine:
     interpreters: Sequence[Interpreter]
 
     def interpreter(self, slot: int) -> Interpreter:
-        """As the scenario asks for it."""
+        """The interpreter of the scenario's environment."""
         return self.interpreters[slot] if slot < len(self.interpreters) else Interpreter()
 
     def spawn(self, name: str) -> Spawn:
-        """They hold the lock of the addresses, as long as they live; but a tool needs none."""
+        """Processes hold the lock of the addresses while they run; a tool does not need it."""
         return partial(self.owner.spawn, keep_open=() if name == "tool" else (self.addresses.lock,))
 
     def packets(self) -> PacketFilter:
@@ -55,20 +55,20 @@ class ThisMachine:
         return PacketFilter(self.owner)
 
     def sockets(self) -> str:
-        """Those of this machine."""
+        """The sockets of this machine."""
         return sockets.shown()
 
     def close(self) -> None:
-        """Let go of the addresses; processes that inherited the lock still hold it."""
+        """Release the addresses; processes that inherited the lock still hold it."""
         os.close(self.addresses.lock)
 
 
 def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnCluster:
-    """Start a cluster and return once it serves; what is missing on this machine is fetched first.
+    """Start a cluster and return once it serves; missing programs are fetched first.
 
     Raises:
         ScenarioError: the spec cannot be started.
-        ProvisionError: Java, Kafka, Toxiproxy or what members run on is missing and could not be fetched.
+        ProvisionError: Java, Kafka, Toxiproxy or a members' environment is missing and could not be fetched.
         ClusterError, WaitTimeout: a process did not start or serve; nothing is left running.
     """
     nodes.check(spec)

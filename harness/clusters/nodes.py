@@ -1,9 +1,9 @@
-"""What the nodes of a cluster are configured with: pure functions from a ``ClusterSpec`` to ``server.properties``.
+"""The configuration of a cluster's nodes: pure functions from a ``ClusterSpec`` to ``server.properties``.
 
 Every broker listens on ``INTERNALb`` for each broker b, ``OBSERVER`` (administrators, producers, audit) and
-``SLOT0 ... SLOTn-1``, and the controller on ``CONTROLLERb`` for each broker b, so that a port says who is at both ends.
+``SLOT0 ... SLOTn-1``, and the controller on ``CONTROLLERb`` for each broker b, so that a port identifies both ends.
 A slot's listener is advertised at that slot's own proxy, so a member learns no other way to a broker. The controller
-runs apart, so that hitting a broker takes no voter away.
+is a separate process, so that a fault on a broker removes no voter.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from fencepost.model.settings import KAFKAS, of_kafka_3
 CONTROLLER_ID = 100
 MOST_BROKERS = 9
 MOST_SLOTS = 200
-# What the harness decides; a scenario that sets these would cut the cluster off from it.
+# Settings that the harness decides; a scenario that sets them would separate the cluster from it.
 OURS = frozenset(
     {
         "node.id",
@@ -38,7 +38,7 @@ OURS = frozenset(
 
 @dataclass(frozen=True)
 class Listener:
-    """One listener of a broker: its name, where it listens, and what it tells clients to connect to."""
+    """One listener of a broker: its name, its address, and the address that it advertises to clients."""
 
     name: str
     listens: Endpoint
@@ -49,19 +49,19 @@ class Listener:
 
 
 def check(spec: ClusterSpec) -> None:
-    """Refuse what cannot be started.
+    """Refuse a spec that cannot be started.
 
     Raises:
         ScenarioError: too few or too many brokers or slots, a setting that belongs to the harness, or members whose
             client these brokers no longer understand.
     """
     if not 1 <= spec.brokers <= MOST_BROKERS:
-        raise ScenarioError(f"a cluster has 1 to {MOST_BROKERS} brokers, but {spec.brokers} are asked for")
+        raise ScenarioError(f"found {spec.brokers} brokers; use 1 to {MOST_BROKERS}")
     if not 0 <= spec.slots <= MOST_SLOTS:
-        raise ScenarioError(f"a cluster has 0 to {MOST_SLOTS} slots, but {spec.slots} are asked for")
+        raise ScenarioError(f"found {spec.slots} slots for members; use 0 to {MOST_SLOTS}")
     for name in sorted({*spec.broker_config, *spec.controller_config} & OURS):
-        raise ScenarioError(f"the setting {name} belongs to the harness: leave it out")
-    old = [wanted.client for wanted in spec.members if not wanted.client.kafka_4]
+        raise ScenarioError(f"the setting {name} belongs to the harness: remove it")
+    old = [one.client for one in spec.members if not one.client.kafka_4]
     if old and not of_kafka_3(spec.kafka):
         raise ScenarioError(
             f"{old[0]} cannot talk to Kafka 4, which no longer knows its requests (KIP-896): use a later "
@@ -70,19 +70,19 @@ def check(spec: ClusterSpec) -> None:
 
 
 def internal(broker: int) -> str:
-    """The listener on which all brokers hear this one."""
+    """The listener that all brokers have for connections from this one."""
     return f"INTERNAL{broker}"
 
 
 def controller(broker: int) -> str:
-    """The listener on which the controller hears this broker."""
+    """The controller's listener for connections from this broker."""
     return f"CONTROLLER{broker}"
 
 
 def broker_properties(
     spec: ClusterSpec, broker: int, listeners: tuple[Listener, ...], voter: Endpoint, data: str
 ) -> dict[str, Any]:
-    """The settings of one broker; ``voter`` is where the controller hears it, ``data`` its log directory."""
+    """The settings of one broker; ``voter``: the controller's listener for it; ``data``: its log directory."""
     names = [listener.name for listener in listeners]
     threads = {f"listener.name.{name.lower()}.num.network.threads": 1 for name in names}
     own = {
@@ -100,7 +100,7 @@ def broker_properties(
 
 
 def controller_properties(spec: ClusterSpec, listeners: tuple[Listener, ...], data: str) -> dict[str, Any]:
-    """The settings of the controller. It gets the scenario's broker settings, too: it decides some of them."""
+    """The settings of the controller. It also gets the scenario's broker settings, as it decides some of them."""
     names = [listener.name for listener in listeners]
     own = {
         "node.id": CONTROLLER_ID,
@@ -130,7 +130,7 @@ def meta_properties(cluster_id: str, node: int, directory_id: str) -> str:
 
 
 def heap_of(broker_config: Mapping[str, Any]) -> str:
-    """The heap that a node needs: the log cleaner alone asks for 128 MB more."""
+    """The heap that a node needs: the log cleaner alone needs 128 MB more."""
     return "384M" if str(broker_config.get("log.cleaner.enable", "")).lower() == "true" else "256M"
 
 
@@ -145,7 +145,7 @@ def _common(spec: ClusterSpec) -> dict[str, Any]:
         # A dead broker is fenced after 3 s instead of 9: short faults must have consequences.
         "broker.session.timeout.ms": 3000,
         "broker.heartbeat.interval.ms": 500,
-        # Otherwise the controller moves a moved leader back.
+        # Otherwise the controller would move a moved leader back.
         "auto.leader.rebalance.enable": False,
         "default.replication.factor": replicas,
         "min.insync.replicas": min(2, replicas),
@@ -164,7 +164,7 @@ def _of_brokers(spec: ClusterSpec) -> dict[str, Any]:
         "num.replica.fetchers": 1,
         # A follower that is cut off falls out of sync after 3 s instead of 30, as a dead one does.
         "replica.lag.time.max.ms": 3000,
-        # Three partitions: every broker leads one of them, and a group's place is chosen by its name.
+        # Three partitions: every broker leads one of them, and a group's name determines its partition.
         "offsets.topic.num.partitions": 3,
         "offsets.topic.replication.factor": replicas,
         "transaction.state.log.num.partitions": 3,
@@ -174,7 +174,7 @@ def _of_brokers(spec: ClusterSpec) -> dict[str, Any]:
         "share.coordinator.state.topic.replication.factor": replicas,
         # Members join at once; a join storm sets 3000.
         "group.initial.rebalance.delay.ms": 0,
-        # Short session time-outs are allowed; for the consumer protocol they are the broker's.
+        # Allows short session time-outs; with the consumer protocol the broker's own time-outs apply.
         "group.min.session.timeout.ms": 1000,
         "group.consumer.min.session.timeout.ms": 1000,
         "group.consumer.session.timeout.ms": 6000,

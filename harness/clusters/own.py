@@ -1,4 +1,4 @@
-"""A cluster of a run's own: one controller and the brokers, one Toxiproxy before them, wherever these run."""
+"""A cluster of a run's own: one controller, the brokers and one Toxiproxy, on any host."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from fencepost.network import proxies
 from fencepost.network.proxies import Proxies
 from fencepost.processes.owner import Owner, send, wait_ended
 
-OWN: Abilities = always(  # whatever its processes run on
+OWN: Abilities = always(  # on any host
     "signal",
     "broker-signal",
     "broker-log",
@@ -43,7 +43,7 @@ END_S = 10.0
 
 
 class Host(Protocol):
-    """Where the processes of a cluster run. They and the harness see the owner's directory under one path."""
+    """The host of a cluster's processes. They and the harness see the owner's directory under one path."""
 
     addresses: Addresses
     jvm: Jvm
@@ -51,23 +51,23 @@ class Host(Protocol):
     checkpoint: Path
 
     def interpreter(self, slot: int) -> Interpreter:
-        """What the member in a slot runs on."""
+        """The interpreter of the member in a slot."""
 
     def spawn(self, name: str) -> Spawn:
-        """Starts the lives of a node (``broker-1``), of ``toxiproxy``, or of a ``tool``, each at its address."""
+        """The function that starts a node (``broker-1``), ``toxiproxy``, or a ``tool``, each at its address."""
 
     def packets(self) -> Packets:
         """The packet filter."""
 
     def sockets(self) -> str:
-        """What ``ss -tinHO`` shows where the proxies are."""
+        """The output of ``ss -tinHO`` on the host of the proxies."""
 
     def close(self) -> None:
         """Free the addresses; all processes have ended. Tools may still be spawned."""
 
 
 class OwnCluster:
-    """A running cluster. Satisfies ``Cluster``; made by ``start``."""
+    """A running cluster. Satisfies ``Cluster``; created by ``start``."""
 
     def __init__(self, spec: ClusterSpec, owner: Owner, host: Host) -> None:
         self.home = Path(tempfile.mkdtemp(prefix="cluster-", dir=owner.directory))
@@ -109,38 +109,38 @@ class OwnCluster:
 
     @property
     def evidence(self) -> NodeFiles:
-        """What the brokers recorded; readable after ``stop``, until the owner is closed."""
+        """The records of the brokers; readable after ``stop``, until the owner is closed."""
         return self._evidence
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """Process ids of all that lives of the cluster: controller, brokers, Toxiproxy."""
+        """Process ids of all running processes of the cluster: controller, brokers, Toxiproxy."""
         proxy = self._proxy.pid if self._proxy is not None and self._proxy.poll() is None else None
         pids = (self.controller.pid, *(node.pid for node in self._brokers.values()), proxy)
         return tuple(pid for pid in pids if pid is not None)
 
     @property
     def access(self) -> Mapping[str, str]:
-        """Nobody needs any."""
+        """Clients need no settings."""
         return {}
 
     def interpreter(self, slot: int) -> Interpreter:
-        """What the member in ``slot`` runs on."""
+        """The interpreter of the member in ``slot``."""
         return self._host.interpreter(slot)
 
     def bootstrap(self, slot: int | None = None) -> str:
-        """``bootstrap.servers`` for the member in ``slot`` (its proxies), or past the proxies for None."""
+        """``bootstrap.servers`` for the member in ``slot`` (its proxies), or without proxies for None."""
         if slot is None:
             return ",".join(str(self._addresses.observer(broker)) for broker in self._brokers)
         return ",".join(str(self._ends[slot, broker][0]) for broker in self._brokers)
 
     def internal(self, node: int | None, broker: int) -> tuple[str, int]:
-        """Where a broker (None: the controller) listens for this broker alone."""
+        """Where a broker (None: the controller) listens for only this broker."""
         endpoint = self._addresses.internal(node, broker)
         return endpoint.host, endpoint.port
 
     def sockets(self) -> str:
-        """What ``ss -tinHO`` shows where the proxies are."""
+        """The output of ``ss -tinHO`` on the host of the proxies."""
         return self._host.sockets()
 
     def stop(self) -> None:
@@ -194,7 +194,7 @@ class OwnCluster:
         self._links.await_serving()
         for node in (self.controller, *self._brokers.values()):
             node.await_serving(START_S, others=self._nobody_ended)
-        # Asking for a coordinator makes the brokers create __consumer_offsets, so that the first group joins at once.
+        # This request makes the brokers create __consumer_offsets, so that the first group joins at once.
         eventually(lambda: self._admin.coordinator("fencepost") >= 0, START_S, f"a coordinator in {OFFSETS_TOPIC}")
 
     def _node(self, name: str) -> JvmNode:

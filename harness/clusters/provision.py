@@ -1,9 +1,9 @@
-"""Getting what a run needs onto this machine: Java is found, Kafka is found or fetched once.
+"""Provides the programs that a run needs: Java must be installed, Kafka is found or fetched once.
 
-A distribution named by ``KAFKA_HOME``, else the jars in the cache. They are fetched by the resolver that
-PySpark ships (Apache Ivy), or by Maven where that does not work and ``mvn`` is installed (it knows a company's
-mirrors), and every jar must have the SHA-256 that this package pins. Kafka 3 comes with log4j 1, which writes no times
-that our readers know: log4j 2 takes its place, behind the same interfaces. Toxiproxy is ``toxiproxy``'s.
+Kafka is a distribution named by ``KAFKA_HOME``, else the jars in the cache. They are fetched by the resolver that
+PySpark contains (Apache Ivy), or by Maven where that fails and ``mvn`` is installed (it knows a company's mirrors), and
+every jar must have the SHA-256 that this package pins. Kafka 3 contains log4j 1, which writes no timestamps that our
+readers understand: log4j 2 replaces it, behind the same interfaces. For Toxiproxy see ``toxiproxy``.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ from fencepost.processes.owner import Owner, wait_ended
 
 JAVA_MINIMUM = 17
 FETCH_S = 900.0
-# The line of a failed fetch that tells why, among the many that do not.
+# Finds the line in the output of a failed fetch that gives the reason.
 TELLING = re.compile(r"unknown host|unresolved|unreachable|could not|cannot|refused|denied|no space|timed out", re.I)
-# A binding of log4j is needed, without one the brokers log nothing; its version is the one Kafka's tools depend on.
+# A binding of log4j is needed, or the brokers log nothing; its version is the one that Kafka's tools depend on.
 LOG4J, LOG4J_VERSION = "org.apache.logging.log4j", "2.25.4"
-# What Kafka 3 has not: log4j 1's interface on top of log4j 2, which brokers call, and what reads our log4j2.yaml.
+# Missing in Kafka 3: log4j 1's interface on top of log4j 2, which brokers call, and the reader for our log4j2.yaml.
 OF_KAFKA_3 = (
     (LOG4J, "log4j-1.2-api", LOG4J_VERSION),
     ("com.fasterxml.jackson.dataformat", "jackson-dataformat-yaml", "2.16.2"),
 )
-LOG4J_1 = (("org.slf4j", "slf4j-reload4j"), ("ch.qos.reload4j", "reload4j"))  # left out, wherever they would come
+LOG4J_1 = (("org.slf4j", "slf4j-reload4j"), ("ch.qos.reload4j", "reload4j"))  # excluded as dependencies
 
 
 @dataclass(frozen=True)
 class Java:
-    """A Java that is recent enough: where it is, its major version, and what it says of itself."""
+    """A Java that is recent enough: its path, its major version, and its own description."""
 
     path: Path
     major: int
@@ -62,41 +62,41 @@ def java() -> Java:
         where = f"in JAVA_HOME={home}" if home else "on the PATH"
         raise ProvisionError(f"no java {where}: install Java {JAVA_MINIMUM} or later (a runtime is enough)")
     try:
-        said = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
+        output = subprocess.run([found, "-version"], capture_output=True, text=True, timeout=30, check=True).stderr
     except (OSError, subprocess.SubprocessError) as error:
         raise ProvisionError(
             f"{found} -version does not work ({error}): install Java {JAVA_MINIMUM} or later"
         ) from error
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     major = int(match[1]) if match else 0
     if major < JAVA_MINIMUM:
         raise ProvisionError(f"{found} is Java {major or 'of an unknown version'}: install {JAVA_MINIMUM} or later")
-    return Java(Path(found), major, " / ".join(said.split("\n")).strip(" /"))
+    return Java(Path(found), major, " / ".join(output.split("\n")).strip(" /"))
 
 
 def kafka(progress: Progress = quiet, version: str = "") -> list[Path]:
     """The class path of Kafka: ``KAFKA_HOME``'s jars, else the pinned jars, fetched when they are not cached.
 
     Args:
-        version: one of ``KAFKAS``; empty: whatever is in KAFKA_HOME, or the first of them.
+        version: one of ``KAFKAS``; empty: the one in KAFKA_HOME, or the first of them.
 
     Raises:
-        ProvisionError: KAFKA_HOME holds none, or not this one; no way to fetch it, or what came is not what is pinned.
+        ProvisionError: KAFKA_HOME contains none, or another version; it cannot be fetched, or differs from the pins.
     """
     home = os.environ.get("KAFKA_HOME")
     if home:
         return _distribution(home, version)
-    wanted = version or KAFKAS[0]
-    return sorted(cache.install(f"kafka-{wanted}", lambda into: _fetch_kafka(wanted, into, progress)).glob("*.jar"))
+    needed = version or KAFKAS[0]
+    return sorted(cache.install(f"kafka-{needed}", lambda into: _fetch_kafka(needed, into, progress)).glob("*.jar"))
 
 
 def _distribution(home: str, version: str) -> list[Path]:
     jars = sorted((Path(home) / "libs").glob("*.jar"))
     found = kafka_version(jars)
     if not any(jar.name.startswith("kafka_2.") for jar in jars):
-        raise ProvisionError(f"KAFKA_HOME={home} holds no libs/kafka_2.*.jar: unset it, or name a distribution")
+        raise ProvisionError(f"KAFKA_HOME={home} has no libs/kafka_2.*.jar: unset it, or name a distribution")
     if version not in ("", found):
-        raise ProvisionError(f"KAFKA_HOME={home} is Kafka {found}, but the scenario wants {version}: unset it")
+        raise ProvisionError(f"KAFKA_HOME={home} is Kafka {found}, but the scenario needs {version}: unset it")
     if any(jar.name.startswith("slf4j-reload4j") for jar in jars):
         raise ProvisionError(
             f"KAFKA_HOME={home} is Kafka {found} with log4j 1, whose logs cannot be read here: unset it, and name a "
@@ -194,7 +194,7 @@ def _maven(version: str, into: Path) -> list[str] | None:
 
 
 def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
-    """Run a program that fetches; it does not outlive the harness."""
+    """Run a program that fetches files; it does not outlive the harness."""
     name = Path(argv[0]).name
     try:
         with Owner.open() as owner:
@@ -204,5 +204,5 @@ def run(argv: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
     except (ClusterError, WaitTimeout) as error:
         raise ProvisionError(f"{name} did not finish: {error}") from error
     if code:
-        told = next((line for line in lines if TELLING.search(line)), lines[-1] if lines else "it said nothing")
-        raise ProvisionError(f"{name} ended with exit code {code}: {told[:300]}.")
+        reason = next((line for line in lines if TELLING.search(line)), lines[-1] if lines else "it printed nothing")
+        raise ProvisionError(f"{name} ended with exit code {code}: {reason[:300]}.")

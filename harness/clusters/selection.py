@@ -1,4 +1,4 @@
-"""Which back-end a run gets: the one that was named, or for ``auto`` the quickest of those that are ready here."""
+"""Selects the back-end of a run: the named one, or for ``auto`` the quickest one that is ready here."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ def backend(name: str, config: Path | None = None, permitted: bool = False) -> B
 
 
 def own(backend: Backend) -> Own:
-    """The same, or ``auto`` where it has no clusters of its own."""
+    """The same back-end, or ``auto`` if it does not start clusters."""
     return backend if isinstance(backend, Own) else auto()
 
 
 @cache
 def auto() -> Own:
-    """What ``auto`` means on this machine, and why."""
+    """The back-end that ``auto`` selects on this machine, with the reason."""
     return pick([(one, doctor.lacks(one)) for one in (make() for make in backends.OWN.values())])
 
 
 def pick(found: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
-    """Of back-ends and what each lacks, the quickest first: the first that is ready, or that the first run makes ready;
-    else the first.
+    """The first back-end that is ready, or that the first run makes ready; else the first. ``found``: back-ends with
+    their missing parts, the quickest first.
     """
     for one, lacks in found:
         if not doctor.beyond_reach(lacks):
@@ -43,9 +43,9 @@ def pick(found: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
 def _because(one: Own, lacks: Sequence[Part], others: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
     state = f"the first run gets {_names(lacks)}" if lacks else "ready"
     if missing := doctor.beyond_reach(lacks):
-        state = f"nothing is ready, and it lacks {_names(missing)}"
-    beside = [f"{other} lacks {_names(missing)}" for other, missing in others]
-    return replace(one, why="; ".join([f"auto: {state}", *(beside or ["the quickest"])]))
+        state = f"no back-end is ready, and it lacks {_names(missing)}"
+    rest = [f"{other} lacks {_names(missing)}" for other, missing in others]
+    return replace(one, why="; ".join([f"auto: {state}", *(rest or ["the quickest"])]))
 
 
 def _names(parts: Sequence[Part]) -> str:

@@ -1,8 +1,9 @@
-"""What is made once per machine so that a cluster starts in seconds: a class archive and a formatted log directory.
+"""Files that are created once per machine so that a cluster starts in seconds: a class archive and a formatted log
+directory.
 
-The class archive holds Kafka's classes as a running node had loaded them; it belongs to one Java, one set of jars and
-one set of flags. The formatted directory holds what ``StorageTool format`` writes, so that starting a cluster copies
-a file instead of running a JVM per node.
+The class archive contains Kafka's classes as a running node had loaded them; it belongs to one Java, one set of jars
+and one set of flags. The formatted directory contains the output of ``StorageTool format``, so that a cluster's start
+copies a file instead of running a JVM per node.
 """
 
 from __future__ import annotations
@@ -35,17 +36,17 @@ STEP_S = 120.0
 
 @dataclass(frozen=True)
 class Template:
-    """The two things, as files."""
+    """The two files."""
 
     archive: Path
     checkpoint: Path
 
 
 def template(owner: Owner, java: Java, jars: Sequence[Path], progress: Progress = quiet) -> Template:
-    """The template for this Java and these jars, made when it is not cached (some seconds).
+    """The template for this Java and these jars, created when it is not cached (some seconds).
 
     Raises:
-        ProvisionError: the node that makes it did not work; shows the end of its log.
+        ProvisionError: the node that creates it failed; shows the end of its log.
     """
     home = cache.install(_name(java, jars), lambda into: _make(owner, java, jars, into, progress))
     return Template(home / ARCHIVE, home / CHECKPOINT)
@@ -54,7 +55,7 @@ def template(owner: Owner, java: Java, jars: Sequence[Path], progress: Progress 
 def new_id() -> str:
     """A random cluster or directory id in Kafka's notation.
 
-    As Kafka's own (``Uuid.randomUuid``) it does not begin with a dash, which its tools take for an option.
+    As Kafka's own (``Uuid.randomUuid``) it does not begin with a dash, which its tools would read as an option.
     """
     found = "-"
     while found.startswith("-"):
@@ -70,7 +71,7 @@ def _name(java: Java, jars: Sequence[Path]) -> str:
 
 
 def _make(owner: Owner, java: Java, jars: Sequence[Path], into: Path, progress: Progress) -> None:
-    progress("making the class archive and the formatted template (some seconds, once)")
+    progress("creating the class archive and the formatted template (some seconds, once)")
     spec = ClusterSpec(brokers=1, slots=1)
     place = addresses.reserve(spec)
     home = Path(tempfile.mkdtemp(prefix="template-", dir=owner.directory))
@@ -87,7 +88,7 @@ def _make(owner: Owner, java: Java, jars: Sequence[Path], into: Path, progress: 
             raise ProvisionError(f"Java wrote no class archive. The end of its log: {node.last_lines()}")
         shutil.copy(home / "data" / CHECKPOINT, into / CHECKPOINT)
     except (ClusterError, WaitTimeout) as error:
-        raise ProvisionError(f"the template of a Kafka node could not be made. {error}") from error
+        raise ProvisionError(f"the template of a Kafka node could not be created. {error}") from error
     finally:
         os.close(place.lock)
         shutil.rmtree(home, ignore_errors=True)
@@ -102,8 +103,8 @@ def _format(owner: Owner, jvm: Jvm, home: Path) -> None:
 
 
 def standalone(spec: ClusterSpec, place: addresses.Addresses, data: Path) -> dict[str, object]:
-    """A node that is controller and broker in one, so that the archive has the classes of both."""
-    voter = place.controller  # its port is none of the broker's: a node wants another one for each listener
+    """The settings of a node that is both controller and broker, so that the archive has the classes of both."""
+    voter = place.controller  # not a port of the broker: a node needs a separate port for each listener
     both = nodes.broker_properties(spec, 1, place.listeners(1, spec), voter, str(data))
     return {
         **both,

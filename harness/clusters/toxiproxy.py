@@ -1,10 +1,10 @@
-"""Getting Toxiproxy's server onto this machine: found on the PATH or in the cache, else made once.
+"""Provides Toxiproxy's server: found on the PATH or in the cache, else created once.
 
-It is made by Go, or where there is none, by the Go of an official image on a Docker engine: of both, the sources are
-verified against Go's checksum database (unless the user's Go settings switch that off); a build depends on the
-compiler, so the binary itself has no pin. ``FENCEPOST_TOXIPROXY_IMAGE`` names an image that holds the server, and goes
-before everything else: that is trusted as it is (name it with a digest, and Docker verifies it). What came from where,
-with its SHA-256, stands in the file ``origin`` beside the binary.
+It is built by Go or, if Go is missing, by an official Go image on a Docker engine: either way, the sources are verified
+against Go's checksum database (unless the user's Go settings switch that off). A build depends on the compiler, so the
+binary itself has no pin. ``FENCEPOST_TOXIPROXY_IMAGE`` names an image that contains the server, and has priority: it is
+trusted as it is (name it with a digest, and Docker verifies it). The file ``origin`` next to the binary records the
+source and the SHA-256.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ REMEDIES = (
 )
 SERVER = "toxiproxy-server"
 PACKAGE = f"github.com/Shopify/toxiproxy/v2/cmd/server@v{VERSION}"
-# Where the images of Toxiproxy, and those made from its packages, have the server.
+# Paths of the server in Toxiproxy's images, and in images built from its packages.
 IN_IMAGES = ("/toxiproxy", f"/{SERVER}", f"/usr/bin/{SERVER}", f"/usr/local/bin/{SERVER}", "/go/bin/toxiproxy")
 
 
@@ -37,7 +37,7 @@ def server(progress: Progress = quiet) -> Path:
     """The Toxiproxy server.
 
     Raises:
-        ProvisionError: there is none and it cannot be made, or it is too old; says what would help.
+        ProvisionError: there is none and it cannot be built, or it is too old; names the remedies.
     """
     found = shutil.which(SERVER)
     if found and not os.environ.get(IMAGE):
@@ -46,7 +46,7 @@ def server(progress: Progress = quiet) -> Path:
 
 
 def there() -> Path | None:
-    """The server when nothing needs to be made for it, else None."""
+    """The server if it needs no build, else None."""
     found = shutil.which(SERVER)
     if found and not os.environ.get(IMAGE):
         return Path(found)
@@ -54,16 +54,16 @@ def there() -> Path | None:
 
 
 def way() -> str:
-    """How ``server`` would make one.
+    """How ``server`` would get one.
 
     Raises:
-        ProvisionError: there is no way; says what would help.
+        ProvisionError: there is no way; names the remedies.
     """
     image, go = os.environ.get(IMAGE), shutil.which("go")
     if go and not image:
         return f"builds Toxiproxy {VERSION} with {go}"
     _engine()
-    return f"takes Toxiproxy from the image {image}" if image else f"builds Toxiproxy {VERSION} in {docker.GO_IMAGE}"
+    return f"copies Toxiproxy from the image {image}" if image else f"builds Toxiproxy {VERSION} in {docker.GO_IMAGE}"
 
 
 def _home() -> Path:
@@ -75,7 +75,7 @@ def _home() -> Path:
 def _make(into: Path, progress: Progress) -> None:
     image = os.environ.get(IMAGE)
     if image:
-        progress(f"taking Toxiproxy from the image {image} (once)")
+        progress(f"copying Toxiproxy from the image {image} (once)")
         origin = f"image {image}, {docker.take(image, IN_IMAGES, into, provision.FETCH_S)}"
     elif shutil.which("go"):
         origin = _build("Go", lambda: _go_install(into), progress)
@@ -94,7 +94,7 @@ def _build(what: str, build: Callable[[], str], progress: Progress) -> str:
     except ProvisionError as error:
         raise ProvisionError(
             f"Toxiproxy {VERSION} could not be built. {error} Is there a network? Otherwise put a {SERVER} on "
-            f"the PATH, or name an image that holds one in {IMAGE}"
+            f"the PATH, or name an image that contains one in {IMAGE}"
         ) from error
 
 
@@ -117,18 +117,18 @@ def _engine() -> None:
     try:
         docker.engine()
     except ProvisionError as error:
-        raise ProvisionError(f"no {SERVER} on the PATH and nothing to make one: {REMEDIES} ({error})") from error
+        raise ProvisionError(f"no {SERVER} on the PATH and no way to get one: {REMEDIES} ({error})") from error
 
 
 def _recent(binary: Path) -> Path:
-    """The same binary, once it has told a version that is recent enough; a build by Go calls itself ``git``."""
+    """The same binary, if its version is recent enough; a build by Go reports the version ``git``."""
     try:
-        said = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=30, check=True).stdout
+        output = subprocess.run([binary, "-version"], capture_output=True, text=True, timeout=30, check=True).stdout
     except (OSError, subprocess.SubprocessError) as error:
         raise ProvisionError(
             f"{binary} -version does not work ({error}): it is no {SERVER} for this machine"
         ) from error
-    match = re.search(r"version (?:git|(\d+)\.(\d+))", said)
+    match = re.search(r"version (?:git|(\d+)\.(\d+))", output)
     if match is None or (match[1] and (int(match[1]), int(match[2])) < MINIMUM):
-        raise ProvisionError(f"{binary} is not Toxiproxy >= 2.12 (it says {said.strip()[:100]!r}): {REMEDIES}")
+        raise ProvisionError(f"{binary} is not Toxiproxy >= 2.12 (it prints {output.strip()[:100]!r}): {REMEDIES}")
     return binary

@@ -1,5 +1,7 @@
-"""Proxies between members and the brokers of others, who know nothing of them: one Toxiproxy, one proxy per (slot,
-broker), to which the kernel leads what the member of the slot connects to the broker.
+"""Proxies between members and the brokers of an attached cluster, invisible to both.
+
+There is one Toxiproxy with one proxy per (slot, broker), to which the kernel redirects the connections of the slot's
+member to the broker.
 """
 
 from __future__ import annotations
@@ -30,11 +32,11 @@ END_S = 10.0
 
 
 class TransparentProxies:
-    """Made by ``start``.
+    """Created by ``start``.
 
     Attributes:
         links: the proxies.
-        packets: rules on the loopback addresses where they listen.
+        packets: rules on the loopback addresses of the proxies.
     """
 
     def __init__(self, owner: Owner, addresses: Addresses, ends: Mapping[Pair, tuple[Endpoint, Endpoint]]) -> None:
@@ -46,16 +48,16 @@ class TransparentProxies:
         self._stopped = False
 
     def begin(self, server: Path, home: Path) -> None:
-        """Start them, by this program, and return once they serve."""
+        """Start them with this program, and return once they serve."""
         self._server = proxies.begin(self._spawn, server, home, self._addresses.proxy_api, self._ends)
         self.links.await_serving()
 
     def before(self, slot: int, interpreter: Interpreter) -> Interpreter:
-        """What the member in a slot runs on, so that its connections go through its proxies."""
+        """The interpreter of the member in a slot, with the group that redirects its connections to its proxies."""
         return replace(interpreter, groups=(_group(self._addresses, slot),))
 
     def stop(self) -> None:
-        """End the proxies and free their addresses; what leads to them goes with the owner. May be called twice."""
+        """End the proxies and free their addresses; redirects end with the owner. May be called twice."""
         if not self._stopped:
             self._stopped = True
             try:
@@ -67,15 +69,15 @@ class TransparentProxies:
 
 
 def start(owner: Owner, brokers: Mapping[int, Endpoint], slots: int, progress: Progress) -> TransparentProxies:
-    """Start the proxies and lead members to them.
+    """Start the proxies and redirect members to them.
 
     Raises:
-        ProvisionError: Toxiproxy is missing and could not be made.
-        PlanError: a broker may be reached otherwise than by IPv4.
+        ProvisionError: Toxiproxy is missing and could not be built.
+        PlanError: a broker has an address that is not IPv4.
         ClusterError, WaitTimeout: there are too many members, or something did not start.
     """
     if slots > nodes.MOST_SLOTS:
-        raise ClusterError(f"proxies can be put before {nodes.MOST_SLOTS} members, but there are {slots}")
+        raise ClusterError(f"found {slots} members with proxies; use at most {nodes.MOST_SLOTS}")
     at = {broker: _addresses_of(broker, endpoint) for broker, endpoint in brokers.items()}
     server, home = toxiproxy.server(progress), Path(tempfile.mkdtemp(prefix="proxies-", dir=owner.directory))
     addresses = reserve(ClusterSpec(brokers=len(brokers), slots=slots))
@@ -102,24 +104,24 @@ def start(owner: Owner, brokers: Mapping[int, Endpoint], slots: int, progress: P
 
 
 def _group(addresses: Addresses, slot: int) -> int:
-    """No other harness of this machine has it, as none has the number of the addresses."""
+    """The group id of a slot: unique on this machine, as the number of the addresses is."""
     return FIRST_GROUP + addresses.number * nodes.MOST_SLOTS + slot
 
 
 def _addresses_of(broker: int, endpoint: Endpoint) -> list[Endpoint]:
-    """Where members may connect to reach a broker.
+    """The addresses at which members may connect to a broker.
 
     Raises:
         ClusterError: it has no address.
-        PlanError: one of these is no address of IPv4, by which they would go past the proxies.
+        PlanError: one of them is not IPv4, and would bypass the proxies.
     """
     try:
         found = socket.getaddrinfo(endpoint.host.strip("[]"), endpoint.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        raise ClusterError(f"nobody knows where broker {broker} is, at {endpoint}: {error.strerror}") from error
+        raise ClusterError(f"the address {endpoint} of broker {broker} cannot be found: {error.strerror}") from error
     if other := [address[0] for family, *_, address in found if family != socket.AF_INET]:
         raise PlanError(
-            f"broker {broker} tells members to connect to {endpoint}, which is {other[0]}, and no proxy can be put "
-            "before an address of IPv6: leave out the faults that lose packets, or have it advertise one of IPv4"
+            f"broker {broker} advertises {endpoint}, which is {other[0]}, and proxies do not support IPv6: "
+            "remove the faults that lose packets, or let it advertise an address of IPv4"
         )
     return list({Endpoint(str(address[0]), endpoint.port): None for *_, address in found})

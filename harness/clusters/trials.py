@@ -1,6 +1,6 @@
-"""Whether clients take the settings of a group: each is asked itself, where its members will run, before a cluster is.
+"""Whether clients accept a group's settings: each client tries them, where its members will run, before the start.
 
-One short process for each client and release, which connects to nobody.
+One short process for each client and release, which connects to no broker.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ SLOW_S, TRIAL_S = 2.0, 60.0
 def try_settings(group: Group, abilities: Abilities, progress: Progress) -> None:
     """Refuse settings that a client of the group does not have, in the release that its members use.
 
-    A program of the user's is not asked: it brings its client. What runs on a release of its own where the back-end
-    has none is left to that to refuse.
+    A user's program is not tried: it has its own client. A member with a separate environment is not tried where the
+    back-end has none; the back-end refuses it itself.
 
     Raises:
-        ScenarioError: names the client, its release, and what it said.
+        ScenarioError: names the client, its release, and its error.
         ProvisionError: see ``environments.interpreter``; or the trial itself failed.
     """
     for environment in dict.fromkeys(group.environments):
@@ -55,15 +55,15 @@ def _try(group: Group, environment: Environment, progress: Progress) -> None:
         "protocol": group.protocol,
         "client_config": group.client_config(),
     }
-    code, said = _asked(python, config, lambda: progress(f"asking {release} whether it takes the group's settings"))
+    code, output = _tried(python, config, lambda: progress(f"checking the group's settings with {release}"))
     if code == BAD_CONFIG:
-        raise ScenarioError(f"the group's config does not go with {release}: {said}")
+        raise ScenarioError(f"{release} refuses the group's config: {output}")
     if code:
-        raise ProvisionError(f"{release} could not be asked whether it takes the group's settings: {said}")
+        raise ProvisionError(f"the group's settings could not be checked with {release}: {output}")
 
 
-def _asked(python: str, config: Mapping[str, Any], slow: Callable[[], None]) -> tuple[int, str]:
-    """The exit code of a trial, and the last line of what it said; ``slow`` is called where it takes long."""
+def _tried(python: str, config: Mapping[str, Any], slow: Callable[[], None]) -> tuple[int, str]:
+    """The exit code of a trial, and the last line of its output; ``slow`` is called if it takes long."""
     with Owner.open() as owner:
         file, log = owner.directory / "trial.json", owner.directory / "log"
         file.write_text(json.dumps(config), encoding="utf-8")
@@ -78,4 +78,4 @@ def _asked(python: str, config: Mapping[str, Any], slow: Callable[[], None]) -> 
             except WaitTimeout as late:
                 return -1, str(late)
         lines = [line for line in log.read_text(encoding="utf-8", errors="replace").splitlines() if line.strip()]
-    return code, lines[-1] if lines else "it said nothing"
+    return code, lines[-1] if lines else "it printed nothing"

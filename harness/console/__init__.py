@@ -1,1 +1,1 @@
-"""What is shown on a terminal while a run goes on and after it, and what of libraries is not."""
+"""Terminal output during a run and after it, without the log output of libraries."""

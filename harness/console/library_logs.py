@@ -1,7 +1,7 @@
-"""What libraries log and warn of while they work for Fencepost is kept from a user's test output and terminal.
+"""Keeps logs and warnings of libraries that work for Fencepost out of a user's test output and terminal.
 
-A warning of theirs is about their insides, and nothing that a user could mend; what matters to a user is told by
-Fencepost itself. What they tell code of the user's own stays as it is, in the same process, too.
+Such a warning is about the library's internals, and a user cannot fix it; Fencepost itself reports what matters to a
+user. Logs and warnings for the user's own code in the same process are not changed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ _LOG = logging.getLogger("fencepost.library_logs")
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Nothing that libraries log for Fencepost is shown from now on. What they warn of is ignored within: a suite that
-    turns warnings into errors means its own code."""
+    """From now on, logs of libraries that work for Fencepost are hidden. In the block, warnings are ignored: a suite
+    that turns warnings into errors means its own code."""
     for name in LIBRARIES:
         logger = logging.getLogger(name)
         if not isinstance(logger, _Library):
@@ -32,29 +32,29 @@ def quiet() -> Iterator[None]:
 
 
 class _Library(logging.Logger):
-    """The logger above all those of a library: what was logged for Fencepost goes no further."""
+    """The top logger of a library, which does not pass on records that were logged for Fencepost."""
 
-    @property  # asked with each record
+    @property  # read for each record
     def propagate(self) -> bool:
-        """Whether handlers of the root are given a record."""
+        """Whether handlers of the root logger receive the record."""
         return bool(self.__dict__["propagate"]) and not _is_for_fencepost()
 
     @propagate.setter
-    def propagate(self, wanted: bool) -> None:
-        self.__dict__["propagate"] = wanted
+    def propagate(self, value: bool) -> None:
+        self.__dict__["propagate"] = value
 
 
 class _Detail(logging.Handler):
-    """Logs as detail of Fencepost what a library has logged for it."""
+    """Logs records of a library that works for Fencepost as Fencepost's own debug records."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """One record, in the thread that logged it."""
+        """Log one record, in the thread that created it."""
         if _is_for_fencepost():
             _LOG.debug("%s: %s", record.name, record.getMessage(), exc_info=record.exc_info)
 
 
 def _is_for_fencepost() -> bool:
-    """Whether a module of Fencepost has called what is called now, however indirectly."""
+    """Whether a module of Fencepost is on the call stack."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         name = str(frame.f_globals.get("__name__"))

@@ -27,7 +27,7 @@ COUNTS_EVERY_S = 5.0
 
 
 class Picture(AbstractContextManager["Picture"]):
-    """A picture that is drawn over itself; gone when the run ends, apart from its last state."""
+    """A picture that is redrawn in place; only its last state stays when the run ends."""
 
     def __init__(self, console: Console) -> None:
         self._live = Live(console=console, auto_refresh=False, transient=False)
@@ -47,7 +47,7 @@ class Picture(AbstractContextManager["Picture"]):
 
 
 class Lines(AbstractContextManager["Lines"]):
-    """A line for every change of phase and fault, and the counts now and then: for logs."""
+    """A line for every change of phase and fault, and the counts from time to time: for logs."""
 
     def __init__(self, console: Console) -> None:
         self._console = console
@@ -57,7 +57,7 @@ class Lines(AbstractContextManager["Lines"]):
     def __exit__(
         self, kind: type[BaseException] | None, value: BaseException | None, trace: TracebackType | None
     ) -> None:
-        """Nothing is left to do."""
+        """Nothing to do."""
 
     def __call__(self, progress: Progress) -> None:
         """Print what changed since the last call."""
@@ -73,7 +73,7 @@ class Lines(AbstractContextManager["Lines"]):
 
 
 def view(console: Console) -> Picture | Lines:
-    """What suits ``console``."""
+    """The view that suits ``console``."""
     return Picture(console) if console.is_terminal else Lines(console)
 
 
@@ -87,16 +87,16 @@ def counts(progress: Progress) -> str:
 
 def members(progress: Progress) -> str:
     """Every member with the number of partitions that it owns."""
-    lives = (
-        (name, ("lives" if owned < 0 else f"owns {owned}") if alive else "is down")
+    states = (
+        (name, ("runs" if owned < 0 else f"owns {owned}") if alive else "is down")
         for name, alive, owned in progress.members
     )
-    parts = [f"{name} {how}" for name, how in lives]
+    parts = [f"{name} {how}" for name, how in states]
     return ", ".join(parts) or "no members yet"
 
 
 def changes(before: Progress | None, now: Progress) -> list[str]:
-    """What is different now, a sentence each."""
+    """The changes, a sentence each."""
     lines = []
     if before is None or before.phase != now.phase:
         lines.append(f"phase {now.phase}")
@@ -121,7 +121,7 @@ def picture(progress: Progress) -> RenderableType:
 def _members(progress: Progress) -> RenderableType:
     table = Table.grid(padding=(0, 2))
     for name, alive, owned in progress.members:
-        has = "lives" if owned < 0 else f"{owned:2} " + "▮" * owned
+        has = "runs" if owned < 0 else f"{owned:2} " + "▮" * owned
         state = Text(has, "green") if alive else Text("down", "bold red")
         table.add_row(f"  {name}", state)
     return table

@@ -1,4 +1,4 @@
-"""What commands print: a console that strings of a run cannot take over, plans and verdicts."""
+"""The output of commands: plans and verdicts, on a console that is safe from control characters in a run's strings."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from fencepost.reports.words import visible
 from fencepost.schedule.fault_tolerance import given_up
 from fencepost.schedule.plan import Plan, Step
 
-LOG_COLUMNS = 160  # where no terminal says how wide it is
+LOG_COLUMNS = 160  # the width without a terminal
 
 
 class Terminal(Console):
-    """A console on which strings of a run cannot move the cursor, set a title or hide: their escapes are shown."""
+    """A console on which strings of a run cannot move the cursor, set a title or hide: escape codes become visible."""
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """What rich renders, but for what it did not make itself."""
+        """The output of rich, with foreign control characters made visible."""
         for segment in super().render(renderable, options):
             yield segment if segment.control else segment._replace(text=visible(segment.text))
 
@@ -30,7 +30,7 @@ out = Terminal(highlight=False, soft_wrap=True, width=None if sys.stdout.isatty(
 
 
 def show_plan(plan: Plan, inventory: Inventory) -> None:
-    """A line for every step, and for every guarantee that they give up."""
+    """A line for every step, and for every guarantee that the plan breaks."""
     for step in plan.steps:
         out.print(f"  {in_words(step)}", markup=False)
     for loss in given_up(plan.steps, inventory):
@@ -52,7 +52,7 @@ def in_words(step: Step) -> str:
 
 
 def show_verdict(verdict: Verdict, folder: Path, *, stored: bool = True) -> None:
-    """The summary of a judged folder; of a verdict that was not stored, a line for every check."""
+    """The summary of a judged folder; for a verdict that was not stored, a line for every check."""
     from fencepost.reports import text
     from fencepost.reports.summary import every_check
 

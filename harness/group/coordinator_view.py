@@ -1,4 +1,4 @@
-"""What the coordinator tells of a group whose members tell nothing: who has how much, and how far it has come."""
+"""The coordinator's view of a group whose members report nothing: shares of partitions, and progress."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from fencepost.interfaces.admin import GroupAdmin
 
 
 class Outside:
-    """A group from outside, as it was when the coordinator was last asked.
+    """A group's state when the coordinator was last asked.
 
     Attributes:
         members: how many there are.
-        shares: how many partitions each of them has that has some.
-        committed: how many records the group has committed, counted from the begin of each partition.
+        shares: number of partitions of each member that owns any.
+        committed: records that the group has committed, counted from the beginning of each partition.
     """
 
     def __init__(self, admin: GroupAdmin, group: str) -> None:
-        """Nobody was asked yet."""
+        """The coordinator was not asked yet."""
         self.shares: list[int] = []
         self.members = self.committed = 0
         self._admin, self._group = admin, group
@@ -35,7 +35,7 @@ class Outside:
 
 
 def connected(pid: int, bootstrap: str) -> bool:
-    """Whether a process itself, and not a child of it, has a connection to one of these brokers, or their proxies."""
+    """Whether a process itself (not a child of it) has a connection to one of these brokers, or their proxies."""
     ports = {int(place.rpartition(":")[2]) for place in bootstrap.split(",")}
     try:
         connections = psutil.Process(pid).net_connections("tcp")

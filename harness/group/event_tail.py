@@ -1,4 +1,4 @@
-"""What a member or producer has told so far: its event file, read on while it is being written."""
+"""The events of a member or producer so far: its event file is read while it is being written."""
 
 from __future__ import annotations
 
@@ -17,28 +17,28 @@ FREQUENT = (EventKind.COMMIT, EventKind.POLL_GAP)
 
 
 class LiveEvents:
-    """The state of one actor, as its own events tell it. ``refresh`` brings it up to date.
+    """The state of one actor, by its own events. ``refresh`` brings it up to date.
 
-    A partition counts as owned from the end of its assigned callback to the begin of the callback that gives it up.
+    A partition counts as owned from the end of its assigned callback to the beginning of the callback that revokes it.
 
     Attributes:
         started: the detail of the started event; None before it.
         started_ns, closed_ns: when it began, and was closed; 0: not yet.
         owned: partitions owned now.
-        member_id: what the coordinator calls it, as it told last; empty: it has not told yet.
-        errors: how many the client reported, by Kafka's name.
-        fatal: the name of the error that ended the client for good; empty: none.
+        member_id: its member id, as it reported last; empty: not reported yet.
+        errors: number of errors that the client reported, by Kafka's name.
+        fatal: the name of the error that ended the client permanently; empty: none.
         open: kinds of events that have begun and not ended, and since when, ns.
         ended: kinds of events that have ended, and when the last of them began, ns.
-        lost_ns: when it was last told that partitions are lost; 0: never.
+        lost_ns: when it last received partitions as lost; 0: never.
         ids: the member ids that the coordinator gave it.
-        told: all events of a kind, in their order, by id; without the kinds that come with the records.
+        told: all events of a kind, in their order, by id; without the kinds that are as frequent as records.
 
-    Lines that are no events are passed over: the seal tells of them.
+    Lines that are no events are skipped: the seal reports them.
     """
 
     def __init__(self, path: Path) -> None:
-        """The file need not be there yet."""
+        """The file may not exist yet."""
         self._path, self._at = path, 0
         self.started: Mapping[str, Any] | None = None
         self.started_ns = self.closed_ns = 0
@@ -53,7 +53,7 @@ class LiveEvents:
         self.told: defaultdict[str, dict[int, Mapping[str, Any]]] = defaultdict(dict)
 
     def refresh(self) -> None:
-        """Read what was written since the last time."""
+        """Read the events written since the last call."""
         found = read(self._path, self._at)
         self._at = found.next_at
         for event in found.events:
@@ -102,13 +102,13 @@ class RecordCounts(NamedTuple):
 
 
 def last_poll_ns(segments: Path, actor: str) -> int:
-    """When an actor last called poll, by its segments below ``segments``, or until when it waits in one for records;
-    0: never, or nobody can tell."""
+    """When an actor last called poll, by its segments below ``segments``, or the time until which its present poll
+    waits for records; 0: never, or unknown."""
     return max((counts.polled_ns for counts in _counts(segments, f"{actor}.*.seg").values()), default=0)
 
 
 def count_records(segments: Path) -> RecordCounts:
-    """Sum over all segments below ``segments``, all lives included; those that cannot be read count for nothing."""
+    """Sum over all segments below ``segments``, of all incarnations; segments that cannot be read are not counted."""
     sums = {True: [0, 0], False: [0, 0]}
     for path, counts in _counts(segments, "*.seg").items():
         ours = sums[path.name.startswith("producer-")]
@@ -120,6 +120,6 @@ def count_records(segments: Path) -> RecordCounts:
 def _counts(segments: Path, names: str) -> dict[Path, Counts]:
     found = {}
     for path in segments.glob(names):
-        with suppress(OSError, ValueError):  # just being made, or damaged: the seal reports it
+        with suppress(OSError, ValueError):  # just being created, or damaged: the seal reports it
             found[path] = read_counts(path)
     return found

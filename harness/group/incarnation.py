@@ -1,7 +1,7 @@
-"""Processes of members and producers, one life at a time: started, watched, ended and reaped.
+"""Processes of members and producers, one incarnation at a time: started, watched, ended and reaped.
 
-Each life has its own actor name, configuration file and log. That it was started and how it ended are events of the
-harness; everything else it tells itself.
+Each incarnation has its own actor name, configuration file and log. Its start and its end are events of the harness; it
+reports everything else itself.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ STRAY = "process {}, which consumes, has left the process group of its program, 
 
 @dataclass(frozen=True)
 class Home:
-    """Where the processes of one run belong.
+    """Folders and owner of one run's processes.
 
     Attributes:
         owner: owns the processes and their configuration files.
@@ -50,7 +50,7 @@ class Home:
 
 
 class Incarnation:
-    """One life of a member or producer: begins when made, ends when reaped."""
+    """One process of a member or producer: starts when created, ends when reaped."""
 
     def __init__(
         self, home: Home, actor: str, module: str, config: Mapping[str, Any], interpreter: Interpreter
@@ -88,22 +88,22 @@ class Incarnation:
 
     @property
     def exit_code(self) -> int | None:
-        """None while it lives. Reaps the process and writes its ended event when it finds it ended."""
+        """None while it runs. Reaps the process and writes its ended event once it has ended."""
         with self._lock:
             if self._exit_code is None:
                 code = self._process.poll()
                 if code is not None:
                     self._exit_code = int(code)
-                    self._tell_end(int(code))
+                    self._note_ends(int(code))
             return self._exit_code
 
-    def _tell_end(self, code: int) -> None:
-        """Write how all that are recorded in it have ended, and what is not recorded."""
+    def _note_ends(self, code: int) -> None:
+        """Write how all consumers in it ended, and which events were not recorded."""
         self.live.refresh()
         broken = getattr(self._process, "broken", "")
         for text in (*([broken] if broken else ()), *map(STRAY.format, sorted(self.live.strays))):
             self._events.note(EventKind.UNRECORDED, actor=self.actor, detail={"text": text})
-        asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # else it tells when it leaves
+        asked_ns = self._sent.get(signals.SIGTERM) if self._silent else None  # others report when they leave
         asked = {"asked_ns": asked_ns} if asked_ns else {}
         ended_ns = min((at_ns for number, at_ns in self._sent.items() if number in ENDING), default=0)
         for actor, (at_ns, how) in self.live.ends(self._how(code), ended_ns).items():
@@ -115,16 +115,18 @@ class Incarnation:
             self._events.note(EventKind.ENDED, actor=actor, detail=detail, **when)
 
     def _how(self, code: int) -> str:
-        """Who ends unasked ended by itself, whatever the code says: a clean exit as well, and the kernel's SIGKILL.
-        Of who tells nothing, nobody knows more than that it was asked."""
+        """How it ended. An end that was not requested is a crash, whatever the exit code: a clean exit as well, and the
+        kernel's SIGKILL. Of a program that reports nothing it is only known that its end was requested."""
         asked = self._sent.keys() & {signals.SIGTERM, signals.SIGINT}
-        if code == 0 or (code - 128 in asked and self._said_so()):  # a JVM ends so that handles the signal
+        if code == 0 or (
+            code - 128 in asked and self._reported_closed()
+        ):  # the exit code of a JVM with a shutdown hook
             return "closed" if asked else "crashed"
         if self._silent and asked and signals.SIGKILL not in self._sent:
             return "closed"
-        return "killed" if self._sent.keys() & {-code, code - 128} else "crashed"  # as a shell tells it, too
+        return "killed" if self._sent.keys() & {-code, code - 128} else "crashed"  # the second as from a shell
 
-    def _said_so(self) -> bool:
+    def _reported_closed(self) -> bool:
         return bool(self.live.told(EventKind.CLOSED))
 
     @property
@@ -134,20 +136,20 @@ class Incarnation:
 
     @property
     def polled_ns(self) -> int:
-        """When it last called poll; 0: never, or nobody can tell."""
+        """When it last called poll; 0: never, or unknown."""
         return last_poll_ns(self._segments, self.actor)
 
     @property
     def polls_in_vain(self) -> bool:
-        """Whether every consumer that is there was polled, in its own process or in one forked from that, has paused
-        nothing and was told no error, as of the last refresh. What it was given is another question."""
+        """Whether every present consumer was polled, in its own process or in a fork of it, has paused no partition and
+        reported no error, as of the last refresh. Whether it received records is another question."""
         present = self.live.present
         polled = (last_poll_ns(self._segments, name) or self.live.polled_by_fork(name) for name in present)
         idle = EventKind.PAUSED not in self.live.open and not self.live.errors
         return bool(present) and idle and all(polled)
 
     def wait_started(self) -> None:
-        """Wait until its loop runs; of who tells nothing, its process. Raises MemberError when it ended instead."""
+        """Wait until its loop runs; for a silent program, its process. Raises MemberError when it ended instead."""
 
         def started() -> bool:
             self.live.refresh()
@@ -162,43 +164,44 @@ class Incarnation:
         if self._command and self.live.started is not None:
             self._must_be_the_member(self.live.started)
 
-    def _must_be_the_member(self, said: Mapping[str, Any]) -> None:
-        """Raises MemberError when faults would hit another process, or the judge would go by another protocol."""
+    def _must_be_the_member(self, started: Mapping[str, Any]) -> None:
+        """Raises MemberError when faults would hit another process, or the judge would assume another protocol."""
         if self.live.strays:
             raise MemberError(
-                f"{self.actor}: process {said['pid']} consumes, a child of the one that was started that has left its "
-                "process group, and faults would hit its parent alone: let it stay there, or be the command itself"
+                f"{self.actor}: process {started['pid']} consumes, but it is a child of the started process "
+                "and has left its process group, so faults would hit only the parent: keep it in the group, or make it "
+                "the command"
             )
-        client = self._config.get("client", said["client"])
-        if said["client"] != client and not self._lines:  # what tells by lines says which library it is
+        client = self._config.get("client", started["client"])
+        if started["client"] != client and not self._lines:  # a program with JSON lines names its library itself
             raise MemberError(
-                f"{self.actor} consumes with {said['client']}, and the members of the scenario's group with {client}: "
-                f"say client={said['client']!r} there"
+                f"{self.actor} consumes with {started['client']}, but the members of the scenario's group with "
+                f"{client}: set client={started['client']!r} there"
             )
-        if said["protocol"] != self._config["protocol"]:
+        if started["protocol"] != self._config["protocol"]:
             raise MemberError(
-                f"{self.actor} takes part by the protocol {said['protocol']!r}, as its settings have it, and the group "
-                f"of the scenario by {self._config['protocol']!r}: say protocol={said['protocol']!r} there"
+                f"{self.actor} uses the protocol {started['protocol']!r} of its own settings, but the scenario's group "
+                f"uses {self._config['protocol']!r}: set protocol={started['protocol']!r} there"
             )
 
     def signal(self, number: int) -> None:
-        """Send a signal; nothing happens when it has ended."""
+        """Send a signal; no-op when it has ended."""
         with self._lock:
             if self._exit_code is None and self._process.poll() is None:
                 self._sent.setdefault(number, now_ns())
                 self._process.send_signal(signals.Signals(number))
 
     def reconfigure(self, **changes: Any) -> None:
-        """Have it read its configuration again, as it began but for ``changes``; only once its loop runs."""
+        """Make it read its configuration again: its first one with ``changes``. No-op unless its loop runs."""
         self.live.refresh()
-        if self.live.started is not None:  # to others the signal is deadly
+        if self.live.started is not None:  # before that, the signal would end it
             self._configure(changes)
             self.signal(signals.SIGHUP)
 
     def _configure(self, changes: Mapping[str, Any]) -> None:
         new = self._file.with_suffix(".new")
         new.write_text(json.dumps({**self._config, **changes}, indent=1), encoding="utf-8")
-        new.replace(self._file)  # nobody reads half of it
+        new.replace(self._file)  # so that no reader sees half of it
 
     def wait_ended(self, within_s: float) -> int:
         """Wait for its end and return its exit code (negative: the signal's number)."""
@@ -216,7 +219,7 @@ class Incarnation:
 
 
 def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
-    """End processes cleanly, all at once; those that do not within the bound are killed. Returns the names of these."""
+    """End processes cleanly, all at once; late ones are killed after ``within_s``. Returns the names of late ones."""
     for life in lives:
         life.signal(signals.SIGTERM)
     deadline_ns = now_ns() + int(within_s * NS)
@@ -235,7 +238,7 @@ def stop(lives: Sequence[Incarnation], within_s: float) -> list[str]:
 
 
 def member_side(directory: Path) -> Path:
-    """A folder that holds ``fencepost_member`` and nothing else of ours, for an interpreter's import path."""
+    """A folder that contains only ``fencepost_member``, for an interpreter's import path."""
     folder = directory / "import"
     link = folder / "fencepost_member"
     if not link.is_symlink():

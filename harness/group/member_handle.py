@@ -1,4 +1,4 @@
-"""The handle on one member over all its lives, as faults and the group have it."""
+"""The handle on one member over all its incarnations, for faults and the group."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from fencepost.model import TopicPartition
 
 
 class MemberProcess:
-    """One member over all its lives. Satisfies ``process_interfaces.Node``.
+    """One member over all its incarnations. Satisfies ``interfaces.process.Node``.
 
     Attributes:
-        index, slot: which member, and the slot it lives in.
-        life: the present or last life; None before the first.
+        index, slot: the member's number, and its slot.
+        life: the present or last incarnation; None before the first.
     """
 
     def __init__(
         self, home: Home, index: int, slot: int, config: Mapping[str, Any], interpreter: Interpreter | None = None
     ) -> None:
-        """``config``: what ``fencepost_member`` reads, but for actor, member, slot and run. Nothing is started."""
+        """``config``: the input of ``fencepost_member`` without actor, member, slot and run. Nothing is started."""
         self.index, self.slot = index, slot
         self.life: Incarnation | None = None
         self._home, self._lives = home, 0
@@ -32,50 +32,50 @@ class MemberProcess:
 
     @property
     def name(self) -> str:
-        """``member-2``, over all lives."""
+        """``member-2``, the same for all incarnations."""
         return f"member-{self.index}"
 
     @property
     def actor(self) -> str:
-        """``member-2.1``: the present or last life; empty before the first."""
+        """``member-2.1``: the present or last incarnation; empty before the first."""
         return self.life.actor if self.life else ""
 
     @property
     def pid(self) -> int | None:
-        """Process id of the present life; None when there is none."""
+        """Process id of the present incarnation; None when there is none."""
         return self.life.pid if self.life else None
 
     @property
     def polled_ns(self) -> int:
-        """When the present life last called poll; 0: never, or there is none."""
+        """When the present incarnation last called poll; 0: never, or there is none."""
         return self.life.polled_ns if self.life and self.pid is not None else 0
 
     @property
     def connected(self) -> bool:
         """Whether its process itself has a connection to brokers, or to its proxies; False once it has ended.
 
-        Of a container nobody asks: faults hit all that is in it."""
+        Containers are not checked: faults hit all processes in one."""
         if self.pid is None or self._interpreter.image:
             return self.pid is not None
         return connected(self.pid, self._config["bootstrap"])
 
     @property
     def owned(self) -> frozenset[TopicPartition]:
-        """What the present life owned at the last refresh; nothing once it has ended."""
+        """The partitions of the present incarnation at the last refresh; empty once it has ended."""
         return self.life.live.owned if self.life and self.pid is not None else frozenset()
 
     @property
     def consumers(self) -> tuple[str, ...]:
-        """The incarnations that were in the present life at the last refresh."""
+        """The consumers in the present incarnation at the last refresh."""
         return tuple(self.life.live.present) if self.life and self.pid is not None else ()
 
     @property
     def member_id(self) -> str:
-        """What the coordinator calls the present or last life, as that told last; empty: it has not told yet."""
+        """Member id of the present or last incarnation, as it reported last; empty: not reported yet."""
         return self.life.live.member_id if self.life else ""
 
     def launch(self, **changes: Any) -> None:
-        """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
+        """Start a process with the usual configuration and ``changes``, without waiting for it. No-op when it runs."""
         if self.pid is None:
             self._lives += 1
             actor = f"{self.name}.{self._lives}"
@@ -83,39 +83,39 @@ class MemberProcess:
             self.life = Incarnation(self._home, actor, "fencepost_member", config, self._interpreter)
 
     def adopt(self, **changes: Any) -> None:
-        """Begin a new life as ``launch`` does; later ones are configured like it."""
+        """Start a process as ``launch`` does; later incarnations keep the changes."""
         self._config = {**self._config, **changes}
         self.launch()
 
     def reconfigure(self, **changes: Any) -> None:
-        """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
+        """Give the running process its first configuration with ``changes``. No-op unless its loop runs."""
         if self.life and self.pid is not None:
             self.life.reconfigure(**changes)
 
     def start(self) -> None:
-        """Begin a new life and return once its loop runs. No-op when alive."""
+        """Start a process and return once its loop runs. No-op when it runs."""
         self.launch()
         self.wait_started()
 
     def wait_started(self) -> None:
-        """Wait until the loop of the present life runs. Raises MemberError when it ended instead."""
+        """Wait until the loop of the present incarnation runs. Raises MemberError when it ended instead."""
         assert self.life is not None
         self.life.wait_started()
 
     def signal(self, signal: int) -> None:
-        """Send a signal to the present life; nothing happens when there is none."""
+        """Send a signal to the present process; no-op when there is none."""
         if self.life:
             self.life.signal(signal)
 
     def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
-        """What the present or last life has told of this kind until now, in order; an event as ``EventLog`` has it."""
+        """Events of this kind from the present or last incarnation so far, in order; in the form of ``EventLog``."""
         if self.life is None:
             return ()
         self.life.live.refresh()
         return self.life.live.told(kind)
 
     def wait_ended(self, within_s: float) -> int:
-        """Wait for the present life to end and return its exit code. Raises MemberError before the first life."""
+        """Wait for the present process to end and return its exit code. Raises MemberError if none was ever started."""
         if self.life is None:
             raise MemberError(f"{self.name} was never started, so it cannot end")
         return self.life.wait_ended(within_s)

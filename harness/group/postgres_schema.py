@@ -1,5 +1,5 @@
-"""The schema that a run has in a PostgreSQL database, for the store of its members. It is gone after the run, however
-the harness ended.
+"""The schema of a run in a PostgreSQL database, for the store of its members. It is removed after the run, however the
+harness ends.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from fencepost_member.databases import Place, Postgres, errors, make_tables
 
 _LOG = logging.getLogger(__name__)
 REMOVED_S = 60.0
-HINT = "Does the server run, may this user make schemas there, and is the password in PGPASSWORD or ~/.pgpass?"
+HINT = "Does the server run, may this user create schemas there, and is the password in PGPASSWORD or ~/.pgpass?"
 
 
 @contextmanager
 def of(workload: Workload, history: Path) -> Iterator[None]:
-    """If a workload keeps a store in PostgreSQL: its schema, while members write into it.
+    """Create the schema of a workload with a store in PostgreSQL, for the duration of the block; else do nothing.
 
     Raises:
-        ProvisionError: it cannot be made.
+        ProvisionError: it cannot be created.
     """
     if not isinstance(workload, Stores) or not workload.store:
         yield
@@ -53,12 +53,12 @@ def _made(place: Place) -> Cleaner:
                 cleaner.finish(REMOVED_S)
                 raise
     except errors() as error:
-        raise ProvisionError(f"no schema can be made in {place.address}: {_reason(error)}. {HINT}") from error
+        raise ProvisionError(f"no schema can be created in {place.address}: {_reason(error)}. {HINT}") from error
     return cleaner
 
 
 def removed(place: Place) -> list[str]:
-    """Remove it; a sentence when that cannot be done."""
+    """Remove the schema; returns a sentence when that fails."""
     try:
         with closing(Postgres(place)) as db:
             db.execute(f"DROP SCHEMA IF EXISTS {place.schema} CASCADE")

@@ -1,10 +1,10 @@
-"""Members that are programs of others: how they are started, and who records them.
+"""Members that are users' programs: how they are started, and how they are recorded.
 
-An instrumented one records itself, see ``fencepost_member.instrument``. Of those that tell what they do as JSON lines a
-scribe does; those that tell nothing are started alike, and nobody records them.
+An instrumented program records itself, see ``fencepost_member.instrument``. For a program that reports its actions as
+JSON lines, a scribe process records them. Programs that report nothing are started in the same way and not recorded.
 
-Such a program finds its settings in its command, where ``{bootstrap}``, ``{group}``, ``{topics}`` (commas between
-them), ``{client_id}``, ``{instance_id}`` (empty: none) and ``{config}`` (a properties file with all of them but the
+Such a program finds its settings in its command, where ``{bootstrap}``, ``{group}``, ``{topics}`` (separated by
+commas), ``{client_id}``, ``{instance_id}`` (empty: none) and ``{config}`` (a properties file with all of them but the
 topics, and the settings of the scenario's group) are replaced; and in the environment as ``FENCEPOST_BOOTSTRAP`` and so
 on.
 """
@@ -30,7 +30,7 @@ from fencepost.processes.owner import send
 from fencepost_member.adapters.settings import ACCESS_PREFIXES, ISOLATION, READ_COMMITTED, STRATEGIES
 from fencepost_member.config import AUTOMATIC
 
-NO_LINES = "It does not tell startup_complete. Does the program flush what it prints, line by line?"
+NO_LINES = "It does not report startup_complete. Does the program flush its output after each line?"
 NO_START = (
     "No consumer of a client library that is instrumented (confluent-kafka, kafka-python, aiokafka) subscribed to the "
     "run's topics. Is the program Python, without the options -I, -E and -S, which keep it from importing "
@@ -38,7 +38,7 @@ NO_START = (
 )
 PATH = "PYTHONPATH"
 OF_ALL = (signal.SIGSTOP, signal.SIGCONT, signal.SIGKILL)
-READ_ON_S = 5.0  # for what its children may still print
+READ_ON_S = 5.0  # for further output of its children
 ASSIGNORS = {
     "range": "RangeAssignor",
     "roundrobin": "RoundRobinAssignor",
@@ -48,11 +48,11 @@ ASSIGNORS = {
 
 
 class Told:
-    """A program and the scribe at the other end of its output. Satisfies ``Process``: that of the program, which has
-    ended when all that it printed is recorded.
+    """A program, and the scribe that reads its output. Satisfies ``Process`` for the program, which counts as ended
+    once all of its output is recorded.
 
     Attributes:
-        broken: how the scribe ended when it did not do its work; empty: it did.
+        broken: how the scribe failed; empty: it did not.
     """
 
     def __init__(self, program: Process, scribe: Process) -> None:
@@ -88,10 +88,10 @@ class Told:
 
 
 class Family:
-    """A program and the processes that it forks. Satisfies ``Process``: that of the program, whose end is theirs, too.
+    """A program and the processes that it forks. Satisfies ``Process`` for the program; its end is also theirs.
 
-    A signal that stops, continues or kills is for all of its process group, at once; of any other one it is the
-    program that has to tell its children.
+    A signal that stops, continues or kills goes to its whole process group at once; any other goes to the program,
+    which must inform its children.
     """
 
     def __init__(self, program: Process) -> None:
@@ -104,8 +104,8 @@ class Family:
         return self._program.pid
 
     def poll(self) -> int | None:
-        """See ``Process``. As long as it is not reaped, its group is nobody else's."""
-        with suppress(ChildProcessError):  # it is: by its owner, who ended them all
+        """See ``Process``. Until the program is reaped, no other process can get its group id."""
+        with suppress(ChildProcessError):  # reaped already by its owner, who ended them all
             if not os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
                 return None
             os.killpg(self.pid, signal.SIGKILL)
@@ -131,7 +131,7 @@ def recorded(
     log: Path,
     member_side: str,
 ) -> Process:
-    """Start a program that is instrumented; its own PYTHONPATH comes behind ours. See ``begin``."""
+    """Start an instrumented program; its own PYTHONPATH follows ours. See ``begin``."""
     path = [str(Path(member_side, "fencepost_member", "instrument", "site")), member_side]
     env = {"FENCEPOST_MEMBER": str(config)}
     if elsewhere:
@@ -150,13 +150,13 @@ def begin(
     log: Path,
     member_side: str,
 ) -> Process:
-    """Start a program and, where it tells anything, its scribe; both are the owner's.
+    """Start a program and, unless it reports nothing, its scribe; both belong to the owner.
 
     Args:
         here: starts processes on this machine.
-        elsewhere: starts it where it belongs; None: here.
-        config: of the member, which ``file`` holds; beside it the properties file is written.
-        log: what the program prints besides.
+        elsewhere: starts the program in its own place, such as a container; None: here.
+        config: of the member, stored in ``file``; the properties file is written to the same folder.
+        log: gets the program's other output.
         member_side: the folder from which the scribe imports.
     """
     properties = file.with_suffix(".properties")
@@ -175,7 +175,7 @@ def begin(
     start = elsewhere or partial(here, cwd=Path.cwd())
     if config["client"] == BLACK_BOX:
         return start(argv, log=log, env=env)
-    pipe = file.with_suffix(".lines")  # it has a name, for the program may be in a container
+    pipe = file.with_suffix(".lines")  # a named pipe, as the program may be in a container
     os.mkfifo(pipe)
     program = start([*_with(">", pipe), *argv], log=log, env=env)
     scribe = [*_with("<", pipe), sys.executable, "-m", "fencepost_member.lines", str(file), str(program.pid)]
@@ -183,12 +183,12 @@ def begin(
 
 
 def _with(way: str, pipe: Path) -> list[str]:
-    """What begins a command that writes into a pipe, or reads from it, once there is somebody at its other end."""
+    """The beginning of a command that writes into a pipe, or reads from it, once its other end is open."""
     return ["/bin/sh", "-c", f'exec "$@" {way}"$0"', str(pipe)]
 
 
 def interpreter(found: Interpreter, command: tuple[str, ...], environment: Environment) -> Interpreter:
-    """What a member runs on, by what its cluster found for it, and the group's command."""
+    """The interpreter of a member: the cluster's, with the group's command if there is one."""
     library, image = environment.client.library, environment.image
     if not command:
         return found
@@ -196,7 +196,7 @@ def interpreter(found: Interpreter, command: tuple[str, ...], environment: Envir
 
 
 def importing(options: Mapping[str, Any], interpreter: Interpreter) -> Interpreter:
-    """Functions of the user's are imported as the user would: from the current directory, too."""
+    """Add the current directory to the import path if functions of the user's are imported."""
     here = (Path.cwd(),) if options.get("payload") or options.get("handler") else ()
     return replace(interpreter, import_path=(*interpreter.import_path, *here))
 
@@ -208,12 +208,12 @@ def _filled(part: str, words: Mapping[str, str]) -> str:
 
 
 def _properties(config: Mapping[str, Any]) -> str:
-    """The file for Kafka's own clients, and whoever reads it. Times that the brokers decide are not theirs."""
+    """The properties file, for Kafka's own clients and other programs. Times that the brokers decide are omitted."""
     brokers = (SESSION, HEARTBEAT) if config["protocol"] == "consumer" else ()
     own = {name: value for name, value in config["client_config"].items() if name not in brokers}
     names = {"bootstrap.servers": config["bootstrap"], "group.id": config["group"], "client.id": config["actor"]}
     static = {"group.instance.id": config["instance_id"]} if config["instance_id"] else {}
-    usual = {ISOLATION: READ_COMMITTED} if config["client"] == VERIFIABLE else {}  # as the others have it
+    usual = {ISOLATION: READ_COMMITTED} if config["client"] == VERIFIABLE else {}  # as with our other clients
     return "".join(f"{name}={_plain(value)}\n" for name, value in {**usual, **own, **names, **static}.items())
 
 
@@ -222,7 +222,7 @@ def _plain(value: Any) -> str:
 
 
 def _verifiable(config: Mapping[str, Any]) -> list[str]:
-    """The arguments of Kafka's VerifiableConsumer. Raises MemberError. (Kafka 3 knows the file by that name alone.)"""
+    """The arguments of Kafka's VerifiableConsumer. Raises MemberError. (Kafka 3 accepts this file option only.)"""
     own, protocol = config["client_config"], config["protocol"]
     if access := [name for name in own if name.startswith(ACCESS_PREFIXES)]:
         raise MemberError(f"{VERIFIABLE} is a client in Java, which has no setting {access[0]} of librdkafka's")

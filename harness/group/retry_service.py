@@ -1,9 +1,9 @@
-"""The retry program of a run: it is done with what members park some time later, and tells them.
+"""The retry program of a run: it completes parked records after a delay, and records that in a topic.
 
-It stands for a service of its own that reads the retry topic (patterns 3 and 4 of Confluent's "Error Handling Patterns
-for Apache Kafka Applications"). It is ours and goes past the proxies, as producers do. What is judged is what members
-do: with pattern 3 whether all that they could not process is in the retry topic, with pattern 4 besides whether they
-keep each key's order until it was retried, whoever has the partition. The audit reads what the program tells.
+It simulates a separate service that reads the retry topic (patterns 3 and 4 of Confluent's "Error Handling Patterns for
+Apache Kafka Applications"). It is ours and connects without proxies, as producers do. The judge examines the members:
+with pattern 3 whether all records that they could not process are in the retry topic, with pattern 4 also whether they
+keep each key's order until the retry, whoever owns the partition. The audit reads what the program recorded.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from fencepost_member.payload import SOURCE, letter_id, source_of
 
 POLL_S = 0.2
 FLUSH_S = 10.0
-END_S = 45.0  # it may ask an administrator, for longer than it flushes
+END_S = 45.0  # it may query an administrator, which takes longer than the flush
 
 
 @contextmanager
 def of(workload: Workload, cluster: Cluster, prefix: str, events: EventLog) -> Iterator[None]:
-    """If what a workload's members park is retried: that is done, meanwhile. Where it cannot be, nobody knows what was
-    retried, and the history says so.
+    """Run the retry program of a workload that has one, for the duration of the block. If it fails, the history records
+    that retries are unknown.
 
     Args:
-        prefix: what names of topics begin with here.
+        prefix: the beginning of the cluster's topic names.
     """
     if not isinstance(workload, Retried) or not workload.retried:
         yield
@@ -56,23 +56,24 @@ class Program:
 
     Attributes:
         stop: ends it.
-        failed: why it ended otherwise; empty: it did not.
+        failed: why it failed; empty: it did not.
     """
 
     def __init__(self, cluster: Cluster, letters: str, retried: str, after_s: float) -> None:
-        """``letters`` holds what is to be retried, ``after_s`` after it was written; it is told in ``retried``."""
+        """``letters``: the topic of parked records, each retried ``after_s`` after it was written; ``retried``: the
+        topic in which that is recorded."""
         self.stop, self.failed = threading.Event(), ""
         self._cluster, self._letters, self._retried, self._after_s = cluster, letters, retried, after_s
 
     def run(self) -> None:
-        """Retry, until told to stop."""
+        """Retry until stopped."""
         try:
             self._run({**self._cluster.access, "bootstrap.servers": self._cluster.bootstrap()})
-        except Exception as error:  # it is told: nobody would know what was retried
+        except Exception as error:  # reported by ``of``: otherwise retries would silently be unknown
             self.failed = self.failed or str(error) or type(error).__name__
 
     def _run(self, brokers: dict[str, Any]) -> None:
-        # However long brokers are away, what was retried is told when they are back.
+        # However long brokers are away, retries are recorded once they are back.
         producer = ck.Producer({**brokers, "enable.idempotence": True, "message.timeout.ms": 0})
         consumer = ck.Consumer({**brokers, **reading(self._letters)})
         try:
@@ -82,35 +83,35 @@ class Program:
                 producer.poll(0)
                 message = consumer.poll(POLL_S)
                 if message is not None and self._processed(message):
-                    self._tell(producer, message)
+                    self._record(producer, message)
             producer.flush(FLUSH_S)
         finally:
             consumer.close()
 
     def _processed(self, message: ck.Message) -> bool:
-        """It takes its time, by the wall clock, as times of records are. False: it was told to stop, or is no record.
+        """Wait until the record is due, by the wall clock, as record times are. False: stopped, or not a record.
 
         Raises:
-            KafkaException: nobody may read the topic.
+            KafkaException: the right to read the topic is missing.
         """
         if (error := message.error()) is not None:
             if error.code() == ck.KafkaError.TOPIC_AUTHORIZATION_FAILED:
                 raise ck.KafkaException(error)
-            return False  # the client tries again by itself
+            return False  # the client retries by itself
         return not self.stop.wait(max(0.0, message.timestamp()[1] / 1000 + self._after_s - time.time()))
 
-    def _tell(self, producer: ck.Producer, message: ck.Message) -> None:
+    def _record(self, producer: ck.Producer, message: ck.Message) -> None:
         headers: dict[str, Any] = dict(message.headers() or ())
         _, topic, partition, offset = source_of(headers.get(SOURCE))
         while not self.stop.is_set():
             try:
                 producer.produce(
-                    self._retried, key=letter_id(topic, partition, offset), value=None, on_delivery=self._told
+                    self._retried, key=letter_id(topic, partition, offset), value=None, on_delivery=self._delivered
                 )
                 return
             except BufferError:
                 producer.poll(POLL_S)
 
-    def _told(self, error: ck.KafkaError | None, message: ck.Message) -> None:
+    def _delivered(self, error: ck.KafkaError | None, message: ck.Message) -> None:
         if error is not None:
-            self.failed = f"it could not tell that something was retried: {error.str()}"
+            self.failed = f"a retry could not be recorded: {error.str()}"

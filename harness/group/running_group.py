@@ -1,4 +1,4 @@
-"""The group under test, from the harness's side: handles for its members and producers, and what they tell live."""
+"""The group under test, from the harness's side: handles for its members and producers, and their live events."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ class Group:
     """All members and producers of a run.
 
     Attributes:
-        members: by index; those that were never started included, the spare ones last.
-        producers: the lives of the producers, each has one; empty before ``start_producers``.
-        outside: what is known of members that tell nothing; None: they tell themselves.
+        members: by index, including members that were never started; spare ones are last.
+        producers: the incarnations of the producers, one for each; empty before ``start_producers``.
+        outside: the coordinator's view of members that report nothing; None: they report themselves.
     """
 
     def __init__(
@@ -38,15 +38,15 @@ class Group:
         outside: Outside | None = None,
         killed_after_ms: float = 0,
     ) -> None:
-        """``producers``: a configuration for each; ``spare``: how many of the members wait; ``killed_after_ms``: see
-        ``supervise``. Nothing is started."""
+        """``producers``: a configuration for each; ``spare``: the number of members that are not started;
+        ``killed_after_ms``: see ``supervise``. Nothing is started."""
         self._home, self._configs, self._spare, self.outside = home, producers, spare, outside
         self._overdue_ns = int(killed_after_ms * NS / 1000)
         self.members = tuple(members)
         self.producers: tuple[Incarnation, ...] = ()
 
     def start(self) -> None:
-        """Start members, but for spare ones, and producers at once; returns when all run.
+        """Start members (except spare ones) and producers at once; returns when all run.
 
         Raises:
             MemberError: one does not.
@@ -70,14 +70,14 @@ class Group:
             producer.wait_started()
 
     def refresh(self) -> None:
-        """Read on what members and producers tell, and reap those that have ended."""
+        """Read new events of members and producers, and reap the ones that have ended."""
         for life in self._lives():
             life.live.refresh()
             _ = life.exit_code
 
     def supervise(self) -> None:
-        """Kill whoever has not polled for too long, if that is asked for, and start it again; its end is told as one
-        that was made, with when it had last polled."""
+        """If there is a supervisor, kill each member that has not polled for too long, and start it again. Its ended
+        event counts as caused, and has the time of its last poll."""
         for member in self.members if self._overdue_ns else ():
             if 0 < member.polled_ns < now_ns() - self._overdue_ns:
                 member.signal(signals.SIGKILL)
@@ -85,10 +85,10 @@ class Group:
                 member.launch()
 
     def must_live(self) -> None:
-        """Make sure that everybody who was started lives, as of the last refresh.
+        """Check that every process that was started runs, as of the last refresh.
 
         Raises:
-            MemberError: somebody ended; says who, how, and the last lines of the log.
+            MemberError: one ended; names it, its exit code, and the last lines of its log.
         """
         for life in self._lives():
             if life.exit_code is not None:
@@ -96,7 +96,7 @@ class Group:
                 raise MemberError(f"{life.actor} ended with exit code {life.exit_code}{gave_up}: {life.log_end()}")
 
     def must_consume(self) -> None:
-        """Make sure that of members that tell nothing it is their processes that consume, and no children of them.
+        """Check that members that report nothing consume in their own processes, and not in children of them.
 
         Raises:
             MemberError: faults would hit another process than the one that consumes.
@@ -105,25 +105,26 @@ class Group:
             if member.pid is not None and not member.connected:
                 raise MemberError(
                     f"{member.actor}: process {member.pid} has no connection to any broker, so a child of it consumes, "
-                    "and faults would hit its parent alone: let the command be the consuming program itself (in a "
+                    "and faults would hit only the parent: make the consuming program itself the command (in a "
                     "shell, exec it)"
                 )
 
     def describe(self) -> str:
-        """What every consumer owns and which errors its client told, as of the last refresh; for messages."""
+        """Every consumer's partitions, and the errors of its client, as of the last refresh; for messages."""
         return str(self.outside or "; ".join(member.life.live.describe() for member in self.members if member.life))
 
     @property
     def consumers(self) -> int:
-        """How many members a coordinator would know, as of the last refresh: a program may have several consumers."""
+        """Number of members that a coordinator would see, as of the last refresh: a program may have several."""
         lives = [member.life for member in self.members[: len(self.members) - self._spare] if member.life]
         return sum(1 if self.outside else max(1, len(life.live.present)) for life in lives)
 
     def shares(self) -> list[int]:
-        """How many partitions each consumer owns that has some, by its callbacks, else by the coordinator: it is asked.
+        """Number of partitions of each consumer that owns any: by its callbacks, or for silent members by the
+        coordinator, which is asked now.
 
         Raises:
-            FencepostError: it does not answer.
+            FencepostError: the coordinator does not answer.
         """
         if self.outside:
             self.outside.ask()
@@ -133,8 +134,8 @@ class Group:
 
     @property
     def polls_in_vain(self) -> bool:
-        """Whether records wait, and every consumer polls and was never given one, as of the last refresh; see
-        ``Incarnation``. Who has not polled yet may still be about to begin."""
+        """Whether records wait, and every consumer polls and has never received one, as of the last refresh; see
+        ``Incarnation``. A consumer that has not polled yet may be about to begin."""
         counts, alive = self.progress(), [member.life for member in self.members if member.life and member.pid]
         waiting = counts.acknowledged > 0 and counts.delivered == 0
         return waiting and bool(alive) and all(life.polls_in_vain for life in alive)
@@ -146,7 +147,8 @@ class Group:
         return any(live.polled_by_fork(name) for live in alive for name in live.present)
 
     def progress(self) -> RecordCounts:
-        """Records so far; of members that tell nothing all that they had committed when last asked, and no more."""
+        """Records so far; for members that report nothing, only the records committed when the coordinator was last
+        asked."""
         counts, done = count_records(self._home.history / "segments"), self.outside.committed if self.outside else 0
         return counts._replace(delivered=done, processed=done) if self.outside else counts
 
@@ -159,7 +161,7 @@ class Group:
         return stop([member.life for member in self.members if member.life], within_s)
 
     def kill(self) -> None:
-        """Kill whatever is left, paused or not, and reap it. May be called twice."""
+        """Kill all remaining processes, paused or not, and reap them. May be called twice."""
         for life in self._lives():
             life.signal(signals.SIGKILL)
         for life in self._lives():
@@ -181,12 +183,12 @@ def make(
     seed: int,
     prefix: str = "",
 ) -> Group:
-    """The group that a scenario asks for: member ``i`` in slot ``i``, producers past the proxies. Starts nothing.
+    """The group that a scenario describes: member ``i`` in slot ``i``; producers do not use proxies. Starts nothing.
 
     Args:
         name: ``group.id``.
         topics: topic -> partition -> number ``tp``.
-        prefix: what their names begin with here, and not in the scenario.
+        prefix: the part of the cluster's topic names that the scenario's names do not have.
     """
     shared = {
         "group": name,

@@ -1,4 +1,4 @@
-"""The contracts between the parts, at most five methods each. Nobody inherits them: mypy checks who has the methods."""
+"""The contracts between the parts, at most five methods each. No class inherits them: mypy checks that it has them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from fencepost.model import Inventory, TopicPartition, View
 
 @dataclass(frozen=True)
 class Evidence:
-    """What proves that a fault took effect or is gone: the earliest moment, a sentence, the numbers behind it."""
+    """The proof that a fault took effect or is gone: the earliest moment, a sentence, the numbers behind it."""
 
     took_effect: bool
     at_ns: int
@@ -25,23 +25,23 @@ class Evidence:
 
 
 class BrokerEvidence(Protocol):
-    """What the brokers themselves recorded, also after the run stopped the cluster; NotShown: not to us."""
+    """Records of the brokers themselves, even after the run stopped the cluster. NotShown: they are hidden from us."""
 
     def request_log(self, broker: int) -> Iterator[str]:
-        """The lines of its request log, all its lives in order: ``<wall clock, ms> Completed request:{json}``."""
+        """The lines of its request log, over all restarts, in order: ``<wall clock, ms> Completed request:{json}``."""
 
     def text_log(self, broker: int, start: int = 0) -> tuple[list[str], int]:
-        """The whole lines of its text log from byte ``start`` on, and where the next ones will begin."""
+        """The complete lines of its text log from byte ``start`` on, and the position of the next line."""
 
     def dump(self, topic: str, partition: int) -> Iterator[str]:
-        """What Kafka's dump tool prints of all of ``__consumer_offsets-N`` or ``__cluster_metadata-0``, decoded."""
+        """The decoded output of Kafka's dump tool for all of ``__consumer_offsets-N`` or ``__cluster_metadata-0``."""
 
     def collect_logs(self, into: Path) -> None:
         """Copy the text logs of every process of the cluster (brokers, controller, proxy) into a folder."""
 
 
 class Cluster(Protocol):
-    """A running cluster, whatever started it. Made by a back-end's ``start``; ``stop`` may be called twice."""
+    """A running cluster of any back-end. Created by the back-end's ``start``; ``stop`` may be called twice."""
 
     @property
     def brokers(self) -> Mapping[int, Node]:
@@ -61,23 +61,23 @@ class Cluster(Protocol):
 
     @property
     def evidence(self) -> BrokerEvidence:
-        """What the brokers recorded."""
+        """The records of the brokers."""
 
     @property
     def access(self) -> Mapping[str, str]:
-        """What every client needs beside ``bootstrap``: librdkafka's settings of SASL and TLS. Never written down."""
+        """Settings that every client needs with ``bootstrap``: librdkafka's for SASL and TLS. Never stored."""
 
     def interpreter(self, slot: int) -> Interpreter:
-        """What the member in ``slot`` runs on, and where."""
+        """The Python or program of the member in ``slot``, and where it runs."""
 
     def bootstrap(self, slot: int | None = None) -> str:
-        """``bootstrap.servers`` for the member in ``slot`` (its proxies), or past the proxies for None."""
+        """``bootstrap.servers`` for the member in ``slot`` (its proxies), or without proxies for None."""
 
     def internal(self, node: int | None, broker: int) -> tuple[str, int]:
-        """Where a broker (None: the controller) listens for this broker alone; for faults that need ``packets``."""
+        """Where a broker (None: the controller) listens for this one broker; for faults that need ``packets``."""
 
     def sockets(self) -> str:
-        """What ``ss -tinHO`` shows where the proxies are."""
+        """The output of ``ss -tinHO`` on the host of the proxies."""
 
     def stop(self) -> None:
         """End everything that belongs to the cluster and free its addresses."""
@@ -85,19 +85,19 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True)
 class ClusterSpec:
-    """What a cluster is started with: brokers 1 .. ``brokers``, ``slots`` for members, Kafka settings beside ours."""
+    """Options of a new cluster: brokers 1 .. ``brokers``, ``slots`` for members, additional Kafka settings."""
 
     brokers: int = 3
     slots: int = 8
     broker_config: Mapping[str, Any] = field(default_factory=dict)
     controller_config: Mapping[str, Any] = field(default_factory=dict)
     kafka: str = ""  # its version, one of settings.KAFKAS; empty: the default
-    members: Sequence[Environment] = ()  # what each runs on, by its slot; where none is named, the harness's own
+    members: Sequence[Environment] = ()  # the environment of each slot; slots without one use the harness's own
 
 
 @dataclass(frozen=True)
 class Target:
-    """What a selector resolved to: member indices, or broker ids, never both."""
+    """The result of a selector: member indices, or broker ids, never both."""
 
     members: tuple[int, ...] = ()
     brokers: tuple[int, ...] = ()
@@ -107,7 +107,7 @@ class Target:
 
 
 class World(Protocol):
-    """What a fault may touch while it is injected."""
+    """The objects that a fault may use while it is injected."""
 
     @property
     def cluster(self) -> Cluster:
@@ -130,13 +130,13 @@ class World(Protocol):
 
 
 class Injection(Protocol):
-    """One fault in effect on one target. Owned by the runner, which undoes all of them in reverse order."""
+    """One fault in effect on one target. The runner owns it, and undoes all injections in reverse order."""
 
     def proven(self) -> Evidence:
         """Wait (bounded) for the proof that the fault took effect. Never raises for a missing effect."""
 
     def undo(self) -> None:
-        """Take the fault back. May be called twice. Nothing to heal: does nothing."""
+        """Undo the fault. May be called twice. Does nothing where there is nothing to heal."""
 
     def healed(self) -> Evidence:
         """Wait (bounded) for the proof that the effect is gone, after ``undo``."""
@@ -144,11 +144,11 @@ class Injection(Protocol):
 
 @runtime_checkable
 class Acts(Protocol):
-    """An injection that is a declared act: it excuses what it brings about, as no member is to blame for it.
+    """An injection that is a declared act: its consequences are excused, as no member is to blame for them.
 
     Attributes:
         acts: the partitions that it concerns.
-        renews: whether there are others now under the same names.
+        renews: whether these partitions were recreated under the same names.
     """
 
     acts: Sequence[TopicPartition]
@@ -161,11 +161,11 @@ class Fault(Protocol):
 
     ``needs``: abilities of a back-end: ``signal`` (to brokers ``broker-signal`` as well), ``links``, ``packets``,
     ``admin`` (over the run's own topics and group), ``deletion`` (of its records), ``offsets`` (that it committed),
-    ``coordinator`` (over who leads the partition of ``__consumer_offsets`` that other groups may share), ``replicas``
-    (over who keeps it) and ``migration`` (of groups to another protocol, which brokers permit or not); states of the
-    coordinator need ``broker-log``; a program of the user's needs ``command``. ``hits``: what it can be aimed at
-    (``members``, ``idle members``, ``brokers``); ``heals``: whether there is something to take back (else a healing
-    time is refused); ``seen``: what brokers and members will see of it, for who chooses one.
+    ``coordinator`` (leadership of the partition of ``__consumer_offsets``, which other groups may share), ``replicas``
+    (of that partition) and ``migration`` (of groups to another protocol, which brokers permit or not); states of the
+    coordinator need ``broker-log``; a program of the user's needs ``command``. ``hits``: possible targets
+    (``members``, ``idle members``, ``brokers``); ``heals``: whether there is something to undo (else a healing
+    time is refused); ``seen``: what brokers and members observe of it, as a help to choose a fault.
     """
 
     needs: ClassVar[frozenset[str]]
@@ -185,25 +185,25 @@ class Fault(Protocol):
 
 @runtime_checkable
 class Awaits(Protocol):
-    """A fault that cannot be injected at any moment: asked before it is, and again for as long as for a target."""
+    """A fault that needs a condition: asked before it is injected, and again for as long as a target is waited for."""
 
     def awaits(self, world: World, target: Target) -> str:
-        """A clause about what keeps it from being injected now; empty: nothing."""
+        """A clause that says what prevents the injection now; empty: nothing."""
 
 
 @runtime_checkable
 class Selector(Protocol):
-    """Chooses what a step hits; a frozen dataclass. ``pick`` in [0, 1) was drawn from the seed."""
+    """Chooses the target of a step; a frozen dataclass. ``pick`` in [0, 1) was drawn from the seed."""
 
     hits: ClassVar[str]
 
     def resolve(self, view: View, pick: float) -> Target | None:
-        """What is hit now; None: nothing matches at the moment."""
+        """The present target; None: nothing matches at the moment."""
 
 
 @runtime_checkable
 class Promise(Protocol):
-    """What the user claims of the group; a frozen dataclass. ``kinds``: anomaly kind to ``safety`` or ``liveness``."""
+    """A user's claim about the group; a frozen dataclass. ``kinds``: finding kind to ``safety`` or ``liveness``."""
 
     kinds: ClassVar[Mapping[str, str]]
 
@@ -213,7 +213,7 @@ class Promise(Protocol):
 
 @runtime_checkable
 class Workload(Protocol):
-    """What producers write and what a member does with a record (the spec half; the loop is on the member's side)."""
+    """The records of producers and their processing (the spec half; the loop is on the member's side)."""
 
     def member_config(self, member: int) -> dict[str, Any]:
         """The options of this member's loop, as its process reads them (see ``fencepost_member``)."""
@@ -222,17 +222,17 @@ class Workload(Protocol):
         """The options of the producers."""
 
     def promises(self) -> Collection[Promise]:
-        """What such a group may be expected to keep, when the scenario says nothing else."""
+        """The promises that such a group should keep, when the scenario lists none."""
 
 
 @runtime_checkable
 class Writes(Protocol):
-    """A workload whose members write into a topic of its own, which is made beside the scenario's, or into those.
+    """A workload whose members write into a topic, which is created for it, or into the topics that they read.
 
     Attributes:
-        into: the topic; empty: those that they read.
-        transaction_timeout_ms: after so long no transaction is open any more.
-        holds: what a record that they wrote is told as: ``EFFECT``, ``DEAD_LETTER`` or ``REQUEUED``.
+        into: the topic; empty: the topics that they read.
+        transaction_timeout_ms: the longest time that a transaction stays open.
+        holds: the kind of event for a record that they wrote: ``EFFECT``, ``DEAD_LETTER`` or ``REQUEUED``.
     """
 
     into: str
@@ -242,7 +242,7 @@ class Writes(Protocol):
 
 @runtime_checkable
 class Names(Protocol):
-    """A fault, selector or workload whose options name members, brokers or partitions: asked before anything starts."""
+    """A fault, selector or workload whose options name members, brokers or partitions: checked before the start."""
 
     def lacking(self, inventory: Inventory) -> str:
-        """A sentence about the first of them that the scenario does not have; empty: it has all."""
+        """A sentence about the first name that the scenario does not have; empty: it has all."""

@@ -1,4 +1,4 @@
-"""The contracts of an administrator of replicas, topics, logs and groups, past all proxies (OBSERVER listeners)."""
+"""The contracts of an administrator of replicas, topics, logs and groups. It connects without proxies (OBSERVER)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class ReplicaAdmin(Protocol):
-    """Who keeps a partition, and who leads it."""
+    """Replicas and leaders of partitions."""
 
     def leaders(self, topic: str) -> dict[int, int]:
         """Leader broker of every partition of ``topic``; -1 where there is none."""
@@ -25,33 +25,33 @@ class ReplicaAdmin(Protocol):
         """Replicas of every partition of ``topic``, the preferred leader first."""
 
     def move_leader(self, tp: TopicPartition, to_broker: int) -> None:
-        """Make ``to_broker`` (a replica) the leader without a crash; returns when that is accepted, to be proven."""
+        """Make ``to_broker`` (a replica) the leader without a crash; returns when accepted, not yet proven."""
 
     def reassign(self, tp: TopicPartition, replicas: Sequence[int]) -> None:
-        """Have these brokers keep a partition, in this order; returns when that is accepted, to be proven."""
+        """Make these brokers the replicas of a partition, in this order; returns when accepted, not yet proven."""
 
 
 class TopicAdmin(Protocol):
-    """What topics there are, of how many partitions, and whose word is taken for it."""
+    """Topics, their numbers of partitions, and which brokers to trust about them."""
 
     def create_topics(self, topics: Iterable[Topic]) -> None:
         """Create topics and return once every broker knows a leader for each partition."""
 
     def recreate_topic(self, topic: str) -> None:
-        """Delete a topic and make it again, as it was at first; returns once every broker knows the new one."""
+        """Delete a topic and create it again with its settings; returns once every broker knows the new one."""
 
     def add_partitions(self, topic: str, count: int) -> None:
-        """Have ``topic`` have ``count`` partitions, which are more; returns when that is accepted, to be proven."""
+        """Raise the number of partitions of ``topic`` to ``count``; returns when accepted, not yet proven."""
 
     def names_by_id(self, topics: Collection[str]) -> dict[str, str]:
-        """These topics by their ids, as Kafka's tools write ids."""
+        """Names of these topics by topic id, in the format of Kafka's tools."""
 
     def doubt(self, brokers: Collection[int]) -> Callable[[], None]:
-        """Ask these brokers last, as they may know only what was once so. Returns what takes it back."""
+        """Query these brokers last: their metadata may be stale. Returns the function that ends this."""
 
 
 class LogAdmin(Protocol):
-    """What partitions hold, and by which settings."""
+    """The logs of partitions, and settings of topics and brokers."""
 
     def start_offsets(self, topic: str) -> dict[int, int]:
         """Where the log of every partition of ``topic`` begins."""
@@ -60,32 +60,32 @@ class LogAdmin(Protocol):
         """Where the log of every partition of ``topic`` ends."""
 
     def delete_records(self, topic: str, before: Mapping[int, int]) -> None:
-        """Delete the records of partitions before an offset each; returns when that is accepted, to be proven."""
+        """Delete the records of each partition below its offset; returns when accepted, not yet proven."""
 
     def topic_settings(self, topic: str, names: Collection[str]) -> dict[str, str]:
-        """Some settings that are in force for ``topic``; those that brokers do not tell are left out."""
+        """These settings as they apply to ``topic``; settings that brokers do not return are omitted."""
 
     def settings(self, broker: int, names: Collection[str]) -> dict[str, str]:
-        """Some settings of a broker; those that it does not tell are left out."""
+        """These settings of a broker; settings that it does not return are omitted."""
 
 
 class GroupAdmin(Protocol):
-    """Groups, as their coordinators know them."""
+    """Groups, as their coordinators describe them."""
 
     def coordinator(self, group: str) -> int:
-        """The broker that FindCoordinator names for ``group``; -1 while there is none."""
+        """The broker that FindCoordinator returns for ``group``; -1 while there is none."""
 
     def committed(self, group: str) -> dict[TopicPartition, int]:
         """The group's committed offsets (next offset to read)."""
 
     def describe(self, group: str) -> Described:
-        """What the coordinator tells of the group, whatever its protocol."""
+        """The coordinator's description of the group, whatever its protocol."""
 
     def alter_offsets(self, group: str, offsets: Mapping[TopicPartition, int]) -> None:
-        """Set committed offsets of a group without members; returns when that is in the coordinator's log."""
+        """Set committed offsets of a group without members; returns when they are in the coordinator's log."""
 
     def remove_member(self, group: str, member_id: str) -> str:
-        """Have the coordinator remove a member from the group; the id that it says it removed."""
+        """Make the coordinator remove a member from the group; returns the id that it reports as removed."""
 
 
 class ClusterAdmin(ReplicaAdmin, TopicAdmin, LogAdmin, GroupAdmin, Protocol):

@@ -13,9 +13,9 @@ class GroupMember:
     """A member as its coordinator describes it.
 
     Attributes:
-        protocol: the one that it takes part by: ``classic`` or ``consumer``.
-        topics: what it subscribes to; None: not told now (a classic group that rebalances).
-        owned: what the coordinator gave it; nothing while that is not told.
+        protocol: ``classic`` or ``consumer``.
+        topics: its subscription; None: not reported now (a classic group that rebalances).
+        owned: the partitions that the coordinator assigned to it; empty while they are not reported.
     """
 
     protocol: str

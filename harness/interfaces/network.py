@@ -1,4 +1,4 @@
-"""The contracts of what is between members and brokers: the proxies, and rules by which packets are lost."""
+"""The contracts of the network between members and brokers: proxies, and rules that drop packets."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ class Links(Protocol):
         """Put a toxic on one link (``stream``: upstream = towards the broker, downstream); returns its name."""
 
     def change_toxic(self, slot: int, broker: int, name: str, attributes: Mapping[str, Any]) -> None:
-        """Give it other attributes; those that are not named stay. Changing what is not there is no error."""
+        """Change attributes of a toxic; others stay. Changing a toxic that does not exist is no error."""
 
     def remove_toxic(self, slot: int, broker: int, name: str) -> None:
-        """Take it away again; returns once the proxy confirmed. Removing what is not there is no error."""
+        """Remove it again; returns once the proxy confirmed. Removing a toxic that does not exist is no error."""
 
     def set_enabled(self, slot: int, broker: int, enabled: bool) -> None:
         """Close the proxy of one link (all its connections are cut, new ones refused), or open it again."""
@@ -32,14 +32,14 @@ class Links(Protocol):
 
 @dataclass(frozen=True)
 class Loss:
-    """Which packets are lost on one wire: between an address at which one peer alone is heard, and this peer.
+    """Which packets are lost on one wire: between an address and the only peer that uses this address.
 
     Attributes:
         wire: its two ends, in words.
         endpoint: the address, of a member's proxy or of a listener for another broker.
         stream: ``upstream`` = to the address, or ``downstream``.
-        share: of them; the kernel draws it for each packet. 1: all.
-        connects: only those that ask for a new connection (SYN); what is connected stays so.
+        share: of the packets; the kernel draws it for each packet. 1: all.
+        connects: only packets that open a connection (SYN); open connections stay up.
     """
 
     wire: str
@@ -50,16 +50,16 @@ class Loss:
 
 
 class Packets(Protocol):
-    """The kernel's packet filter. Back-ends with the ability ``packets`` have it."""
+    """The kernel's packet filter, of back-ends with the ability ``packets``."""
 
     def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
-        """Put a rule for each ahead of all that are there, all at once or none; returns their names in this order."""
+        """Put one rule for each loss before all others, all or none; returns their names in this order."""
 
     def restore(self, names: Collection[str]) -> None:
-        """Take rules away, all at once. Removing what is not there is no error."""
+        """Remove rules, all at once. Removing a rule that does not exist is no error."""
 
     def inside(self, host: str) -> AbstractContextManager[None]:
-        """In here, what this thread opens and starts is in the network where the rules of this address are."""
+        """In the block, new sockets and processes of this thread are in the network namespace of this address."""
 
     def lost(self) -> Mapping[str, int]:
-        """How many packets each rule has lost, by its name: all rules that are there."""
+        """Number of packets that each present rule has dropped, by its name."""

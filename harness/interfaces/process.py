@@ -1,4 +1,4 @@
-"""The contracts of processes, of what starts them (this machine, or a container), and of the nodes that faults hit."""
+"""The contracts of processes, of what starts them (this machine or a container), and of the nodes that faults hit."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from fencepost.model.clients import Client
 
 
 class Process(Protocol):
-    """One life of a member, a broker or a tool. ``psutil.Popen`` is one."""
+    """One process of a member, a broker or a tool. ``psutil.Popen`` satisfies it."""
 
     @property
     def pid(self) -> int:
         """Its process id on this machine."""
 
     def poll(self) -> int | None:
-        """Its exit code (negative: the number of the signal that killed it); None while it lives."""
+        """Its exit code (negative: the number of the signal that killed it); None while it runs."""
 
     def send_signal(self, sig: int) -> None:
-        """Send it a signal. SIGSTOP and SIGCONT may be done otherwise, as long as nothing of it runs in between."""
+        """Send it a signal. SIGSTOP and SIGCONT may be replaced by other means that suspend all of it."""
 
     def status(self) -> str:
         """The kernel's word for its state."""
 
 
 class Spawn(Protocol):
-    """Starts processes in one place, each with its stdout and stderr appended to its log."""
+    """Starts processes in one place; stdout and stderr of each are appended to its log."""
 
     def __call__(
         self,
@@ -39,26 +39,26 @@ class Spawn(Protocol):
         env: Mapping[str, str] | None = None,
         cwd: Path | None = None,
     ) -> Process:
-        """Start one and return at once; ``env`` is on top of what processes have there."""
+        """Start a process and return at once; ``env`` is added to the environment that processes have there."""
 
 
 class MemberSpawn(Protocol):
-    """Starts the process of a member; it has to see the owner's directory, and write below ``history``."""
+    """Starts the process of a member, which must see the owner's directory and be able to write below ``history``."""
 
     def __call__(
         self, argv: Sequence[str | Path], *, log: Path, env: Mapping[str, str], history: Path, image: str
     ) -> Process:
-        """As ``Spawn``. ``image``: of the user's; empty: ours."""
+        """As ``Spawn``. ``image``: the user's image; empty: ours."""
 
 
 @dataclass(frozen=True)
 class Environment:
-    """What members are to run on: a client library, of a release, on a Python.
+    """The environment of members: a release of a client library, and a Python.
 
     Attributes:
-        client: without a version, the one that is installed beside Fencepost.
+        client: without a version, the one that is installed with Fencepost.
         python: its version (``3.9``, ``3.9.18``); empty: the harness's own Python.
-        image: of the user's containers, in which everything is; empty: there is none.
+        image: the user's container image, which contains everything; empty: none.
     """
 
     client: Client = field(default_factory=lambda: Client("confluent-kafka"))
@@ -67,21 +67,21 @@ class Environment:
 
     @property
     def own(self) -> bool:
-        """Whether it is another one than the harness's, and has to be made."""
+        """Whether it differs from the harness's environment, and must be created."""
         return bool(self.client.version or self.python)
 
 
 @dataclass(frozen=True)
 class Interpreter:
-    """The Python that a member runs on, ours by default.
+    """The Python that a member runs on, by default ours.
 
     Attributes:
         import_path: where it finds its client library when that is not installed in it.
-        spawn: starts its processes where they live; None: on this machine.
+        spawn: starts its processes where they run; None: on this machine.
         command: a program that is the member itself, started in the current directory; empty: ours.
-        lines: the program is not instrumented: it tells what it does, see ``fencepost_member.lines``.
-        silent: nor does it tell anything.
-        image: where it is to be found; empty: where ``spawn`` starts our members.
+        lines: the program is not instrumented: it reports its actions, see ``fencepost_member.lines``.
+        silent: it reports nothing either.
+        image: the image that contains it; empty: the place where ``spawn`` starts our members.
         groups: supplementary groups of its processes on this machine.
     """
 
@@ -104,22 +104,22 @@ class Node(Protocol):
 
     @property
     def pid(self) -> int | None:
-        """Process id of the present life; None when there is none. A new life has a new pid."""
+        """Process id of the present incarnation; None when there is none. A new incarnation has a new pid."""
 
     def start(self) -> None:
-        """Begin a new life and return once it serves (broker) or its loop runs (member). No-op when alive."""
+        """Start a process and return once it serves (broker) or its loop runs (member). No-op when it runs."""
 
     def signal(self, signal: int) -> None:
-        """Send a signal to the present life (SIGTERM asks for a clean end); nothing happens when there is none. What
-        stops, continues or kills a program of the user's does so with all that it forked."""
+        """Send a signal to the present process (SIGTERM asks for a clean end); no-op when there is none. A signal that
+        stops, continues or kills a program of the user's also reaches all processes that it forked."""
 
     def wait_ended(self, within_s: float) -> int:
-        """Wait for the present life to end, reap it and return its exit code (negative: the signal's number)."""
+        """Wait for the present process to end, reap it and return its exit code (negative: the signal's number)."""
 
 
 @runtime_checkable
 class Foreign(Protocol):
-    """A node that others run: nothing here sees its process, or ends or stops it."""
+    """A broker that others run: its process cannot be seen, ended or stopped from here."""
 
     @property
     def endpoint(self) -> tuple[str, int]:
@@ -127,43 +127,43 @@ class Foreign(Protocol):
 
 
 class Member(Node, Protocol):
-    """A member as faults know it."""
+    """A member from the view of faults."""
 
     @property
     def slot(self) -> int:
-        """The slot in which it lives."""
+        """The slot that it uses."""
 
     def launch(self, **changes: Any) -> None:
-        """Begin a new life, configured as ever but for ``changes``, without waiting for it. No-op when alive."""
+        """Start a process with the usual configuration and ``changes``, without waiting for it. No-op when it runs."""
 
     def adopt(self, **changes: Any) -> None:
-        """Begin a new life as ``launch`` does; later ones are configured like it."""
+        """Start a process as ``launch`` does; later incarnations keep the changes."""
 
     def reconfigure(self, **changes: Any) -> None:
-        """Have the present life go on configured as it began but for ``changes``. No-op unless its loop runs."""
+        """Give the running process its first configuration with ``changes``. No-op unless its loop runs."""
 
     def told(self, kind: str) -> Sequence[Mapping[str, Any]]:
-        """The events of a kind (``history.EventKind``) that its present or last life has told so far, in order."""
+        """The events of a kind (``history.EventKind``) of its present or last incarnation so far, in order."""
 
 
 @runtime_checkable
 class Supervised(Protocol):
-    """A workload whose members a supervisor watches from outside, which is the harness."""
+    """A workload whose members are watched from outside by a supervisor, which is the harness."""
 
     @property
     def killed_after_ms(self) -> float:
-        """A member that has not polled for so long is killed, and started again; 0: none is."""
+        """A member that has not polled for this long, in ms, is killed and started again; 0: never."""
 
 
 @runtime_checkable
 class Retried(Protocol):
-    """A workload whose members park records in ``into`` until a retry program is done with them.
+    """A workload whose members park records in ``into`` until a retry program has completed them.
 
     Attributes:
         into: see ``Writes``.
-        retried: the topic in which the program tells what it is done with, and members that keep the order of keys
-            what waits; empty: nobody retries.
-        retried_after_ms: how long the program takes for a record, from when it was written.
+        retried: the topic in which the program records what it has completed, and members that keep the order of keys
+            record what waits; empty: there are no retries.
+        retried_after_ms: how long after a record was written the program completes it.
     """
 
     into: str
@@ -184,7 +184,7 @@ class Stores(Protocol):
 
 @runtime_checkable
 class TellsEffects(Protocol):
-    """A workload of whose members the effects are known by a function of the user's.
+    """A workload whose effects are listed by a function of the user's.
 
     Attributes:
         effects: ``module:function``; empty: there is none.

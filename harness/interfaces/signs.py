@@ -1,4 +1,4 @@
-"""What tells of the states that a group is in: one look at its members and its coordinator; and what a state is."""
+"""A snapshot of a group's members and coordinator, from which protocol states are read; and what a state is."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from fencepost.interfaces import Target
 
 @dataclass(frozen=True)
 class MemberSigns:
-    """What one member told. Times are monotonic nanoseconds; 0: never.
+    """The status of one member, by its own events. Times are monotonic nanoseconds; 0: never.
 
     Attributes:
-        disturbed: a fault has it in its hands.
-        open: kinds of events that have begun and not ended, and since when.
-        ended: kinds of events that have ended, and when the last of them began.
-        lost_ns: when it was last told that its partitions are lost.
+        disturbed: a fault acts on it.
+        open: kinds of events that have begun and not ended, with the time of their beginning.
+        ended: kinds of events that have ended, with the time when the last of them began.
+        lost_ns: when it last received its partitions as lost.
         ids: its member ids so far.
-        consumers: the incarnations that are in its process; none: this one.
+        consumers: the incarnations in its process; none: this one.
     """
 
     index: int
@@ -35,16 +35,16 @@ class MemberSigns:
 
 @dataclass(frozen=True)
 class CoordinatorSigns:
-    """What the brokers' logs tell of the group. Times are monotonic nanoseconds, to the millisecond; 0: not, or never.
+    """The group's status in the brokers' logs. Times are monotonic nanoseconds, to the millisecond; 0: not, or never.
 
     Attributes:
-        broker: who last wrote of the group.
+        broker: the last broker that logged something about the group.
         joining_ns: since when the coordinator waits for members to join.
         syncing_ns: since when it waits for the leader's assignment.
         rebalanced_ns: when it last began a new generation or epoch.
         loading: brokers that load the group's partition of ``__consumer_offsets``, and since when.
-        loaded: those that have done so, and since when they did the last time.
-        removed: member ids that it put out of the group, and when.
+        loaded: brokers that have loaded it, and when they last began to.
+        removed: member ids that it removed from the group, and when.
     """
 
     broker: int = -1
@@ -58,7 +58,7 @@ class CoordinatorSigns:
 
 @dataclass(frozen=True)
 class Signs:
-    """The group at one moment. ``coordinator``: None where brokers show no logs; ``silent``: members tell nothing."""
+    """The group at one moment. ``coordinator``: None where logs are hidden; ``silent``: members report nothing."""
 
     members: tuple[MemberSigns, ...]
     coordinator: CoordinatorSigns | None
@@ -67,8 +67,8 @@ class Signs:
 
 @dataclass(frozen=True)
 class Occurrence:
-    """A state that is so, or has come: since when, and who is in it (``incarnations``: the lives of its members).
-    ``over``: it lasts no longer; it came and went between two looks."""
+    """A state that holds or was reached: since when, and its members or brokers (``incarnations``: of its members).
+    ``over``: it no longer holds; it began and ended between two looks."""
 
     since_ns: int
     target: Target
@@ -78,14 +78,14 @@ class Occurrence:
 
 @runtime_checkable
 class State(Protocol):
-    """A frozen dataclass. ``needs``: abilities of a back-end; ``hits``: whether members or brokers are in it."""
+    """A frozen dataclass. ``needs``: abilities of a back-end; ``hits``: whether members or brokers are in the state."""
 
     needs: ClassVar[frozenset[str]]
     hits: ClassVar[str]
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
-        """The state, if it is so now, or has come since ``since_ns``; the latest where there are several.
+        """The state, if it holds now or was reached since ``since_ns``; the latest where there are several.
 
         Args:
-            among: only of these members; empty: of all that no fault has in its hands.
+            among: only of these members; empty: of all that no fault acts on.
         """

@@ -30,7 +30,7 @@ OFFSETS_TOPIC = "__consumer_offsets"
 
 
 def group_partition(group: str, partitions: int) -> int:
-    """The partition of the offsets topic that keeps ``group``: Java's string hash, made positive as Kafka does."""
+    """The partition of the offsets topic for ``group``: Java's string hash, made positive as Kafka does."""
     utf16 = group.encode("utf-16-be", "surrogatepass")
     code = 0
     for (unit,) in struct.iter_unpack(">H", utf16):
@@ -40,7 +40,7 @@ def group_partition(group: str, partitions: int) -> int:
 
 
 class Outcome(StrEnum):
-    """How an operation completed: ``fail`` means it definitely did not happen, ``info`` that nobody knows."""
+    """How an operation completed: ``fail`` means it definitely did not happen, ``info`` that this is unknown."""
 
     OK = "ok"
     FAIL = "fail"
@@ -62,7 +62,7 @@ class Validity(StrEnum):
 
 
 class Severity(StrEnum):
-    """What a finding means under the promises made."""
+    """The weight of a finding under the promises made."""
 
     VIOLATION = "violation"
     PERMITTED = "permitted"
@@ -71,11 +71,11 @@ class Severity(StrEnum):
 
 @dataclass(frozen=True)
 class MemberView:
-    """What is known of one member at one moment.
+    """The state of one member at one moment.
 
-    ``alive``: its process runs (paused or not). ``disturbed``: a fault of the schedule has it in its hands.
-    ``member_id``: what the coordinator calls it, as it told last; empty: it has not told yet. ``consumers``: the
-    incarnations that are in its process; none: this one.
+    ``alive``: its process runs (paused or not). ``disturbed``: a fault of the schedule acts on it. ``member_id``: its
+    member id, as it reported last; empty: not reported yet. ``consumers``: the incarnations in its process; none: this
+    one.
     """
 
     index: int
@@ -100,12 +100,12 @@ class View:
 
 @dataclass(frozen=True)
 class Inventory:
-    """What a scenario has: members 0 .. members-1, brokers 1 .. brokers, and topics with their partition counts.
+    """Possible targets of a scenario: members 0 .. members-1, brokers 1 .. brokers, topics with their partition counts.
 
-    ``spare_brokers`` is how many may be down at a time while every partition takes writes (``min.insync.replicas``).
-    ``spare_members`` are numbered after the others, and faults start them; ``clients`` are of each member, and
-    ``static`` says of each whether it has a ``group.instance.id``; ``own_program``: they are a user's. ``kafka``: empty
-    for the newest version."""
+    ``spare_brokers`` is how many may be down at a time while every partition accepts writes (``min.insync.replicas``).
+    ``spare_members`` are numbered after the others, and faults start them; ``clients``: one for each member;
+    ``static``: for each member whether it has a ``group.instance.id``; ``own_program``: members are a user's program.
+    ``kafka``: empty for the newest version."""
 
     members: int
     brokers: int
@@ -119,15 +119,15 @@ class Inventory:
     kafka: str = ""
 
     def lacks_loop(self) -> str:
-        """A sentence when members are not our loop, which alone can be told to do otherwise; else empty."""
+        """A sentence when members do not run our loop, the only program that can be reconfigured; else empty."""
         libraries = [client.library for client in self.clients]
         ours = not self.own_program and all(library.imported for library in libraries)
-        return "" if ours else "the members run a program of the user's, which cannot be told to do otherwise"
+        return "" if ours else "the members run a program of the user's, which cannot be reconfigured"
 
     def lacks_telling(self) -> str:
-        """A sentence when members tell nothing of what they do; else empty."""
+        """A sentence when members do not report what they do; else empty."""
         silent = any(client.library.silent for client in self.clients)
-        return "the members are black boxes, which tell nobody what they are doing" if silent else ""
+        return "the members are black boxes, which do not report what they do" if silent else ""
 
     def lacks_member(self, index: int) -> str:
         """A sentence when there is no such member; else empty."""
@@ -155,7 +155,7 @@ class Anomaly:
 
     Attributes:
         kind: the name of the anomaly (Jepsen's where Jepsen has one).
-        cause: what more is known, e.g. ``skipped``; empty when the kind says it all.
+        cause: a more precise reason, e.g. ``skipped``; empty when the kind says it all.
         excuse: the harmless explanation that the history proves, e.g. ``former owner died``; empty when none.
         topic, partition: where; partition -1 when the anomaly has no partition.
         members: the incarnations concerned, the one to blame first.
@@ -179,7 +179,7 @@ class Anomaly:
 
 @dataclass(frozen=True)
 class Finding:
-    """All anomalies of one kind under one judgement: counts are never capped, examples are the most telling."""
+    """All anomalies of one kind under one judgement: counts are never capped, examples are the clearest ones."""
 
     kind: str
     severity: Severity
@@ -190,7 +190,7 @@ class Finding:
 
 @dataclass(frozen=True)
 class Check:
-    """One promise, judged: how many facts were looked at, what was found, and why the validity is what it is."""
+    """One promise, judged: how many facts were examined, what was found, and the reason for the validity."""
 
     check: str
     promise: str
@@ -205,9 +205,9 @@ class Verdict:
     """The judgement of one run; ``verdict.json`` is exactly this value.
 
     Attributes:
-        unjudged: the kinds of findings that nobody could see in this run, each with the reason; a promise that speaks
-            of one of them is unknown.
-        owners: of black boxes alone, who had which partition from when to when, by the coordinator's records.
+        unjudged: the kinds of findings that could not be seen in this run, each with the reason; a promise about one of
+            them is unknown.
+        owners: for black boxes only: the owner of each partition over time, by the coordinator's records.
     """
 
     scenario: str
@@ -223,7 +223,7 @@ class Verdict:
     format_version: int = 1
 
     def to_json(self) -> dict[str, Any]:
-        """The verdict as plain JSON values; what concerns black boxes alone is there where it says something."""
+        """The verdict as plain JSON values; fields about black boxes are omitted when empty."""
         return {name: value for name, value in asdict(self).items() if name not in ("unjudged", "owners") or value}
 
     @classmethod

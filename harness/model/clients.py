@@ -1,6 +1,6 @@
 """The client libraries that members of a group may use, and what each can do. None of them needs to be installed.
 
-A client is asked for by a requirement: ``kafka-python``, or one release of it, ``kafka-python==2.2.8``.
+A client is named by a requirement: ``kafka-python``, or one release of it, ``kafka-python==2.2.8``.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ KAFKA_4 = "Kafka 4"  # its brokers no longer know the oldest requests (KIP-896)
 
 
 class Extra(StrEnum):
-    """What only some adapters can do: all but the last two are protocols of ``fencepost_member.adapters``."""
+    """Features that only some adapters have: all but the last two are protocols of ``fencepost_member.adapters``."""
 
     SEEKS = "Seeks"
     PAUSES = "Pauses"
@@ -34,8 +34,8 @@ class Extra(StrEnum):
     STARTS = "Starts"
     STORES = "Stores"
     OUTPUTS = "Outputs"
-    DELAYS = "Delays"  # it polls on while its listener puts a revocation off
-    REPORTS = "Reports"  # it tells what its client commits by itself
+    DELAYS = "Delays"  # it keeps polling while its listener delays a revocation
+    REPORTS = "Reports"  # it reports the client's own commits
     TRESPASSES = "Trespasses"  # it commits partitions, too, that it is not assigned
 
 
@@ -45,14 +45,14 @@ class Library:
 
     Attributes:
         about: a sentence about it.
-        assignors: protocol of a group -> the assignors that it has for it, the preferred one first; with the consumer
-            protocol the brokers assign.
-        extras: what its adapter can do besides.
-        since: what of that (a protocol, ``STATIC``, ``KAFKA_4``) it has only since a release.
-        oldest: the first release that the adapter is made for.
-        lines: its members are programs that tell what they do, see ``fencepost_member.lines``; no loop of ours.
-        silent: its members are programs that tell nothing: what they do is known from the brokers alone.
-        isolation: what its consumers read where no ``isolation.level`` is set; empty: nobody knows.
+        assignors: protocol of a group -> its assignors for it, the preferred one first; with the consumer protocol the
+            brokers assign.
+        extras: additional features of its adapter.
+        since: the first release with a protocol, ``STATIC`` or ``KAFKA_4``, where older ones do not have it.
+        oldest: the first release that the adapter supports.
+        lines: its members are programs that report by JSON lines, see ``fencepost_member.lines``; not our loop.
+        silent: its members are programs that report nothing: only the brokers show what they do.
+        isolation: the isolation level where no ``isolation.level`` is set; empty: unknown.
     """
 
     name: str
@@ -67,7 +67,7 @@ class Library:
 
     @property
     def imported(self) -> bool:
-        """Whether its members are Python that imports it: our loop, or a program that is instrumented."""
+        """Whether its members are Python programs that import it: our loop, or an instrumented program."""
         return not (self.lines or self.silent)
 
 
@@ -112,7 +112,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
             ),
             Library(
                 LINES,
-                "A program in any language, the group's command, that tells what it does as JSON lines.",
+                "A program in any language, the group's command, that reports what it does as JSON lines.",
                 {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
                 frozenset(),
                 lines=True,
@@ -120,7 +120,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
             ),
             Library(
                 BLACK_BOX,
-                "A program in any language, the group's command, that tells nothing and is judged by what brokers see.",
+                "A program in any language, the group's command, that reports nothing; brokers' records are judged.",
                 {**ASSIGNORS, "eager": ("range", "roundrobin", "sticky")},
                 frozenset(),
                 silent=True,
@@ -133,7 +133,7 @@ KNOWN: Mapping[str, Library] = MappingProxyType(
 
 @dataclass(frozen=True)
 class Client:
-    """A client as a requirement names it; ``version`` is empty for the release that is installed here."""
+    """A client by a requirement; ``version`` is empty for the release that is installed here."""
 
     name: str
     version: str = ""
@@ -143,12 +143,12 @@ class Client:
 
     @property
     def library(self) -> Library:
-        """What is known of it."""
+        """The library's description."""
         return KNOWN[self.name]
 
     @property
     def assignors(self) -> Mapping[str, tuple[str, ...]]:
-        """Those of the library's that this release has."""
+        """The library's assignors that this release has."""
         return {protocol: names for protocol, names in self.library.assignors.items() if self._has(protocol)}
 
     @property
@@ -162,7 +162,7 @@ class Client:
         return self._has(KAFKA_4)
 
     def lacks(self, extras: Iterable[str]) -> list[str]:
-        """Those of ``extras`` that its adapter does not have."""
+        """The features in ``extras`` that its adapter does not have."""
         return sorted(set(extras) - self.library.extras)
 
     def _has(self, ability: str) -> bool:
@@ -173,7 +173,7 @@ def named(name: str) -> Library:
     """The client library of that name.
 
     Raises:
-        ScenarioError: there is none; lists those that are known.
+        ScenarioError: there is none; lists the known ones.
     """
     if name not in KNOWN:
         raise ScenarioError(f"client {name!r} is unknown; known are {', '.join(KNOWN)}")
@@ -184,24 +184,24 @@ def parse(requirement: str) -> Client:
     """A client from ``name`` or ``name==version``.
 
     Raises:
-        ScenarioError: it is neither, or there is no such client, or the release is older than its adapter is made for.
+        ScenarioError: it is neither, or there is no such client, or the release is older than its adapter supports.
     """
     found = REQUIREMENT.fullmatch(requirement)
     if not found:
         raise ScenarioError(f"client {requirement!r} is neither name nor name==version, like kafka-python==2.2.8")
     library, version = named(found["name"]), found["version"] or ""
     if version and _release(version) < _release(library.oldest):
-        raise ScenarioError(f"client {requirement!r} is too old; releases can be used from {library.oldest} on")
+        raise ScenarioError(f"client {requirement!r} is too old; use release {library.oldest} or newer")
     return Client(library.name, version)
 
 
 @dataclass(frozen=True)
 class Members:
-    """Some of a group's members, which are alike.
+    """Some of a group's members, with the same options.
 
     Attributes:
         client: empty: the group's own.
-        static: whether they carry a ``group.instance.id``; None: as the group says.
+        static: whether they have a ``group.instance.id``; None: as the group says.
     """
 
     count: int = 1
@@ -215,21 +215,21 @@ class Members:
 
 
 def check(clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str]) -> None:
-    """Refuse what a group asks of its clients and one of them cannot do; ``static``: whether each of them is a static
-    member; ``names`` are of the group's settings.
+    """Refuse a group whose clients lack a feature; ``static``: for each client whether it is a static member;
+    ``names``: the names of the group's client settings.
 
     Raises:
-        ScenarioError: says which, and what it can do.
+        ScenarioError: names the client, and what it can do.
     """
-    for client, known_by_name in dict.fromkeys(zip(clients, static, strict=True)):
+    for client, is_static in dict.fromkeys(zip(clients, static, strict=True)):
         if protocol not in client.assignors:
             can = ", ".join(client.assignors)
             raise ScenarioError(f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
-        if known_by_name and not client.static:
+        if is_static and not client.static:
             since = client.library.since[STATIC]
             raise ScenarioError(f"client {client} has no static members: it has them since release {since}")
-        if lacking := unknown(client.name, dict.fromkeys(names)):
-            raise ScenarioError(f"the group's config: {lacking}")
+        if problem := unknown(client.name, dict.fromkeys(names)):
+            raise ScenarioError(f"the group's config: {problem}")
 
 
 def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
@@ -239,11 +239,11 @@ def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
 
 
 def beside(clients: Collection[Client], protocol: str) -> tuple[str, ...]:
-    """Cooperative assignors that an eager list may have besides, and is eager. Imported clients refuse such lists."""
+    """Cooperative assignors that an eager list may also contain and stay eager. Imported clients refuse such lists."""
     return ASSIGNORS["cooperative"] if protocol == "eager" and not any(c.library.imported for c in clients) else ()
 
 
 def _release(version: str) -> tuple[int, ...]:
-    """``2.3.0`` -> (2, 3, 0), for comparing; a release candidate counts as its release."""
+    """``2.3.0`` -> (2, 3, 0), for comparisons; a release candidate counts as its release."""
     numbers = (re.split(r"[a-z]|\.post|\.dev", version, maxsplit=1)[0].rstrip(".")).split(".")
     return (*map(int, numbers), 0, 0)[:3]

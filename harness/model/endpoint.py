@@ -1,4 +1,4 @@
-"""Where a process listens."""
+"""The address of a process."""
 
 from __future__ import annotations
 

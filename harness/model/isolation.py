@@ -1,4 +1,4 @@
-"""What members read of what producers write in transactions: all of it, or what is committed alone."""
+"""Which records of transactions members read: all of them, or only committed ones."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ UNCOMMITTED = "read_uncommitted"
 
 
 def reads(started: Mapping[str, Any], config: Mapping[str, Any]) -> str:
-    """The isolation level of a member's consumer, or empty: nobody knows.
+    """The isolation level of a member's consumer; empty: unknown.
 
-    It is what that was made with, by the detail of the member's ``started`` event, or what the group's ``config`` says,
-    or else its client's default.
+    It is the consumer's own setting, by the detail of the member's ``started`` event, or else the one of the group's
+    ``config``, or else the client's default.
     """
-    name, told = started.get("client", CONFLUENT), started.get("config")
+    name, own = started.get("client", CONFLUENT), started.get("config")
     if started.get("told_by") == "lines" and name != VERIFIABLE:
-        name = LINES  # whatever it consumes with, nobody here knows its defaults
+        name = LINES  # whatever its library is, its defaults are unknown here
     usual = KNOWN[name].isolation if name in KNOWN else ""
-    return str({ISOLATION: usual, **config, **(told if isinstance(told, Mapping) else {})}[ISOLATION])
+    return str({ISOLATION: usual, **config, **(own if isinstance(own, Mapping) else {})}[ISOLATION])

@@ -1,8 +1,8 @@
-"""Frozen dataclasses to plain JSON values and back, strictly: what is unknown, missing or of another type is an error
-that says what was wanted.
+"""Frozen dataclasses to plain JSON values and back, strictly: an option that is unknown, missing or of another type is
+an error that says what was expected.
 
 Plug-ins (faults, targets, workloads, promises) are stored as ``{"type": <name>, <option>: <value>, ...}`` and found by
-that name: a new file needs no entry anywhere.
+that name: a new file needs no registration.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from fencepost.errors import ScenarioError
 
-# Family -> where its classes are: a package with one module each, or one module for all.
+# Family -> the place of its classes: a package with one module each, or one module for all.
 FAMILIES = {
     "fault": "fencepost.faults",
     "target": "fencepost.schedule.selectors",
@@ -29,7 +29,7 @@ FAMILIES = {
 }
 WORDS = {int: "a whole number", float: "a number", str: "text", bool: "true or false", NoneType: "nothing"}
 WORDS |= {tuple: "a list", Mapping: "a table"}
-NUMBER_MAX = 2**53  # what JSON keeps exactly; keeps out infinity and "not a number" as well
+NUMBER_MAX = 2**53  # the limit of exact numbers in JSON; also excludes infinity and "not a number"
 
 
 def snake(name: str) -> str:
@@ -38,12 +38,12 @@ def snake(name: str) -> str:
 
 
 def name_of(plug_in: Any) -> str:
-    """What scenarios, records and reports call it: ``move_coordinator``."""
+    """Its name in scenarios, records and reports: ``move_coordinator``."""
     return snake(type(plug_in).__name__)
 
 
 def known(family: str) -> dict[str, type[Any]]:
-    """All plug-ins of a family by name: what its package exports from a module of that name, or its module exports."""
+    """All plug-ins of a family by name: classes that its package exports from modules of that name, or its module."""
     home = importlib.import_module(FAMILIES[family])
     found = {snake(name): getattr(home, name) for name in home.__all__}
     modules = {module.name for module in pkgutil.iter_modules(home.__path__)} if hasattr(home, "__path__") else found
@@ -57,10 +57,10 @@ def encode(value: Any) -> dict[str, Any]:
 
 
 def decode(family: str, data: Any) -> Any:
-    """A plug-in from ``{"type": ..., options}``, or from its name alone.
+    """A plug-in from ``{"type": ..., options}``, or only its name.
 
     Raises:
-        ScenarioError: no such plug-in or option, or a wrong value; lists what exists.
+        ScenarioError: no such plug-in or option, or a wrong value; lists the valid ones.
     """
     options = {"type": data} if isinstance(data, str) else fit(data, Mapping[str, Any], f"a {family}")
     classes = known(family)
@@ -76,7 +76,7 @@ def build(cls: type[Any], options: Any, what: str) -> Any:
     """``cls(**options)``, refusing options that are unknown, missing or of another type.
 
     Raises:
-        ScenarioError: says which option is wrong, what it wants, and which exist.
+        ScenarioError: names the wrong option, what it must be, and the valid ones.
     """
     options = fit(options, Mapping[str, Any], what)
     fields = {f.name: f for f in dataclasses.fields(cls)}
@@ -90,32 +90,32 @@ def build(cls: type[Any], options: Any, what: str) -> Any:
     ]
     if missing:
         raise ScenarioError(f"{what} needs the option {missing[0]!r}")
-    wanted = _annotations(cls)  # type: ignore[arg-type]  # which is hashable
-    return cls(**{name: fit(value, wanted.get(name, Any), f"{what}: {name}") for name, value in options.items()})
+    types = _annotations(cls)  # type: ignore[arg-type]  # which is hashable
+    return cls(**{name: fit(value, types.get(name, Any), f"{what}: {name}") for name, value in options.items()})
 
 
 def settle(instance: Any) -> None:
     """Check every option of a frozen dataclass as ``build`` does; lists become tuples. For its ``__post_init__``.
 
     Raises:
-        ScenarioError: says which option is wrong and what it wants.
+        ScenarioError: names the wrong option and what it must be.
     """
-    for name, wanted in _annotations(instance.__class__).items():
-        value = fit(getattr(instance, name), wanted, f"{type(instance).__name__}.{name}")
+    for name, annotation in _annotations(instance.__class__).items():
+        value = fit(getattr(instance, name), annotation, f"{type(instance).__name__}.{name}")
         object.__setattr__(instance, name, value)
 
 
-def fit(value: Any, wanted: Any, what: str) -> Any:
-    """``value``, when it is what the annotation ``wanted`` says, with lists as tuples and everything inside checked.
+def fit(value: Any, annotation: Any, what: str) -> Any:
+    """``value``, if it fits the annotation, with lists as tuples and everything inside checked.
 
     Raises:
-        ScenarioError: says what is wanted and what came.
+        ScenarioError: says what was expected and what was found.
     """
-    arms = get_args(wanted) if get_origin(wanted) in (Union, UnionType) else (wanted,)
+    arms = get_args(annotation) if get_origin(annotation) in (Union, UnionType) else (annotation,)
     arm = next((arm for arm in arms if _suits(value, arm)), None)
     if arm is None:
-        came = f"the class {value.__name__} itself" if isinstance(value, type) else reprlib.repr(value)
-        raise ScenarioError(f"{what} wants {_any_of(arms)}, but {came} came")
+        found = f"the class {value.__name__} itself" if isinstance(value, type) else reprlib.repr(value)
+        raise ScenarioError(f"{what} must be {_any_of(arms)}, but found {found}")
     kind, inner = get_origin(arm), get_args(arm)
     if kind is tuple:
         return tuple(fit(item, inner[0], f"{what}[{number}]") for number, item in enumerate(value))
@@ -126,9 +126,9 @@ def fit(value: Any, wanted: Any, what: str) -> Any:
     return value
 
 
-def _suits(value: Any, wanted: Any) -> bool:
-    kind = get_origin(wanted) or wanted
-    if kind is Any or not isinstance(kind, type):  # what is more than a type, its class must check itself
+def _suits(value: Any, annotation: Any) -> bool:
+    kind = get_origin(annotation) or annotation
+    if kind is Any or not isinstance(kind, type):  # an annotation that is more than a type is checked by the class
         return True
     if isinstance(value, bool | type):
         return isinstance(value, bool) and kind is bool
@@ -145,7 +145,7 @@ def _any_of(arms: tuple[Any, ...]) -> str:
 
 @functools.cache
 def _annotations(cls: type[Any]) -> dict[str, Any]:
-    """The type of each option; none where an annotation names what cannot be resolved here."""
+    """The type of each option; empty where an annotation cannot be resolved here."""
     try:
         hints = get_type_hints(cls)
     except NameError:

@@ -1,1 +1,1 @@
-"""The network between members and brokers: proxies, one per (slot, broker)."""
+"""The network between members and brokers: proxies, packet rules, redirects and network namespaces."""

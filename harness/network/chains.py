@@ -1,7 +1,7 @@
-"""Chains of the kernel's packet filter (iptables) that are an owner's own, into which what this machine sends leads.
+"""Chains of the kernel's packet filter (iptables) that belong to one owner and get the packets that this machine sends.
 
-One is made for its first rules, and removed with its owner, however that ends. In another network namespace, it gets
-what goes to an address and what comes from there, and is gone with the namespace.
+A chain is created for its first rules, and removed with its owner, however that ends. In another network namespace, it
+gets the packets to and from one address, and disappears with the namespace.
 """
 
 from __future__ import annotations
@@ -19,18 +19,18 @@ from fencepost.processes.owner import Owner
 
 
 class Chain:
-    """The chain of one owner in one table and network namespace; in ours whoever comes second finds the one there is.
+    """The chain of one owner in one table and network namespace; in ours, a second object reuses the present chain.
 
     Attributes:
-        name: as iptables knows it.
+        name: its name in iptables.
     """
 
     def __init__(self, owner: Owner, mark: str, elsewhere: Namespace | None = None) -> None:
         """Nothing is changed yet.
 
         Args:
-            mark: of ``reaper.CHAINS``: what the table is used for.
-            elsewhere: where it is; None: in the namespace of this process.
+            mark: a key of ``reaper.CHAINS``: the purpose of the table.
+            elsewhere: its namespace; None: the namespace of this process.
         """
         self._token, self._elsewhere = owner.token, elsewhere
         self.name = reaper.chain_of(owner.token)
@@ -43,11 +43,11 @@ class Chain:
         self._made = False
 
     def inside(self) -> AbstractContextManager[None]:
-        """In here, this thread is in the namespace."""
+        """In the block, this thread is in the chain's namespace."""
         return self._elsewhere.entered() if self._elsewhere else nullcontext()
 
     def make(self) -> None:
-        """Make it, unless it is there.
+        """Create the chain, unless it exists.
 
         Raises:
             ClusterError: iptables is missing, or refused.
@@ -57,20 +57,20 @@ class Chain:
         self._made = True
         if self._mark:
             try:
-                self._mark.touch(exist_ok=False)  # first of all, so that whoever cleans up removes what may be there
+                self._mark.touch(exist_ok=False)  # before the chain, so that a clean-up removes it in any case
             except FileExistsError:
-                return  # made again it would lose its rules, and by a second hook they would meet each packet twice
+                return  # creating it again would flush its rules and add a second hook
         try:
             self.change([f":{self.name} -", *(f"-I {hook}" for hook in self._hooks)])
         except ClusterError as error:
             if not isinstance(error.__cause__, subprocess.TimeoutExpired):
-                self._made = False  # it refused, and made nothing
+                self._made = False  # it refused, and created nothing
                 if self._mark:
                     self._mark.unlink()
             raise
 
     def change(self, lines: Iterable[str]) -> None:
-        """Change its table: all at once, or not at all.
+        """Change its table: all lines or none.
 
         Raises:
             ClusterError: iptables refused.
@@ -78,7 +78,7 @@ class Chain:
         self._run("iptables-restore", "--noflush", text="\n".join([f"*{self._table}", *lines, "COMMIT", ""]))
 
     def shown(self) -> str:
-        """Its rules with what each has met, as ``iptables -vS`` shows them; nothing where it was not made.
+        """Its rules with their counters, as ``iptables -vS`` shows them; empty where it was not created.
 
         Raises:
             ClusterError: iptables refused.
@@ -87,7 +87,7 @@ class Chain:
 
     def _run(self, program: str, *options: str, text: str = "") -> str:
         argv = [program, "-w", str(reaper.LOCK_S), *options]
-        env = {**os.environ, reaper.TOKEN_VARIABLE: self._token}  # it ends with us, and changes nothing afterwards
+        env = {**os.environ, reaper.TOKEN_VARIABLE: self._token}  # so that it ends with us and changes nothing later
         limit_s = reaper.IPTABLES_S
         try:
             with self.inside():
@@ -97,8 +97,8 @@ class Chain:
         except FileNotFoundError as error:
             raise ClusterError("iptables, which loses and redirects packets, is missing: install it") from error
         except subprocess.CalledProcessError as error:
-            said = " ".join(error.stderr.split())
-            remedy = ": run as root, or give CAP_NET_ADMIN" if "ermi" in said or os.geteuid() else ""
-            raise ClusterError(f"iptables refused ({said}){remedy}") from error
+            answer = " ".join(error.stderr.split())
+            remedy = ": run as root, or give CAP_NET_ADMIN" if "ermi" in answer or os.geteuid() else ""
+            raise ClusterError(f"iptables refused ({answer}){remedy}") from error
         except (OSError, subprocess.SubprocessError) as error:
-            raise ClusterError(f"iptables did not do as it should: {error}") from error
+            raise ClusterError(f"iptables failed: {error}") from error

@@ -1,4 +1,4 @@
-"""The network namespaces of other processes: a thread goes in, and what it opens and starts there belongs there."""
+"""Network namespaces of other processes: a thread enters one, and its new sockets and processes belong there."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ OURS = Path("/proc/thread-self/ns/net")
 
 @dataclass(frozen=True)
 class Namespace:
-    """The one of a process.
+    """The network namespace of a process.
 
     Attributes:
         pid: of the process.
-        host: an address of it there.
+        host: one of its addresses there.
     """
 
     pid: int
@@ -29,10 +29,10 @@ class Namespace:
 
     @contextmanager
     def entered(self) -> Iterator[None]:
-        """This thread is in there until the block ends.
+        """In the block, this thread is in the namespace.
 
         Raises:
-            ClusterError: there is no such process, or we may not.
+            ClusterError: there is no such process, or the right is missing.
         """
         with ExitStack() as stack:
             try:
@@ -52,7 +52,7 @@ def _enter(namespace: int) -> None:
 
 
 def lacking() -> str:
-    """What keeps us from entering any, as a clause with the remedy; empty: our own can be entered."""
+    """Why no namespace can be entered, as a clause with the remedy; empty: our own can be entered."""
     try:
         with Namespace(os.getpid(), "").entered():
             return ""

@@ -15,21 +15,21 @@ from fencepost.processes.owner import Owner
 from fencepost.witnesses import segments
 
 Address = tuple[str, int]
-TRIAL: Address = ("127.77.254.254", 9100)  # no cluster has it
+TRIAL: Address = ("127.77.254.254", 9100)  # no cluster uses it
 TRIAL_COUNT = 10
-NUMBERS = itertools.count(1)  # of rules: several filters of one owner have one chain
-# A rule as ``iptables -vS`` shows it: its name, and the packets that it has met.
+NUMBERS = itertools.count(1)  # of rules: all filters of one owner share one chain
+# A rule as ``iptables -vS`` shows it: its name, and its packet counter.
 RULE = re.compile(r'--comment "?(loss-\d+)"? .*-c (\d+) ')
 
 
 class PacketFilter:
-    """Rules of one owner in one network namespace, apart from those of its other filters. Satisfies ``Packets``."""
+    """Rules of one owner in one network namespace, separate from its other filters. Satisfies ``Packets``."""
 
     def __init__(self, owner: Owner, elsewhere: Namespace | None = None) -> None:
         """Nothing is changed yet.
 
         Args:
-            elsewhere: where the rules are; None: in the namespace of this process.
+            elsewhere: the namespace of the rules; None: the namespace of this process.
         """
         self._chain = Chain(owner, "packets", elsewhere)
         self._rules: dict[str, str] = {}
@@ -39,7 +39,7 @@ class PacketFilter:
         return self._chain.inside()
 
     def lose(self, losses: Sequence[Loss]) -> tuple[str, ...]:
-        """Put a rule for each ahead of all that are there, all at once or none; returns their names in this order.
+        """Put one rule for each loss before all others, all or none; returns their names in this order.
 
         Raises:
             ClusterError: iptables is missing, or refused.
@@ -51,7 +51,7 @@ class PacketFilter:
         return tuple(rules)
 
     def restore(self, names: Collection[str]) -> None:
-        """Take rules away, all at once. Removing what is not there is no error.
+        """Remove rules, all at once. Removing a rule that does not exist is no error.
 
         Raises:
             ClusterError: iptables refused.
@@ -59,7 +59,7 @@ class PacketFilter:
         self._chain.change(f"-D {self._chain.name} {self._rules[name]}" for name in self.lost() if name in names)
 
     def lost(self) -> Mapping[str, int]:
-        """How many packets each rule has lost, by its name: all of its rules that are there.
+        """Number of packets that each present rule of this filter has dropped, by its name.
 
         Raises:
             ClusterError: iptables refused.
@@ -76,9 +76,9 @@ class PacketFilter:
 
 
 def lacking() -> str:
-    """What keeps packets from being lost on this machine, as a clause with the remedy; empty: a trial rule loses some.
+    """Why packets cannot be dropped on this machine, as a clause with the remedy; empty: a trial rule dropped some.
 
-    The rule meets nothing but the trial.
+    The rule meets only packets of the trial.
     """
     try:
         with Owner.open() as owner:

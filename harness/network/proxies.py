@@ -1,7 +1,7 @@
 """The proxies between members and brokers: one Toxiproxy process with one proxy per (slot, broker).
 
-The only module that knows the toxiproxy library. What it adds to it: host and port per cluster (the library keeps
-them on a class), time-outs (it has none), and errors for every answer that is not a success (it passes most on).
+The only module that knows the toxiproxy library. It adds: host and port per cluster (the library keeps them on a
+class), time-outs (it has none), and errors for every response that is not a success (it ignores most).
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from fencepost.interfaces.process import Process, Spawn
 from fencepost.model.endpoint import Endpoint
 
 ANSWER_S = 5.0
-FLUSH_S = 30.0  # the server waits 5 s for each piece that a toxic still holds for a client which has gone
+FLUSH_S = 30.0  # the server waits 5 s for each piece that a toxic still holds for a client that is gone
 START_S = 20.0
 Pair = tuple[int, int]
 
@@ -62,7 +62,7 @@ class Proxies:
         """Wait until the server answers and has all proxies.
 
         Raises:
-            WaitTimeout: it does not, in 20 s.
+            WaitTimeout: it does not, within 20 s.
         """
 
         def serves() -> bool:
@@ -74,7 +74,7 @@ class Proxies:
         eventually(serves, START_S, f"Toxiproxy to serve {len(self._links)} proxies")
 
     def add_toxic(self, slot: int, broker: int, kind: str, stream: str, attributes: Mapping[str, Any]) -> str:
-        """Put a toxic on one link, always in full (toxicity 1.0: chance belongs to the plan); returns its name.
+        """Put a toxic on one link, always in full (toxicity 1.0: the plan decides about chance); returns its name.
 
         Raises:
             ClusterError: the proxy refused it or did not answer.
@@ -85,7 +85,7 @@ class Proxies:
         return name
 
     def change_toxic(self, slot: int, broker: int, name: str, attributes: Mapping[str, Any]) -> None:
-        """Give a toxic other attributes; those that are not named stay. Changing what is not there is no error.
+        """Change attributes of a toxic; others stay. Changing a toxic that does not exist is no error.
 
         Raises:
             ClusterError: the proxy refused it or did not answer.
@@ -94,9 +94,9 @@ class Proxies:
         self._call("post", path, json={"attributes": dict(attributes)}, missing_is_fine=True)
 
     def remove_toxic(self, slot: int, broker: int, name: str) -> None:
-        """Take a toxic away; returns once the proxy confirmed. Removing what is not there is no error.
+        """Remove a toxic; returns once the proxy confirmed. Removing a toxic that does not exist is no error.
 
-        What it holds goes out first; meanwhile nobody can connect through this proxy.
+        Data that it holds is forwarded first; meanwhile the proxy accepts no connection.
 
         Raises:
             ClusterError: the proxy did not answer.
@@ -113,12 +113,12 @@ class Proxies:
         self._call("post", f"/proxies/{self._name(slot, broker)}", json={"enabled": enabled})
 
     def toxics(self, slot: int, broker: int) -> tuple[str, ...]:
-        """The names of the toxics on one link, as the server tells them."""
+        """The names of the toxics on one link, from the server."""
         answer = self._call("get", f"/proxies/{self._name(slot, broker)}/toxics").json()
         return tuple(toxic["name"] for toxic in answer)
 
     def reset(self) -> None:
-        """Open every proxy and remove every toxic, and see that it is so.
+        """Open every proxy and remove every toxic, and check the result.
 
         Raises:
             ClusterError: the server did not do it.
@@ -151,7 +151,7 @@ class Proxies:
     def _call(
         self, method: str, path: str, *, json: Any = None, missing_is_fine: bool = False, within_s: float = ANSWER_S
     ) -> requests.Response:
-        # The user's HTTP proxy, if any, has no business between us and a loopback address.
+        # A HTTP proxy of the user's must not be used for a loopback address.
         options: dict[str, Any] = {"timeout": within_s, "proxies": {"no_proxy": "*"}}
         if json is not None:
             options["json"] = json
@@ -161,11 +161,11 @@ class Proxies:
         except NotFound as error:
             if missing_is_fine:
                 return requests.Response()
-            raise ClusterError(f"Toxiproxy knows no {path}: {_text(error)}") from error
+            raise ClusterError(f"Toxiproxy does not know {path}: {_text(error)}") from error
         except (ProxyExists, InvalidToxic) as error:
             raise ClusterError(f"Toxiproxy refused {method} {path}: {_text(error)}") from error
         except requests.RequestException as error:
-            raise ClusterError(f"Toxiproxy did not do {method} {path}: {error}") from error
+            raise ClusterError(f"Toxiproxy failed to {method} {path}: {error}") from error
         return answer
 
 

@@ -1,7 +1,7 @@
-"""What one member connects to a broker is led to that member's own proxy, by the kernel, and nobody's but its own.
+"""Connections of one member to a broker are redirected by the kernel to the member's own proxy; no others are.
 
-The kernel knows a member by a supplementary group, which all of its processes have and nobody else: the broker's
-address may be one that others on this machine use as well. Neither the client nor the broker needs to know.
+The kernel identifies a member by a supplementary group that only its processes have: other programs on this machine may
+use the same broker address. Neither the client nor the broker needs to know.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fencepost.network import packets
 from fencepost.network.chains import Chain
 from fencepost.processes.owner import Owner
 
-FIRST_GROUP = 2_077_000_000  # no system gives such numbers to anybody
+FIRST_GROUP = 2_077_000_000  # no system assigns such numbers
 TRIAL_GROUP = FIRST_GROUP - 1
 TRIAL_S = 5.0
 CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.argv[2])))"
@@ -27,7 +27,7 @@ CONNECT = "import socket, sys; socket.create_connection((sys.argv[1], int(sys.ar
 
 @dataclass(frozen=True)
 class Redirect:
-    """Whoever has the ``group`` and connects to ``there``, an address of IPv4, is connected to the ``proxy``."""
+    """A process with the ``group`` that connects to ``there``, an address of IPv4, is connected to the ``proxy``."""
 
     group: int
     there: Endpoint
@@ -35,7 +35,7 @@ class Redirect:
 
 
 def redirect(owner: Owner, redirects: Iterable[Redirect]) -> None:
-    """Lead new connections so, as long as the owner lives.
+    """Redirect new connections while the owner exists.
 
     Raises:
         ClusterError: iptables is missing, or refused.
@@ -51,8 +51,8 @@ def _rule(one: Redirect) -> str:
 
 
 def lacking() -> str:
-    """What keeps members' connections from being led to proxies on this machine, or packets there from being lost, as a
-    clause with the remedy; empty: nothing. A trial's own connection is led astray, and none other."""
+    """Why members' connections cannot be redirected to proxies on this machine, or packets there cannot be dropped, as
+    a clause with the remedy; empty: both work. Only a connection of the trial is redirected."""
     host, _ = packets.TRIAL
     try:
         with Owner.open() as owner, closing(_listening(host)) as proxy, closing(_listening(host)) as there:
@@ -62,10 +62,10 @@ def lacking() -> str:
             try:
                 owner.spawn(argv, log=Path(owner.directory, "trial.log"), groups=[TRIAL_GROUP])
             except ClusterError as error:
-                return f"processes get no group of their own ({error}): run as root, or give CAP_SETGID"
+                return f"processes cannot get a group of their own ({error}): run as root, or give CAP_SETGID"
             proxy.accept()[0].close()
     except TimeoutError:
-        return "what a process of a group of its own connects is not led elsewhere: is a sandbox in the way?"
+        return "a connection of a process with its own group is not redirected: is a sandbox in the way?"
     except (FencepostError, OSError) as error:
         return str(error)
     return packets.lacking()

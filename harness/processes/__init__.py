@@ -1,1 +1,1 @@
-"""Who owns processes and temporary files, and removes them on every exit path."""
+"""Ownership of processes and temporary files, which are removed on every exit path."""

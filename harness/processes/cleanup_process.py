@@ -1,8 +1,8 @@
-"""The cleaner: a small process that removes what a run made in what belongs to others, however its harness ended.
+"""The cleaner: a small process that removes what a run created in foreign systems, however its harness ended.
 
-Like the reaper it holds one end of a pipe as its standard input, of which only the harness holds the other one: end of
-file means that the harness is done, or gone. There is one way to clean up, and this is it. The reaper leaves it alone,
-and neither Ctrl-C nor the end of the harness reaches it.
+Like the reaper it has one end of a pipe as its standard input, and only the harness holds the other end: end of file
+means that the harness is done, or gone. There is one way to clean up, and this is it. The reaper does not kill it, and
+neither Ctrl-C nor the end of the harness reaches it.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ class Cleaner:
         """Start it.
 
         Args:
-            module: the one that is run: it calls ``serve``.
-            task: a line that says what is to be done in the end.
+            module: the module to run, which calls ``serve``.
+            task: a line that describes the clean-up.
 
         Raises:
             ClusterError: it does not start.
@@ -45,33 +45,33 @@ class Cleaner:
         )
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        # Told through the pipe, and so in no file: there may be secrets in it.
+        # Passed through the pipe, and not in a file: it may contain secrets.
         with suppress(BrokenPipeError):
             self._process.stdin.write(task.encode() + b"\n")
             self._process.stdin.flush()
         if self._process.stdout.readline() != READY:
             self.finish(0)
-            raise ClusterError("the process that removes what a run makes elsewhere did not start")
+            raise ClusterError("the process that removes what a run creates elsewhere did not start")
 
     def finish(self, within_s: float) -> list[str]:
-        """Let it clean up and end; what it could not do. May be called twice."""
+        """Let it clean up and end; returns a sentence about each failure. May be called twice."""
         if self._process.stdout is None or self._process.stdout.closed:
             return []
         try:
-            said, _ = self._process.communicate(timeout=within_s)
+            answer, _ = self._process.communicate(timeout=within_s)
         except subprocess.TimeoutExpired:
-            return [f"what process {self._process.pid} still tries to remove"]
-        return said.decode(errors="replace").splitlines()
+            return [f"whatever process {self._process.pid} is still removing"]
+        return answer.decode(errors="replace").splitlines()
 
 
 def serve(perform: Callable[[str], Sequence[str]]) -> None:
-    """Read the task, wait for the end of the harness, clean up, and say what could not be done.
+    """Read the task, wait for the end of the harness, clean up, and report failures.
 
     Args:
-        perform: does the task; gives a sentence about each thing that is left.
+        perform: does the task; returns a sentence about each thing that is left.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.SIG_IGN)  # whoever ends the harness with a signal must not end us before it
+        signal.signal(number, signal.SIG_IGN)  # a signal to the harness's whole group must not end us before it
     task = sys.stdin.buffer.readline().decode()
     _say(READY.decode().strip())
     while os.read(0, 1):

@@ -1,8 +1,8 @@
-"""Runs take turns: a machine has places for as many clusters as its cores and memory carry, whoever starts them.
+"""Limits concurrent runs: a machine has permits for as many clusters as its cores and memory carry.
 
-Without this, runs at the same time (two terminals, pytest-xdist, two jobs of one CI machine) starve each other's
-brokers, and members miss heartbeats for reasons that nobody planned. ``runner.run`` takes a turn for every run, and so
-does the fixture ``chaos_cluster``.
+Without a limit, concurrent runs (two terminals, pytest-xdist, two jobs of one CI machine) starve each other's brokers,
+and members miss heartbeats for unplanned reasons. ``runner.run`` takes a permit for every run, and so does the fixture
+``chaos_cluster``.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ from fencepost.errors import ClusterError
 CORES_A_RUN = 2
 MEMORY_A_RUN_BYTES = 2_500_000_000
 WAIT_S = 3600.0
-PLACES = "FENCEPOST_PLACES"  # an environment variable: how many runs at once, instead of what a machine is taken for
-HELD = "FENCEPOST_TURN"  # set in the environment of who holds a place, and so in that of its children
+PLACES = "FENCEPOST_PLACES"  # an environment variable: the number of concurrent runs, instead of the computed one
+HELD = "FENCEPOST_TURN"  # set in the environment of the holder of a permit, and so of its child processes
 _LOG = logging.getLogger(__name__)
 
 
 def places() -> int:
-    """How many runs this machine carries at once; at least one.
+    """How many concurrent runs this machine carries; at least one.
 
     Raises:
-        ClusterError: ``FENCEPOST_PLACES`` says otherwise, but not how many.
+        ClusterError: ``FENCEPOST_PLACES`` is not a number above 0.
     """
     if asked := os.environ.get(PLACES):
         if not asked.isdecimal() or int(asked) < 1:
-            raise ClusterError(f"{PLACES} wants a number of runs at once, 1 or more, but {asked!r} came")
+            raise ClusterError(f"found {PLACES}={asked!r}; use the number of concurrent runs, 1 or more")
         return int(asked)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min((os.cpu_count() or 1) // CORES_A_RUN, memory // MEMORY_A_RUN_BYTES))
@@ -46,14 +46,14 @@ def places() -> int:
 def turn(
     what: str, folder: Path | None = None, within_s: float = WAIT_S, tell: Callable[[str], None] = _LOG.warning
 ) -> Iterator[None]:
-    """Wait for a place and hold it. A process that dies gives its place back.
+    """Wait for a permit and hold it. A process that dies releases its permit.
 
-    Who holds a place already, or was started by somebody who does, shares that one and never waits.
+    Re-entrant: child processes reuse the holder's permit and never wait.
 
     Args:
-        what: for whom it is, as those who wait will read it.
+        what: the holder's name, which waiting processes print.
         folder: where the locks are; by default the same for all runs of this user.
-        tell: called with a sentence whenever others hold all places, and again when these change.
+        tell: called with a sentence whenever others hold all permits, and again when the holders change.
 
     Raises:
         ClusterError: see ``places``.
@@ -64,16 +64,16 @@ def turn(
         return
     home = folder or Path(tempfile.gettempdir()) / f"fencepost-turns-{_user()}"
     home.mkdir(mode=0o700, parents=True, exist_ok=True)
-    told = ""
+    reported = ""
     with ExitStack() as stack:
         locks = [stack.enter_context((home / str(n)).open("a+")) for n in range(places())]
 
         def free() -> TextIO | None:
-            nonlocal told
+            nonlocal reported
             found = next((lock for lock in locks if _try(lock)), None)
-            if found is None and _holders(locks) != told:
-                told = _holders(locks)
-                tell(f"waiting for {told} to end: this machine carries {_so_many(len(locks))} at once")
+            if found is None and _holders(locks) != reported:
+                reported = _holders(locks)
+                tell(f"waiting for {reported} to end: this machine carries {_so_many(len(locks))} at once")
             return found
 
         place = eventually(
@@ -95,11 +95,11 @@ def turn(
 
 
 def _user() -> int:
-    """Whose run this is, outside of a user namespace: inside, ``unshare --map-root-user`` makes everybody user 0."""
-    user, told = os.getuid(), Path("/proc/self/uid_map")
-    if not told.exists():  # not Linux
+    """The user's id outside of a user namespace: inside, ``unshare --map-root-user`` makes everybody user 0."""
+    user, mapping = os.getuid(), Path("/proc/self/uid_map")
+    if not mapping.exists():  # not Linux
         return user
-    maps = [[int(number) for number in line.split()] for line in told.read_text().splitlines()]
+    maps = [[int(number) for number in line.split()] for line in mapping.read_text().splitlines()]
     return next((outside + user - inside for inside, outside, count in maps if 0 <= user - inside < count), user)
 
 

@@ -1,9 +1,9 @@
-"""Who owns the processes and temporary files of a run: every process is started here, and none outlives its owner.
+"""Ownership of a run's processes and temporary files: every process is started here, and none outlives its owner.
 
-An ``Owner`` has a token, which every process it starts carries in its environment, a temporary directory, and where it
-needs them a chain of the packet filter, and containers. When it is closed, or when the harness dies in any way
-whatsoever, its reaper kills the processes and removes the rest. Directories whose owner and reaper both died (a power
-cut) are swept by the next owner. A program that wipes its environment is found only by its living owner.
+An ``Owner`` has a token, which is in the environment of every process that it starts, a temporary directory, and if
+needed a chain of the packet filter, and containers. When it is closed, or when the harness dies in any way, its reaper
+kills the processes and removes the rest. Directories whose owner and reaper both died (a power cut) are swept by the
+next owner. A program that wipes its environment can only be found by its living owner.
 """
 
 from __future__ import annotations
@@ -50,10 +50,10 @@ class Owner:
 
     @classmethod
     def open(cls, directory: Path | None = None) -> Owner:
-        """Make an owner, its reaper first; the temporary directory is made below ``directory``.
+        """Create an owner, its reaper first; the temporary directory is created below ``directory``.
 
         Raises:
-            ClusterError: the reaper does not start, or the directory cannot be made.
+            ClusterError: the reaper does not start, or the directory cannot be created.
         """
         parent = directory or Path(tempfile.gettempdir())
         sweep(parent)
@@ -62,7 +62,7 @@ class Owner:
             parent.mkdir(parents=True, exist_ok=True)
             home, lock = _locked_directory(parent, token)
         except OSError as error:
-            raise ClusterError(f"no temporary directory can be made in {parent}: {error}") from error
+            raise ClusterError(f"no temporary directory can be created in {parent}: {error}") from error
         try:
             pipe, watcher = _start_reaper(token, home)
         except BaseException:
@@ -86,10 +86,10 @@ class Owner:
         Args:
             argv: program and arguments.
             log: its stdout and stderr are appended here.
-            env: variables on top of ours.
+            env: variables in addition to ours.
             cwd: its working directory; the owner's by default.
-            keep_open: file descriptors that it inherits (a lock that must live as long as it does).
-            groups: supplementary groups that it has beside ours.
+            keep_open: file descriptors that it inherits (a lock that must be held while it runs).
+            groups: supplementary groups in addition to ours.
 
         Raises:
             ClusterError: the owner is closed, or the program cannot be executed.
@@ -116,10 +116,10 @@ class Owner:
         return process
 
     def close(self) -> None:
-        """Kill what is left, frozen or not, remove packet rules and the directory. May be called twice.
+        """Kill all remaining processes, frozen or not, remove packet rules and the directory. May be called twice.
 
         Raises:
-            ClusterError: processes would not die, or rules not go away; names them.
+            ClusterError: processes did not die, or rules could not be removed; names them.
         """
         if self._pipe < 0:
             return
@@ -133,11 +133,11 @@ class Owner:
         left = reaper.clean_up(self.token, self.directory) if self.directory.exists() else []
         for child in self._children:
             if child.pid not in left:
-                send(child, signal.SIGKILL)  # it lives on only when it wiped its environment
+                send(child, signal.SIGKILL)  # it runs on only if it wiped its environment
                 child.wait()
         os.close(self._lock)
         if left:
-            raise ClusterError(f"processes {left} of this run would not die: look at them with ps, they may hold ports")
+            raise ClusterError(f"processes {left} of this run did not die: look at them with ps, they may hold ports")
         if (self.directory / reaper.CONTAINERS).exists():
             raise ClusterError(f"containers with the label fencepost.owner={self.token} are left: docker rm -f them")
         for table in (table for mark, table in reaper.CHAINS.items() if (self.directory / mark).exists()):
@@ -159,11 +159,11 @@ def sweep(parent: Path) -> list[Path]:
     An owner holds a lock on its directory as long as it lives, so a directory that can be locked has none.
     """
     swept = []
-    for home in parent.glob(f"{PREFIX}{'[0-9a-f]' * 16}/"):  # nobody else gives a folder such a name
+    for home in parent.glob(f"{PREFIX}{'[0-9a-f]' * 16}/"):  # no other program gives a folder such a name
         try:
             lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:
-            continue  # gone in the meantime, or somebody else's
+            continue  # gone in the meantime, or owned by another user
         try:
             if _owned_by_us(lock) and _try_lock(lock):
                 reaper.clean_up(home.name.removeprefix(PREFIX), home)
@@ -177,7 +177,7 @@ def wait_ended(process: Process, within_s: float) -> int:
     """Wait for ``process`` to end and reap it; its exit code (negative: the number of the signal).
 
     Raises:
-        WaitTimeout: it lives on.
+        WaitTimeout: it still runs.
     """
 
     def ended() -> tuple[int] | None:
@@ -189,7 +189,7 @@ def wait_ended(process: Process, within_s: float) -> int:
 
 
 def send(process: Process, number: int) -> None:
-    """Send a signal; nothing happens when the process has ended."""
+    """Send a signal; no-op when the process has ended."""
     with suppress(psutil.NoSuchProcess):
         if process.poll() is None:
             process.send_signal(signal.Signals(number))
@@ -203,7 +203,7 @@ def _locked_directory(parent: Path, token: str) -> tuple[Path, int]:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if home.exists():
             return home, lock
-        os.close(lock)  # a sweeper came between mkdir and lock and removed it: again
+        os.close(lock)  # a sweep removed it between mkdir and lock: again
 
 
 def _start_reaper(token: str, home: Path) -> tuple[int, subprocess.Popen[bytes]]:
@@ -214,7 +214,7 @@ def _start_reaper(token: str, home: Path) -> tuple[int, subprocess.Popen[bytes]]
             [sys.executable, "-P", str(Path(reaper.__file__)), token, str(home)],
             stdin=theirs,
             stdout=subprocess.PIPE,
-            # Where we are owned ourselves, our owner's reaper must leave ours alive.
+            # If we have an owner ourselves, its reaper must not kill ours.
             env={name: value for name, value in os.environ.items() if name != reaper.TOKEN_VARIABLE},
             cwd="/",
             start_new_session=True,

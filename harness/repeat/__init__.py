@@ -1,1 +1,1 @@
-"""Runs that are performed again: replays, batches, coverage of what was not met yet, and smaller cases of a failure."""
+"""Repeated runs: replays, batches, coverage of fault and state pairs, and shrinking of a failure."""

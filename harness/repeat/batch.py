@@ -1,4 +1,4 @@
-"""Runs that belong together: each is performed and judged, and what came of all of them is told."""
+"""Batches of runs: each run is performed and judged, and the results are summed up."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Where:
     """Where runs are performed and judged.
 
     Attributes:
-        runs: where their folders are made.
+        runs: the parent of their run folders.
         cluster: the back-end.
         spark_master, spark_remote: the Spark that judges.
         check: whether they are judged at all.
@@ -41,7 +41,7 @@ class Where:
     check: bool = True
 
     def ready(self) -> None:
-        """Refuse what cannot be done here, before anything is started.
+        """Check the machine before anything is started.
 
         Raises:
             ProvisionError: something is missing on this machine.
@@ -51,11 +51,11 @@ class Where:
         doctor.require(self.cluster, self.runs)
 
     def once(self) -> Where:
-        """The same for one run, whose names in a cluster of others are its own."""
+        """The same for one run, with new names in an attached cluster."""
         return replace(self, cluster=self.cluster.anew())
 
     def judge(self) -> AbstractContextManager[Spark | None]:
-        """Start what judges: its start overlaps with the first cluster's, and it idles during chaos."""
+        """Start the judge's Spark: its start overlaps with the first cluster's, and it is idle during chaos."""
         from fencepost.checkers.spark.session import Spark
 
         return Spark.start(self.spark_master, remote=self.spark_remote) if self.check else nullcontext()
@@ -64,7 +64,7 @@ class Where:
 def perform(
     scenario: Scenario, plan: Plan, where: Where, spark: Spark | None, observe: Observer | None = None
 ) -> tuple[Path, Verdict | None]:
-    """One run: its folder, and its verdict if there is a Spark."""
+    """Perform one run; returns its folder, and its verdict if there is a Spark."""
     from fencepost import runner
     from fencepost.judging import judge
 
@@ -73,7 +73,7 @@ def perform(
 
 
 def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> Verdict | None:
-    """One run, shown from its plan to its verdict."""
+    """Perform one run, shown from its plan to its verdict."""
     from fencepost.console import progress_display
 
     where = where.once()
@@ -93,7 +93,7 @@ def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> 
 
 
 def perform_all(cases: Iterable[tuple[Scenario, Plan]], where: Where) -> Validity | None:
-    """All of ``cases``, shown, one after the other: the worst of their verdicts, or None where nothing is judged."""
+    """Perform all ``cases``, one after the other; returns the worst of their verdicts, or None without a judge."""
     where.ready()
     with where.judge() as spark:
         verdicts = [_show(scenario, plan, where, spark) for scenario, plan in cases]
@@ -104,11 +104,11 @@ def perform_all(cases: Iterable[tuple[Scenario, Plan]], where: Where) -> Validit
 
 
 def tally(judged: Sequence[Validity]) -> str:
-    """How many runs were what, and how often promises were broken in those that tell."""
+    """How many runs had which verdict, and how often promises were broken among the known ones."""
     counts = Counter(judged)
-    told = f"{len(judged)} runs: " + ", ".join(f"{counts[validity]} {validity}" for validity in Validity)
+    text = f"{len(judged)} runs: " + ", ".join(f"{counts[validity]} {validity}" for validity in Validity)
     known = counts[Validity.VALID] + counts[Validity.INVALID]
-    return f"{told}; promises were broken in {rate(counts[Validity.INVALID], known)}" if known else told
+    return f"{text}; promises were broken in {rate(counts[Validity.INVALID], known)}" if known else text
 
 
 def rate(failed: int, of: int) -> str:

@@ -1,7 +1,7 @@
-"""Steers swarms to what no run has met: the cells of the grid of protocol states and faults that are still empty.
+"""Steers swarms to pairs of a fault and a protocol state that no run has covered: the empty cells of the grid.
 
-The cells become part of the scenario (``Swarm.towards``) and are stored with it, so that its plan is made of the
-scenario and the seed as ever.
+The cells become part of the scenario (``Swarm.towards``) and are stored with it, so that the plan still depends only on
+the scenario and the seed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ Cell = tuple[str, str]  # a fault and a state, by their names
 
 
 def cases(scenario: Scenario, seeds: Sequence[int], where: Where) -> Iterator[tuple[Scenario, Plan]]:
-    """A run for each seed, steered to what no run before it met; says to what.
+    """A run for each seed, steered to what no earlier run covered; prints the goal.
 
     Raises:
         ScenarioError: there is no swarm to steer.
@@ -37,14 +37,17 @@ def cases(scenario: Scenario, seeds: Sequence[int], where: Where) -> Iterator[tu
 
 
 def met(runs: Path, protocol: str) -> set[Cell]:
-    """What the runs in a folder have met with this protocol of the group; of damaged ones nothing is known."""
+    """The cells that the runs in a folder covered, with this protocol of the group; damaged runs are skipped."""
     found: set[Cell] = set()
     for events in runs.glob(f"*/{EVENTS}"):
         run = events.parents[1]
         try:
             if RunFolder.open(run).read_json("scenario.json")["scenario"]["group"]["protocol"] == protocol:
                 found |= {
-                    (told["fault"], name) for told in fired(run) for name, was in (told["states"] or {}).items() if was
+                    (fault["fault"], name)
+                    for fault in fired(run)
+                    for name, was in (fault["states"] or {}).items()
+                    if was
                 }
         except (RunFolderError, LookupError, TypeError, AttributeError):
             continue
@@ -52,7 +55,7 @@ def met(runs: Path, protocol: str) -> set[Cell]:
 
 
 def steer(scenario: Scenario, done: Collection[Cell], abilities: Collection[str]) -> Scenario:
-    """The same, but its swarms aim at what is not ``done`` and they can meet with such a back-end.
+    """The same scenario, but its swarms aim at the cells that are not ``done`` and possible on such a back-end.
 
     Raises:
         ScenarioError: it has no swarm.
@@ -84,7 +87,8 @@ def _say(scenario: Scenario, runs: Path) -> None:
     towards = {fault: states for swarm in _swarms(scenario.schedule) for fault, states in swarm.towards.items()}
     cells = sum(map(len, towards.values()))
     out.print(
-        f"steers to {cells} pairs of a fault and a protocol state that no run in {shown(runs)} has met", markup=False
+        f"steers to {cells} pairs of a fault and a protocol state that no run in {shown(runs)} has covered",
+        markup=False,
     )
     for fault, states in towards.items():
         out.print(f"  {fault}: {', '.join(states)}", markup=False)

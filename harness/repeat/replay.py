@@ -1,4 +1,4 @@
-"""What a run folder says of how to perform it again: its scenario, its plan, and what its steps really hit."""
+"""Reads from a run folder how to repeat the run: its scenario, its plan, and what its steps really hit."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def load(run: Path) -> tuple[Scenario, Plan]:
 
     Raises:
         RunFolderError: they are missing or damaged.
-        ScenarioError: they name what this release does not have, or contradict each other.
+        ScenarioError: they need something that this release does not have, or contradict each other.
     """
     folder = RunFolder.open(run)
     scenario = Scenario.from_json(folder.read_json("scenario.json").get("scenario"))
@@ -37,11 +37,11 @@ def load(run: Path) -> tuple[Scenario, Plan]:
 def pinned(plan: Plan, run: Path) -> Plan:
     """``plan`` with each selector replaced by what it selected in ``run``.
 
-    A step that selected nothing there keeps its selector; what a fault chooses without one, it chooses anew, and idle
-    members are the first ones that are idle then.
+    A step that selected nothing there keeps its selector. Faults that choose their targets themselves choose again, and
+    idle members are the first ones that are idle then.
 
     Raises:
-        RunFolderError: nothing tells what was selected.
+        RunFolderError: the folder does not record what was selected.
     """
     selected = _selected(run)
 
@@ -56,14 +56,14 @@ def _selected(run: Path) -> dict[int, Selector]:
     try:
         return {detail["step"]: _selector(detail["target"]) for detail in fired(run) if detail["target"]}
     except (KeyError, TypeError) as error:
-        raise RunFolderError(f"{run / EVENTS} does not tell what each step hit: {error}") from error
+        raise RunFolderError(f"{run / EVENTS} does not record what each step hit: {error}") from error
 
 
 def fired(run: Path) -> list[dict[str, Any]]:
-    """What the injector told of each step that fired (the detail of ``EventKind.FAULT``).
+    """The injector's record of each step that fired (the detail of ``EventKind.FAULT``).
 
     Raises:
-        RunFolderError: nothing tells.
+        RunFolderError: the events cannot be read.
     """
     try:
         with opened(run, run / EVENTS) as file:
@@ -71,11 +71,11 @@ def fired(run: Path) -> list[dict[str, Any]]:
         return [dict(json.loads(row["detail"])) for row in rows if row["kind"] == EventKind.FAULT]
     except (OSError, ValueError, TypeError, pa.ArrowException) as error:
         raise RunFolderError(
-            f"{run / EVENTS} does not tell what each step hit: {error or type(error).__name__}"
+            f"{run / EVENTS} does not record what each step hit: {error or type(error).__name__}"
         ) from error
 
 
 def _selector(target: str) -> Selector:
-    """From what ``str(Target)`` wrote: ``member-0, member-2`` or ``broker-3``."""
+    """From the text of ``str(Target)``: ``member-0, member-2`` or ``broker-3``."""
     hit = {kind: tuple(map(int, re.findall(rf"\b{kind}-(\d+)", target))) for kind in ("member", "broker")}
     return members(hit["member"]) if hit["member"] else brokers(hit["broker"])

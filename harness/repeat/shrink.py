@@ -1,7 +1,7 @@
 """Shrinks a run that broke a promise: smaller cases are performed until none of them breaks it in the same way.
 
-Real clusters are noisy: a smaller case is kept when it fails in so many of so many runs. All runs stay, and
-``shrunk.json`` beside them tells what was tried.
+Real clusters are noisy: a smaller case is kept when enough of its runs fail. All run folders stay, and ``shrunk.json``
+in the same folder lists what was tried.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ AS_IT_IS = "as it is"
 
 @dataclass(frozen=True)
 class Effort:
-    """How much is done.
+    """The budget.
 
     Attributes:
         failures, of: a case fails when ``failures`` of at most ``of`` runs do.
-        minutes: when no further case is tried; the one that is being tried is finished.
-        rate_runs: how often the smallest case is performed in the end, to tell how often it fails.
+        minutes: when no further case is tried; the present one is finished.
+        rate_runs: how often the smallest case is performed in the end, to measure how often it fails.
     """
 
     failures: int = 2
@@ -45,7 +45,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run: its folder, and whether it failed as the first one did; ``came`` says what it was instead."""
+    """One run: its folder, and whether it failed as the first one did; ``came``: its finding or verdict."""
 
     folder: Path
     failed: bool
@@ -54,13 +54,13 @@ class Attempt:
 
 @dataclass(frozen=True)
 class Shrunk:
-    """What came of it.
+    """The result.
 
     Attributes:
-        kind: the finding that was pursued.
+        kind: the kind of finding that was pursued.
         case: the smallest case that fails; None: not even the first one failed again.
         folder: a run of it that failed.
-        complete: no smaller one is known to fail; else time was up.
+        complete: no smaller case is known to fail; else time was up.
         rate: how often it failed, in words; empty: not measured.
     """
 
@@ -73,7 +73,7 @@ class Shrunk:
 
 
 def failure(run: Path) -> tuple[Case, str]:
-    """What failed in a run: its case, and its worst finding's kind.
+    """The case of a failed run, and the kind of its worst finding.
 
     Raises:
         RunFolderError: it was not judged, or no promise was broken.
@@ -86,10 +86,10 @@ def failure(run: Path) -> tuple[Case, str]:
 
 
 def shrink(run: Path, where: Where, effort: Effort) -> Shrunk:
-    """The smallest case that still fails as ``run`` did; its runs are made in a folder of their own under ``where``.
+    """The smallest case that still fails as ``run`` did; its runs are stored in a new folder under ``where``.
 
     Raises:
-        RunFolderError: ``run`` did not fail, or nothing tells how.
+        RunFolderError: ``run`` did not fail, or its finding is unknown.
     """
     case, kind = failure(run)
     where.ready()
@@ -98,7 +98,7 @@ def shrink(run: Path, where: Where, effort: Effort) -> Shrunk:
 
         def attempt(case: Case) -> Attempt:
             folder, verdict = perform(case.scenario, case.plan, where.once(), spark)
-            return _told(folder, verdict, kind)
+            return _result(folder, verdict, kind)
 
         def keep(shrunk: Shrunk) -> None:
             RunFolder(where.runs).write_json("shrunk.json", _json(run, shrunk))
@@ -107,12 +107,12 @@ def shrink(run: Path, where: Where, effort: Effort) -> Shrunk:
 
 
 class Shrinking:
-    """Tries cases by ``attempt``; what is known so far is given to ``keep`` after each, as it may be the last."""
+    """Tries cases by ``attempt``; passes the present result to ``keep`` after each, as it may be the last."""
 
     def __init__(
         self, kind: str, attempt: Callable[[Case], Attempt], effort: Effort, keep: Callable[[Shrunk], None]
     ) -> None:
-        """Time is counted from now."""
+        """The time starts now."""
         self._attempt, self._effort, self._keep = attempt, effort, keep
         self._so_far = Shrunk(kind)
         self._began_ns = now_ns()
@@ -134,7 +134,7 @@ class Shrinking:
         return self._so_far
 
     def _rate(self) -> None:
-        """How often the smallest case fails, by fresh runs: those that chose it were lucky ones."""
+        """Measure how often the smallest case fails, by new runs: the old ones were selected for failing."""
         case = self._so_far.case
         if case is None or not self._effort.rate_runs:
             return
@@ -154,8 +154,8 @@ class Shrinking:
         if fails:
             self._know(case=case, folder=[a.folder for a in attempts if a.failed][-1])
         others = sorted({a.came for a in attempts} - {str(Validity.VALID), self._so_far.kind})
-        told = f"fails in {failed} of {len(attempts)}" + (f", kept: {case}" if fails else "")
-        out.print(f"{what}: {told}" + (f" (but {', '.join(others)})" if others else ""), markup=False)
+        result = f"fails in {failed} of {len(attempts)}" + (f", kept: {case}" if fails else "")
+        out.print(f"{what}: {result}" + (f" (but {', '.join(others)})" if others else ""), markup=False)
         return fails
 
     def _once(self, what: str, case: Case) -> Attempt:
@@ -167,7 +167,7 @@ class Shrinking:
         self._keep(self._so_far)
 
 
-def _told(folder: Path, verdict: Verdict | None, kind: str) -> Attempt:
+def _result(folder: Path, verdict: Verdict | None, kind: str) -> Attempt:
     kinds = [finding.kind for _, finding in headline.findings(verdict, Severity.VIOLATION)]
     if kind in kinds:
         return Attempt(folder, True, kind)
@@ -187,13 +187,14 @@ def _json(run: Path, shrunk: Shrunk) -> dict[str, Any]:
 
 
 def show_shrunk(shrunk: Shrunk) -> bool:
-    """The smallest case and how to repeat it; whether there is one."""
+    """Print the smallest case and how to repeat it; returns whether there is one."""
     if shrunk.case is None or shrunk.folder is None:
         out.print(
-            f"{shrunk.kind} was not seen again, so nothing can be left out: replay --repeat tells how often it is"
+            f"{shrunk.kind} did not reproduce, so there is nothing to shrink; `fencepost replay --repeat 10` measures "
+            "how often it fails"
         )
         return False
-    out.print(f"\nthe smallest that breaks a promise by {shrunk.kind}: {shrunk.case}", style="bold", markup=False)
+    out.print(f"\nthe smallest case that breaks a promise by {shrunk.kind}: {shrunk.case}", style="bold", markup=False)
     show_plan(shrunk.case.plan, shrunk.case.scenario.inventory())
     out.print((f"fails in {shrunk.rate}; " if shrunk.rate else "") + f"{len(shrunk.tries)} cases tried")
     out.print(f"repeat it: fencepost replay {shlex.quote(shown(shrunk.folder))}", markup=False)

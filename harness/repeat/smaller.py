@@ -1,8 +1,8 @@
-"""Smaller cases of a failing one: what shrinking proposes, and in which order.
+"""Smaller cases of a failing one: the proposals of shrinking, in order.
 
-Nothing is performed here: ``search`` proposes a case at a time and is told whether that one fails, too. The passes are
-those of delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), made for plans: each begins with its boldest
-proposal, and goes on as long as one of its proposals fails.
+Nothing is performed here: ``search`` proposes one case at a time and is sent whether that one fails, too. The passes
+are those of delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), adapted to plans: each begins with its
+boldest proposal, and continues as long as one of its proposals fails.
 """
 
 from __future__ import annotations
@@ -19,19 +19,19 @@ from fencepost.schedule.selectors import AllMembers, Members, OneMember
 from fencepost.schedule.single import as_schedule
 
 BREATH_S = 1.0  # between two steps that are moved together
-SHORTEST_S = 0.5  # of a fault; there is nothing to gain below it
+SHORTEST_S = 0.5  # of a fault; shorter ones bring no benefit
 
 
 @dataclass(frozen=True)
 class Case:
-    """What is performed. The schedule of the scenario is the plan's, so that the stored one is what was done."""
+    """A scenario and a plan. The scenario's schedule is made from the plan, so that the stored one is what was done."""
 
     scenario: Scenario
     plan: Plan
 
     @classmethod
     def of(cls, scenario: Scenario, plan: Plan) -> Case:
-        """Raises ScenarioError: that plan cannot be performed in that scenario."""
+        """Raises ScenarioError: the plan cannot be performed in the scenario."""
         return cls(replace(scenario, schedule=as_schedule(plan)), scenario.checked(plan))
 
     def __str__(self) -> str:
@@ -48,7 +48,7 @@ class Proposal:
     case: Case
 
 
-Change = tuple[str, dict[str, Any], list[Step]]  # what is other in the scenario, by field, and all steps
+Change = tuple[str, dict[str, Any], list[Step]]  # in words, the changed fields of the scenario, and all steps
 Pass = Callable[[Case], Generator[Change, bool, None]]  # is sent whether its last change was kept
 Search = Generator[Proposal, bool, Case]
 
@@ -56,7 +56,7 @@ Search = Generator[Proposal, bool, Case]
 def search(case: Case) -> Search:
     """Proposes smaller cases until no pass has one that fails; nothing is proposed twice. Returns the smallest.
 
-    Send it whether its last proposal failed as the case did that it was made from.
+    Send it whether its last proposal failed as the case did from which it was made.
     """
     known = [case]
     while True:
@@ -76,7 +76,7 @@ def _performed(one_pass: Pass, case: Case, known: list[Case]) -> Search:
         try:
             smaller = Case.of(replace(case.scenario, **other), Plan.of(seed, steps))
         except ScenarioError:
-            pass  # it names a member that it no longer has, or cannot reach what it expects
+            pass  # it names a member that is gone, or cannot cause what it expects
         else:
             if smaller not in known:
                 known.append(smaller)
@@ -90,7 +90,7 @@ def _performed(one_pass: Pass, case: Case, known: list[Case]) -> Search:
 
 
 def fewer_steps(case: Case) -> Generator[Change, bool, None]:
-    """Without any, without each half, each quarter, ... each step."""
+    """Without all steps, without each half, each quarter, ... each step."""
     steps = [*case.plan.steps]
     size = len(steps)
     while size:
@@ -105,14 +105,14 @@ def fewer_steps(case: Case) -> Generator[Change, bool, None]:
 
 
 def fewer_records(case: Case) -> Generator[Change, bool, None]:
-    """The chaos ends sooner where steps are few."""
+    """Fewer records, so that the chaos ends sooner where steps are few."""
     for records in _less(case.scenario.min_records):
         if (yield f"min_records={records}", {"min_records": records}, [*case.plan.steps]):
             return
 
 
 def sooner(case: Case) -> Generator[Change, bool, None]:
-    """Times in which nothing is in effect are cut down: all of them, then one at a time. What overlaps stays so."""
+    """Shorten times in which no fault is in effect: all of them, then one at a time. Overlaps are kept."""
     steps = [*case.plan.steps]
     for way in (range(len(steps)), *([n] for n in range(len(steps)))):
         spare = {n: idle_s for n in way if (idle_s := _idle_s(steps, n)) > 0}
@@ -126,13 +126,13 @@ def sooner(case: Case) -> Generator[Change, bool, None]:
 
 
 def _idle_s(steps: list[Step], number: int) -> float:
-    """How long nothing is in effect before a step, beyond a moment to breathe."""
+    """How long before a step no fault is in effect, without BREATH_S; in seconds."""
     free_s = max((step.end_s + BREATH_S for step in steps[:number]), default=0.0)
     return round(steps[number].at_s - free_s, 3)
 
 
 def shorter(case: Case) -> Generator[Change, bool, None]:
-    """Faults last as short as may be, or half as long; who is to be fenced still is."""
+    """Faults last as short as possible, or half as long; targets that must be fenced still are."""
     times_s, steps = case.scenario.group.gives_up_after_s(), [*case.plan.steps]
     for number, step in enumerate(steps):
         shortest_s = max(SHORTEST_S, least_s(step.fault, step.expect, times_s))
@@ -145,7 +145,7 @@ def shorter(case: Case) -> Generator[Change, bool, None]:
 
 
 def fewer_members(case: Case) -> Generator[Change, bool, None]:
-    """One, half of them, one less."""
+    """One member, half of them, one fewer."""
     group = case.scenario.group
     for members in _less(group.size, group.size - 1):
         if (yield f"members={members}", {"group": group.first(members)}, [*case.plan.steps]):
@@ -153,7 +153,7 @@ def fewer_members(case: Case) -> Generator[Change, bool, None]:
 
 
 def fewer_partitions(case: Case) -> Generator[Change, bool, None]:
-    """One topic less; then of each topic one partition, half of them, one less."""
+    """One topic fewer; then for each topic one partition, half of them, one fewer."""
     topics, steps = case.scenario.topics, [*case.plan.steps]
     for topic in case.scenario.topics:
         others = tuple(t for t in topics if t != topic)
@@ -168,7 +168,7 @@ def fewer_partitions(case: Case) -> Generator[Change, bool, None]:
 
 
 def weaker(case: Case) -> Generator[Change, bool, None]:
-    """One member instead of several; one direction, or the coordinator alone, instead of all links."""
+    """One member instead of several; one direction, or only the coordinator, instead of all links."""
     steps = [*case.plan.steps]
     for number, step in enumerate(steps):
         for field, values in (("target", _weaker_targets(step.target)), ("fault", _weaker_faults(step.fault))):

@@ -1,1 +1,1 @@
-"""What is to happen and when, as values: entries, selectors, protocol states; and from a seed, the plan. Pure."""
+"""Schedules as values: entries, selectors, protocol states; and the plan, drawn from a seed. Pure."""

@@ -1,6 +1,6 @@
-"""Entries made of entries: one after the other, at one moment, one of several, for every member. They nest.
+"""Entries made of entries: in sequence, at one moment, one of several, for every member. They nest.
 
-The times of a part count from when its turn has come: ``sequence(5, at(0, ...), at(2, ...))``.
+The times of a part count from its turn: ``sequence(5, at(0, ...), at(2, ...))``.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from fencepost.schedule.planning import Entry, Setting
 from fencepost.schedule.selectors import Brokers, Idle, Member
 from fencepost.schedule.single import At, moments
 
-JOINED_WITHIN_S = 60.0  # a new member waits for a round, and that for all others to poll
+JOINED_WITHIN_S = 60.0  # a new member waits for a rebalance, which waits until all others have polled
 
 
 @dataclass(frozen=True)
 class Sequence:
-    """Parts one after the other. Use ``sequence`` to make it.
+    """Parts one after the other. Created by ``sequence``.
 
     Attributes:
-        at_s: when the first part's turn comes; see ``Entry``.
+        at_s: the turn of the first part; see ``Entry``.
         pause_s: between the end of a part and the turn of the next.
     """
 
@@ -37,7 +37,7 @@ class Sequence:
         serialization.settle(self)
         _some(self.parts, "sequence")
         if self.pause_s < 0:
-            raise PlanError(f"a sequence cannot pause for {self.pause_s:g} s: use 0 or more")
+            raise PlanError(f"found a sequence with pause_s={self.pause_s:g}; use 0 or more")
 
     def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
         """See ``Entry``."""
@@ -50,7 +50,7 @@ class Sequence:
 
 @dataclass(frozen=True)
 class Together:
-    """Parts whose turn comes at one moment. Use ``together`` to make it."""
+    """Parts that all have their turn at one moment. Created by ``together``."""
 
     parts: tuple[Entry, ...]
     at_s: float = 0.0
@@ -68,11 +68,11 @@ class Together:
 
 @dataclass(frozen=True)
 class Mix:
-    """Every so often one of the parts. Use ``mix`` to make it.
+    """One of the parts at each of several times. Created by ``mix``.
 
     Attributes:
-        at_s, every_s, until_s: when the turn of a part comes, as for a repeated ``At``.
-        weights: of the parts, in their order; empty: all weigh the same.
+        at_s, every_s, until_s: the times of the turns, as for a repeated ``At``.
+        weights: of the parts, in their order; empty: all have the same weight.
     """
 
     parts: tuple[Entry, ...]
@@ -85,8 +85,8 @@ class Mix:
         serialization.settle(self)
         _some(self.parts, "mix")
         if self.weights and (len(self.weights) != len(self.parts) or min(self.weights) < 0 or not any(self.weights)):
-            wanted = f"{len(self.parts)} weights of 0 or more, not all 0"
-            raise PlanError(f"a mix of {len(self.parts)} parts wants {wanted}, but {self.weights} came")
+            expected = f"{len(self.parts)} weights of 0 or more, not all 0"
+            raise PlanError(f"found a mix of {len(self.parts)} parts with the weights {self.weights}; use {expected}")
 
     def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
         """See ``Entry``."""
@@ -97,13 +97,13 @@ class Mix:
 
 @dataclass(frozen=True)
 class RollingDeploy:
-    """All members replaced, one after the other. Use ``rolling_deploy`` to make it.
+    """Replaces all members, one after the other. Created by ``rolling_deploy``.
 
     Attributes:
-        at_s: when the first is; see ``Entry``.
+        at_s: the time of the first replacement; see ``Entry``.
         pause_s: between the end of one replacement and the next.
-        start_first: a new member has joined before an old one leaves; this needs a spare member.
-        down_s: how long each is down where the old one stops first.
+        start_first: a new member joins before an old one leaves; this needs a spare member.
+        down_s: how long each member is down if the old one stops first.
     """
 
     at_s: float = 0.0
@@ -130,11 +130,11 @@ class RollingDeploy:
 
 @dataclass(frozen=True)
 class RollingBounce:
-    """All brokers bounced, one after the other. Use ``rolling_bounce`` to make it.
+    """Bounces all brokers, one after the other. Created by ``rolling_bounce``.
 
     Attributes:
-        at_s: when the first is; see ``Entry``.
-        pause_s: between the start of one and the end of the next, at least.
+        at_s: the time of the first bounce; see ``Entry``.
+        pause_s: the least time between the start of a broker and the end of the next.
         down_s: how long each is down.
     """
 
@@ -155,10 +155,10 @@ class RollingBounce:
 
 
 def sequence(seconds: float, *parts: Entry, pause_s: float = 0.0) -> Sequence:
-    """``parts`` one after the other, the first at ``seconds``, each ``pause_s`` after the one before is healed.
+    """``parts`` one after the other, the first at ``seconds``, each ``pause_s`` after the previous one is healed.
 
-    Planned with the lengths that faults are planned to have: a fault lasts from its proof on, so one that is proven
-    late is healed late, too, and the pause after it shrinks, to nothing at worst.
+    Planned with the planned lengths of faults: a fault lasts from its proof on, so one that is proven late is healed
+    late, too, and the pause after it shrinks, in the worst case to nothing.
 
     Raises:
         PlanError: it has no parts, or its pause is negative.
@@ -167,7 +167,7 @@ def sequence(seconds: float, *parts: Entry, pause_s: float = 0.0) -> Sequence:
 
 
 def together(seconds: float, *parts: Entry) -> Together:
-    """``parts`` at one moment; they are injected in their order, each once the one before is proven.
+    """``parts`` at one moment; they are injected in their order, each once the previous one is proven.
 
     Raises:
         PlanError: it has no parts.
@@ -176,11 +176,11 @@ def together(seconds: float, *parts: Entry) -> Together:
 
 
 def mix(seconds: float, *parts: Entry, until_s: float, weights: Iterable[float] = (), at_s: float | None = None) -> Mix:
-    """One of ``parts`` about every ``seconds``, drawn by ``weights``, from ``at_s`` (after one period when left out)
-    until ``until_s``; as with ``every`` each is moved by up to a quarter period.
+    """One of ``parts`` about every ``seconds``, drawn by ``weights``, from ``at_s`` (by default after one period) until
+    ``until_s``; as with ``every``, each time is moved by up to a quarter period.
 
     Raises:
-        PlanError: it has no parts, or weights that do not go with them.
+        PlanError: it has no parts, or its weights do not fit them.
     """
     return Mix(parts, seconds if at_s is None else at_s, seconds, until_s, tuple(weights))
 
@@ -188,19 +188,19 @@ def mix(seconds: float, *parts: Entry, until_s: float, weights: Iterable[float] 
 def rolling_deploy(
     seconds: float, *, start_first: bool = False, pause_s: float = 1.0, down_s: float = 1.0
 ) -> RollingDeploy:
-    """Every member of the group is replaced, one after the other, the first at ``seconds``, each ``pause_s`` after the
-    one before. Stop-first: a bounce that lasts ``down_s``. Start-first: an idle member joins, and is proven to have
-    been given its assignment, before the old one leaves; the slot that becomes free is the next one's.
+    """Replace every member of the group, one after the other, the first at ``seconds``, each ``pause_s`` after the
+    previous one. Stop-first: a bounce that lasts ``down_s``. Start-first: an idle member joins, and is proven to have
+    its assignment, before the old one leaves; the next new member uses the slot that becomes free.
 
     Raises:
-        PlanError: a time is negative. That there is a spare member for start-first, ``plan.check_plan`` tells.
+        PlanError: a time is negative. ``plan.check_plan`` checks that start-first has a spare member.
     """
     return RollingDeploy(seconds, pause_s, start_first, down_s)
 
 
 def rolling_bounce(seconds: float, *, pause_s: float = BACK_S, down_s: float = 1.0) -> RollingBounce:
-    """Every broker is bounced, one after the other, as in an upgrade, the first at ``seconds``: down for ``down_s``,
-    and in sync again before the next one goes, however long that takes and ``pause_s`` at least.
+    """Bounce every broker, one after the other, as in an upgrade, the first at ``seconds``: each is down for ``down_s``
+    and in sync again before the next one ends, however long that takes; ``pause_s`` is the least time in between.
 
     Raises:
         PlanError: a time is negative.
@@ -210,14 +210,12 @@ def rolling_bounce(seconds: float, *, pause_s: float = BACK_S, down_s: float = 1
 
 def _lasting(what: str, *times_s: float) -> None:
     if min(times_s) < 0:
-        raise PlanError(f"a rolling {what} cannot last {min(times_s):g} s: use 0 or more")
+        raise PlanError(f"found a rolling {what} that lasts {min(times_s):g} s; use 0 or more")
 
 
 def _some(parts: tuple[Entry, ...], what: str) -> None:
     if not parts:
-        raise PlanError(
-            f"a {what} of nothing does nothing: it wants parts, as in {what}(..., at(0, Pause(), one_member()))"
-        )
+        raise PlanError(f"found a {what} without parts; give it some, as in {what}(..., at(0, Pause(), one_member()))")
 
 
 def _later(steps: Iterable[Step], by_s: float) -> Iterator[Step]:

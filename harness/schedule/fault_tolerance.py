@@ -1,10 +1,10 @@
-"""What a plan leaves standing: which guarantee of the cluster or the group it gives up, by its planned times.
+"""Fault tolerance of a plan: which guarantee of the cluster or the group it breaks, by its planned times.
 
-A process is down while a fault that signals it is in effect (killed, bounced, paused), and for a while after; for good
-where nothing heals it (a scale-in), unless it comes back with a change that stays. Brokers that are cut off from the
-others count like those; as they may go on to lead, the others may be down to them. Kafka takes writes with
-``acks=all``, and a group's commits, while ``min.insync.replicas`` of a partition are left. The controller is a process
-of its own that no fault hits, so its quorum is never at stake.
+A process is down while a fault that signals it is in effect (killed, bounced, paused), and for a while after;
+permanently where nothing heals it (a scale-in), unless it restarts with a permanent change. Brokers that are cut off
+count as down; as they may keep leading, the other brokers may be down for them. Kafka accepts writes with ``acks=all``,
+and a group's commits, while ``min.insync.replicas`` of a partition are left. The controller is a separate process that
+no fault hits, so its quorum is never at risk.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fencepost.model import Inventory
 from fencepost.schedule.plan import Stays, Step
 from fencepost.schedule.selectors import AllMembers, Brokers, Member, Members, OneMember
 
-BACK_S = 5.0  # from the undo until a broker is in sync, or a member back at work
+BACK_S = 5.0  # from the undo until a broker is in sync, or a member works again
 
 
 @runtime_checkable
@@ -28,18 +28,18 @@ class Parts(Protocol):
 
     @property
     def strands(self) -> bool:
-        """Whether they go on to lead, without followers."""
+        """Whether they keep leading, without followers."""
 
 
 @dataclass(frozen=True)
 class Loss:
-    """A guarantee that a plan gives up. Printed as a sentence.
+    """A guarantee that a plan breaks. Printed as a sentence.
 
     Attributes:
-        guarantee: what does not hold any more.
+        guarantee: the guarantee, as a clause.
         nouns: what is down: ``brokers`` or ``members``.
         from_s: when it may be lost for the first time, in seconds after the group is warm.
-        down, spare: how many may be down at a time by the plan, and how many may be for the guarantee to hold.
+        down, spare: how many may be down at a time by the plan, and how many the guarantee allows.
     """
 
     guarantee: str
@@ -50,49 +50,49 @@ class Loss:
 
     def __str__(self) -> str:
         return (
-            f"{self.guarantee} is given up: up to {self.down} {self.nouns} are down at a time, "
+            f"{self.guarantee} is not guaranteed: up to {self.down} {self.nouns} are down at a time, "
             f"from {self.from_s:g} s, and {self.spare or 'none'} can be spared"
         )
 
 
 def given_up(steps: Collection[Step], inventory: Inventory) -> list[Loss]:
-    """What may not hold while ``steps`` are performed, whatever their selectors choose."""
+    """The guarantees that may break while ``steps`` are performed, whatever their selectors choose."""
     kinds = (
-        ("brokers", inventory.spare_brokers, "that every partition takes writes (min.insync.replicas)"),
-        ("members", inventory.members - 1, "that a member is left to process"),
+        ("brokers", inventory.spare_brokers, "that every partition accepts writes (min.insync.replicas)"),
+        ("members", inventory.members - 1, "that one member is left to process"),
     )
     losses = []
     for nouns, spare, guarantee in kinds:
         falls = [step for step in steps if step.hits == nouns and _takes_down(step.fault)]
-        down = {step.at_s: _down([other for other in falls if _beside(other, step.at_s)], inventory) for step in falls}
+        down = {step.at_s: _down([o for o in falls if _overlaps(o, step.at_s)], inventory) for step in falls}
         if too_many := {at_s: count for at_s, count in down.items() if count > spare}:
             losses.append(Loss(guarantee, nouns, min(too_many), max(too_many.values()), spare))
     return losses
 
 
 def in_the_way(step: Step, other: Step, inventory: Inventory) -> bool:
-    """Whether both may have the same process or link in their hands at a time: one might hide the other's effect."""
+    """Whether both may act on the same process or link at a time: one might hide the other's effect."""
     first, second = sorted((step, other), key=lambda one: one.at_s)
-    if first.hits is None or second.hits is None or not _beside(first, second.at_s):
+    if first.hits is None or second.hits is None or not _overlaps(first, second.at_s):
         return False
-    if "idle members" in (first.hits, second.hits):  # who is started is nobody whom a fault has
+    if "idle members" in (first.hits, second.hits):  # no fault acts on an idle member
         return False
     if first.hits != second.hits:  # the links of a member lead to every broker
         of_members = first if first.hits == "members" else second
         return "links" in of_members.fault.needs
     one, two = _hit(first, inventory), _hit(second, inventory)
-    if one is None or two is None:  # one that waits for a state may come after the other all the same
+    if one is None or two is None:  # a step that waits for a state may begin after the other
         return not _spares(second) or (first.when is not None and not _spares(first))
     return bool(one & two)
 
 
 def back_s(step: Step) -> float:
-    """When what a step hits works again, by its planned times; never for a process that ends and is not healed."""
+    """When the targets of a step work again, by its planned times; never for a process that ends and is not healed."""
     return inf if ends_for_good(step.fault) else step.end_s + BACK_S
 
 
 def ends_for_good(fault: Fault) -> bool:
-    """Whether members do not come back from it, unless another step starts them."""
+    """Whether its members stay ended, unless another step starts them."""
     back = fault.heals or isinstance(fault, Stays)
     return not back and "signal" in fault.needs and "members" in fault.hits
 
@@ -101,17 +101,17 @@ def _takes_down(fault: Fault) -> bool:
     return "signal" in fault.needs or isinstance(fault, Parts)
 
 
-def _beside(step: Step, at_s: float) -> bool:
+def _overlaps(step: Step, at_s: float) -> bool:
     return step.at_s <= at_s < back_s(step)
 
 
 def _spares(step: Step) -> bool:
-    """Whether it hits nobody whom another fault disturbs."""
+    """Whether it avoids members that another fault disturbs."""
     return isinstance(step.target, OneMember) or (step.target is None and step.hits == "members")
 
 
 def _hit(step: Step, inventory: Inventory) -> frozenset[int] | None:
-    """The members or brokers that it hits; None: one of them, and nobody knows which before it fires."""
+    """The members or brokers that it hits; None: one of them, unknown before it fires."""
     match step.target:
         case Member(index):
             return frozenset({index})
@@ -126,8 +126,8 @@ def _down(steps: Collection[Step], inventory: Inventory) -> int:
     hit = [_hit(step, inventory) for step in steps]
     missed = len(frozenset().union(*filter(None, hit))) + hit.count(None)
     to_stranded = [
-        inventory.brokers - (len(those) if those else 1)
-        for step, those in zip(steps, hit, strict=True)
+        inventory.brokers - (len(cut) if cut else 1)
+        for step, cut in zip(steps, hit, strict=True)
         if isinstance(step.fault, Parts) and step.fault.strands
     ]
     return max(missed, *to_stranded) if to_stranded else missed

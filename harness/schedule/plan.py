@@ -1,8 +1,8 @@
-"""Plans: what a run does, every random draw made. Written before the cluster starts, and never changed.
+"""Plans: all steps of a run, with every random draw made. Written before the cluster starts, and never changed.
 
-A plan is made by a schedule and a seed (``schedule.make_plan``), read back from a run folder, or made smaller by
-shrinking; ``check_plan`` refuses one that cannot do what it says, wherever it came from, and ``abilities`` one that a
-back-end cannot perform.
+A plan is made by a schedule and a seed (``schedule.make_plan``), read back from a run folder, or reduced by shrinking.
+``check_plan`` refuses a plan with impossible steps, from any source, and ``abilities`` one that a back-end cannot
+perform.
 """
 
 from __future__ import annotations
@@ -17,36 +17,36 @@ from fencepost.interfaces.signs import State
 from fencepost.model import Inventory, serialization
 from fencepost.model.settings import SESSION
 
-# What a step may be meant to reach; the check "faults" looks for it in the history.
+# What a step may be expected to cause; the check "faults" looks for it in the history.
 EXPECTATIONS = {
-    "fenced": "the member was removed from the group, or told that it lost its partitions",
-    "rebalanced": "the group went on to a new generation or epoch",
+    "fenced": "the member was removed from the group, or received its partitions as lost",
+    "rebalanced": "the group began a new generation or epoch",
     "coordinator_moved": "another broker coordinates the group",
 }
-PAST = 1.1  # how little longer a step lasts than the time that it is to outlast, where its length is drawn or cut down
-# The parts of a step that are plug-ins, and of which family.
+PAST = 1.1  # safety factor over the time-out that a fault must exceed, where its length is drawn or reduced
+# The plug-ins of a step, and the family of each.
 FAMILIES = {"fault": "fault", "target": "target", "when": "state", "until": "state"}
 
 
 @runtime_checkable
 class Outlasts(Protocol):
-    """A fault that the group gives a member up for, but not when its session is over."""
+    """A fault after which the group evicts a member, but not by its session time-out."""
 
-    outlasts: ClassVar[str]  # the client setting that says after how many milliseconds it does
+    outlasts: ClassVar[str]  # the client setting of the time-out that applies instead, in milliseconds
 
 
 @runtime_checkable
 class Stays(Protocol):
-    """A fault that members come back from with something changed, which is taken back or stays.
+    """A fault that restarts members with a change, which is undone or permanent.
 
     Attributes:
-        stays: it is not taken back; later steps find the group so.
+        stays: the change is permanent; later steps see the changed group.
     """
 
     stays: bool
 
     def leaves(self, inventory: Inventory) -> Inventory:
-        """What there is to hit once it stayed in all members."""
+        """The inventory once the change is permanent in all members."""
 
 
 @dataclass(frozen=True)
@@ -58,9 +58,9 @@ class Step:
         at_s: seconds after the group is warm.
         pick: in [0, 1), for the selector.
         heal_after_s: seconds from proof to undo, at most where ``until`` is given; None: there is nothing to heal.
-        when: it fires as soon as this is so; without a target it hits who is in the state.
-        within_s: how long that is waited for.
-        until: it is healed as soon as this has come, for whom it hit.
+        when: it fires as soon as this state holds; without a target it hits the member or broker in the state.
+        within_s: how long the state is waited for.
+        until: it is healed as soon as its target has reached this state.
     """
 
     step: int
@@ -80,7 +80,7 @@ class Step:
 
     @property
     def named(self) -> str:
-        """It, in words: its number, its fault and its time."""
+        """The step in words: its number, its fault and its time."""
         return f"step {self.step} ({type(self.fault).__name__} at {self.at_s:g} s)"
 
     @property
@@ -90,7 +90,7 @@ class Step:
 
     @property
     def hits(self) -> str | None:
-        """What is selected: ``members``, ``brokers``, or nothing."""
+        """The kind of its target: ``members``, ``brokers``, or None."""
         if self.target is not None:
             return self.target.hits
         return self.when.hits if self.when and self.fault.hits else None
@@ -98,33 +98,33 @@ class Step:
 
 @dataclass(frozen=True)
 class Plan:
-    """All steps of a run, in the order of time and numbered in it. The seed also names the group and makes records."""
+    """All steps of a run, numbered in the order of time. The seed also determines the group's name and the records."""
 
     seed: int
     steps: tuple[Step, ...]
 
     @classmethod
     def of(cls, seed: int, steps: Iterable[Step]) -> Plan:
-        """A plan of these steps, in their order of time, whatever numbers they had."""
+        """A plan of these steps, ordered by time and renumbered."""
         ordered = sorted(steps, key=lambda step: step.at_s)
         return cls(seed, tuple(replace(step, step=number) for number, step in enumerate(ordered)))
 
 
 def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], chaos_s: float) -> None:
-    """Refuse a plan with a step that cannot do what it says, names what is not there, or outlasts the chaos phase.
+    """Refuse a plan with a step that contradicts itself, names missing targets, or ends after the chaos phase.
 
     Args:
-        times_s: by its setting, each time after which the group gives a member up (see ``Outlasts``).
+        times_s: eviction time-outs in seconds, by client setting (see ``Outlasts``).
 
     Raises:
-        PlanError: names the step, and what it lacks.
+        PlanError: names the step, and what is wrong with it.
     """
-    there = [inventory]  # as it may be by then: what stays is so of some members, or of all
+    there = [inventory]  # possible inventories by then: a permanent change applies to some members, or to all
     for step in plan.steps:
         _check_sense(step, times_s)
         for part in (step.fault, step.target, step.when, step.until):
-            if isinstance(part, Names) and all(lacking := [part.lacking(one) for one in there]):
-                raise PlanError(f"{step.named}: {lacking[0]}")
+            if isinstance(part, Names) and all(problems := [part.lacking(one) for one in there]):
+                raise PlanError(f"{step.named}: {problems[0]}")
         if isinstance(step.fault, Stays) and step.fault.stays:
             there.append(step.fault.leaves(inventory))
         if step.end_s > chaos_s:
@@ -135,14 +135,14 @@ def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], c
 
 
 def least_s(fault: Fault, expect: str | None, times_s: Mapping[str, float]) -> float:
-    """How long a step has to last for what it expects, in seconds; 0: for a moment. ``times_s``: see ``check_plan``."""
+    """The least length of a step for its expectation, in seconds; 0: any. ``times_s``: see ``check_plan``."""
     setting = _outlasted(fault) if expect == "fenced" else None
     return PAST * times_s[setting] if setting else 0.0
 
 
 def _outlasted(fault: Fault) -> str | None:
-    """The setting of the time that it has to outlast for its target to be fenced; None: that is so there and then, by
-    an administrator."""
+    """The setting of the time-out that it must exceed for its target to be fenced; None: an administrator fences it at
+    once."""
     if "admin" in fault.needs and "members" in fault.hits:
         return None
     return fault.outlasts if isinstance(fault, Outlasts) else SESSION
@@ -153,19 +153,19 @@ def _check_sense(step: Step, times_s: Mapping[str, float]) -> None:
     if step.heal_after_s is not None and not step.fault.heals:
         raise PlanError(f"{name} has nothing to heal: leave heal_after out")
     if step.heal_after_s is None and step.fault.heals:
-        raise PlanError(f"{name} has to be healed: say after how many seconds")
+        raise PlanError(f"{name} must be healed: add heal_after, in seconds")
     if step.heal_after_s is not None and step.heal_after_s < 0:
-        raise PlanError(f"{name} would be healed in the past: use a heal_after of 0 or more seconds")
+        raise PlanError(f"{name} has a negative heal_after: use 0 or more seconds")
     if step.hits is None and hits:
-        raise PlanError(f"{name} needs a target: something that selects {' or '.join(hits)}")
+        raise PlanError(f"{name} needs a target: add one that selects {' or '.join(hits)}")
     if step.hits is not None and step.hits not in step.fault.hits:
-        aim = f"hits {' or '.join(hits)}" if hits else "chooses what it hits by itself"
+        aim = f"hits {' or '.join(hits)}" if hits else "chooses its target itself"
         whose = f"its target {step.target} selects" if step.target else f"without a target {step.when} is a state of"
         raise PlanError(f"{name} {aim}, but {whose} {step.hits}")
     if step.when and step.within_s <= 0:
-        raise PlanError(f"{name} fires when {step.when}: say within how many seconds, more than 0")
+        raise PlanError(f"{name} fires when {step.when}: add within_s, more than 0 seconds")
     if step.until and step.heal_after_s is None:
-        raise PlanError(f"{name} is healed when {step.until}: say after how many seconds at the latest")
+        raise PlanError(f"{name} is healed when {step.until}: add at_most, the longest time in seconds")
     if step.expect is None:
         return
     if step.expect not in EXPECTATIONS:
@@ -180,7 +180,7 @@ def _check_sense(step: Step, times_s: Mapping[str, float]) -> None:
 
 
 def plan_to_json(plan: Plan) -> dict[str, Any]:
-    """The plan as plain values, as ``plan.json`` stores them."""
+    """The plan as plain values, in the form of ``plan.json``."""
     return {
         "seed": plan.seed,
         "steps": [
@@ -191,10 +191,10 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
 
 
 def plan_from_json(data: Any) -> Plan:
-    """The inverse of ``plan_to_json``; also of a plan that was edited by hand, whose steps are put in order.
+    """The inverse of ``plan_to_json``; also for a plan that was edited by hand, whose steps are sorted by time.
 
     Raises:
-        ScenarioError: it is no plan; says what is wrong and what is wanted.
+        ScenarioError: it is no plan; says what was found and what was expected.
     """
     parts = serialization.fit(data, Mapping[str, Any], "a plan")
     if missing := [name for name in ("seed", "steps") if name not in parts]:

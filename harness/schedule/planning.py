@@ -1,9 +1,9 @@
-"""Schedules: what a run is asked to do and when, as values.
+"""Schedules: the faults of a run and their times, as values.
 
-Three ideas carry them. An ``Entry`` draws steps from random numbers (``single``); entries combine into others
-(``combined``, ``swarm``); and a plan is what entries draw, less what falls into a ``quiet`` span. ``make_plan`` makes
-every draw from the seed; nothing here waits or looks at a clock, so a fault is taken to last from its moment on, as
-long as planned.
+They consist of three ideas. An ``Entry`` draws steps from random numbers (``single``); entries combine into others
+(``combinators``, ``swarm``); and a plan contains the steps of all entries, except in ``quiet`` spans. ``make_plan``
+makes every draw from the seed; nothing here waits or reads a clock, so a fault is assumed to begin at its moment and to
+last as long as planned.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ ALONE = Inventory(members=1, brokers=1, topics={})
 
 @dataclass(frozen=True)
 class Setting:
-    """What entries are drawn for: by its setting, each time in seconds after which the group gives a member up; and
-    what there is to hit."""
+    """The context of a draw: eviction time-outs in seconds, by client setting; and the inventory of possible
+    targets."""
 
     times_s: Mapping[str, float]
     inventory: Inventory
@@ -38,19 +38,19 @@ class Entry(Protocol):
 
     @property
     def at_s(self) -> float:
-        """When it begins: seconds after the group was warm, as a part of another entry after its turn has come."""
+        """When it begins: seconds after the group is warm, or as a part of another entry, after its turn."""
 
     def draw(self, rng: random.Random, setting: Setting) -> Iterator[Step]:
-        """Its steps, all numbered 0, with times counted as those of ``at_s`` are.
+        """Its steps, all numbered 0, with times that count as ``at_s`` does.
 
         Raises:
-            PlanError: it has no times. Whether its steps can do what they say, ``plan.check_plan`` tells.
+            PlanError: it has no times. ``plan.check_plan`` checks whether its steps are possible.
         """
 
 
 @dataclass(frozen=True)
 class Quiet:
-    """A span without faults. Use ``quiet`` to make it."""
+    """A span without faults. Created by ``quiet``."""
 
     from_s: float
     until_s: float
@@ -59,17 +59,17 @@ class Quiet:
         serialization.settle(self)
         if not 0 <= self.from_s < self.until_s:
             raise PlanError(
-                f"quiet({self.from_s:g}, {self.until_s:g}) is no span: it begins at 0 or later, and ends later"
+                f"found quiet({self.from_s:g}, {self.until_s:g}); use a beginning of 0 or more, and a later end"
             )
 
     def lets(self, step: Step) -> bool:
-        """Whether ``step`` is over before it, or begins after it."""
+        """Whether ``step`` ends before the span, or begins after it."""
         return step.end_s < self.from_s or step.at_s >= self.until_s
 
 
 def quiet(from_s: float, until_s: float) -> Quiet:
     """From ``from_s`` to ``until_s``, seconds after the group is warm, no step of the schedule begins or is in effect:
-    those that would, as planned, are left out. Raises PlanError: it is no span.
+    steps that would, as planned, are dropped. Raises PlanError: it is no span.
     """
     return Quiet(from_s, until_s)
 
@@ -77,22 +77,22 @@ def quiet(from_s: float, until_s: float) -> Quiet:
 def make_plan(
     schedule: Sequence[Entry | Quiet], seed: int, times_s: Mapping[str, float], inventory: Inventory = ALONE
 ) -> Plan:
-    """Draw every random choice of ``schedule`` from ``seed``, for a group and a cluster like these (see ``Setting``).
+    """Draw every random choice of ``schedule`` from ``seed``, for such a group and cluster (see ``Setting``).
 
     Raises:
-        PlanError: an entry has no times. Whether its steps can do what they say, ``plan.check_plan`` tells.
+        PlanError: an entry has no times. ``plan.check_plan`` checks whether its steps are possible.
     """
     setting, seen, drawn = Setting(times_s, inventory), Counter[str](), list[Step]()
     quiets = [line for line in schedule if isinstance(line, Quiet)]
     for entry in schedule:
         if isinstance(entry, Quiet):
             continue
-        # A generator per entry, by what it says and not by its place: removing one leaves the draws of the others.
-        said = repr(entry)
-        rng = random.Random(f"{seed}/{seen[said]}/{said}")
-        seen[said] += 1
+        # A generator per entry, seeded by its text and not its place: removing one does not change the others' draws.
+        text = repr(entry)
+        rng = random.Random(f"{seed}/{seen[text]}/{text}")
+        seen[text] += 1
         steps = list(islice(entry.draw(rng, setting), STEPS_MAX + 1))
         if len(steps) > STEPS_MAX:
-            raise PlanError(f"an entry of the schedule fires more than {STEPS_MAX} times: {said:.100}")
+            raise PlanError(f"an entry of the schedule fires more than {STEPS_MAX} times: {text:.100}")
         drawn += steps
     return Plan.of(seed, (step for step in drawn if all(span.lets(step) for span in quiets)))

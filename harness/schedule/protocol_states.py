@@ -1,7 +1,7 @@
-"""Protocol states: what a member or the group's coordinator is in for a moment. They trigger faults, and end them.
+"""Protocol states: short-lived states of a member or of the group's coordinator. They trigger faults, and end them.
 
-A state is looked for in ``Signs``: what members tell of their callbacks and commits, and what the brokers' own logs
-tell of the coordinator. Lasting states are so now; momentary ones have happened since.
+A state is read from ``Signs``: the members' events about callbacks and commits, and the brokers' own logs about the
+coordinator. A lasting state holds now; a momentary one has happened since a given time.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from fencepost.interfaces import Target
 from fencepost.interfaces.signs import CoordinatorSigns, MemberSigns, Occurrence, Signs, State
 from fencepost.model import Inventory, serialization
 
-CONSUMER = "consumer"  # the protocol in which nobody waits for others to join
+CONSUMER = "consumer"  # the protocol in which the coordinator does not wait for others to join
 
 
 @dataclass(frozen=True)
 class _OfMember:
     """A callback or a commit of a member that has begun and not ended.
 
-    A callback may take less than a millisecond, so it counts, too, if it began since it is waited for, and is over; for
-    another commit one need not wait long.
+    A callback may last less than a millisecond, so one that is over also counts, if it began during the wait; a commit
+    that is over does not count, as the next one follows soon.
     """
 
     kind: ClassVar[EventKind]
@@ -38,11 +38,11 @@ class _OfMember:
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
-        those = [m for m in signs.members if m.alive and _counts(m, among)]
-        if now := [(m.open[self.kind], m) for m in those if self.kind in m.open]:
+        candidates = [m for m in signs.members if m.alive and _counts(m, among)]
+        if now := [(m.open[self.kind], m) for m in candidates if self.kind in m.open]:
             return _met(*max(now, key=itemgetter(0)))
-        came = [(m.ended[self.kind], m) for m in those if m.ended.get(self.kind, -1) >= since_ns and not self.returns]
-        return _met(*max(came, key=itemgetter(0)), over=True) if came else None
+        over = [(m.ended[self.kind], m) for m in candidates if m.ended.get(self.kind, -1) >= since_ns]
+        return _met(*max(over, key=itemgetter(0)), over=True) if over and not self.returns else None
 
 
 @dataclass(frozen=True)
@@ -54,7 +54,7 @@ class Assigning(_OfMember):
 
 @dataclass(frozen=True)
 class Revoking(_OfMember):
-    """A member is in its revoked callback: it may still commit what it is about to give up."""
+    """A member is in its revoked callback: it may still commit records of the partitions that it loses."""
 
     kind = EventKind.REVOKED
 
@@ -86,9 +86,9 @@ class _OfGeneration(_OfCoordinator):
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
-        told = signs.coordinator
-        at_ns = getattr(told, self.since, 0)
-        return Occurrence(at_ns, Target(brokers=(told.broker,))) if told and at_ns else None
+        seen = signs.coordinator
+        at_ns = getattr(seen, self.since, 0)
+        return Occurrence(at_ns, Target(brokers=(seen.broker,))) if seen and at_ns else None
 
 
 @dataclass(frozen=True)
@@ -107,16 +107,16 @@ class Syncing(_OfGeneration):
 
 @dataclass(frozen=True)
 class CoordinatorLoading(_OfCoordinator):
-    """A broker that is to coordinate the group still loads what it must know: the group's commits and members.
+    """A broker that will coordinate the group still loads the group's commits and members.
 
-    It may take some milliseconds, so it counts, too, if it began since it is waited for, and is over.
+    It may take only milliseconds, so a load that is over also counts, if it began during the wait.
     """
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
-        told = signs.coordinator or CoordinatorSigns()
-        came = {broker: at_ns for broker, at_ns in told.loaded.items() if at_ns >= since_ns}
-        for loading, over in ((told.loading, False), (came, True)):
+        seen = signs.coordinator or CoordinatorSigns()
+        over_since = {broker: at_ns for broker, at_ns in seen.loaded.items() if at_ns >= since_ns}
+        for loading, over in ((seen.loading, False), (over_since, True)):
             if loading:
                 broker = max(loading, key=loading.__getitem__)
                 return Occurrence(loading[broker], Target(brokers=(broker,)), over=over)
@@ -125,38 +125,38 @@ class CoordinatorLoading(_OfCoordinator):
 
 @dataclass(frozen=True)
 class Fenced:
-    """A member was put out of the group, by its own lost callback or by the coordinator's log."""
+    """A member was removed from the group, by its own lost callback or by the coordinator's log."""
 
-    needs: ClassVar[frozenset[str]] = frozenset({"broker-log"})  # who hangs calls nothing back
+    needs: ClassVar[frozenset[str]] = frozenset({"broker-log"})  # a member that hangs runs no callback
     hits: ClassVar[str] = "members"
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. By which id a member is known, it tells itself."""
+        """See ``Names``. The member itself reports its id."""
         return inventory.lacks_telling()
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
         removed = signs.coordinator.removed if signs.coordinator else {}
-        those = [m for m in signs.members if _counts(m, among)]
-        times = [max([m.lost_ns, *(at for name, at in removed.items() if name in m.ids)]) for m in those]
-        at_ns, member = max(zip(times, those, strict=True), key=lambda both: both[0], default=(0, None))
+        candidates = [m for m in signs.members if _counts(m, among)]
+        times = [max([m.lost_ns, *(at for name, at in removed.items() if name in m.ids)]) for m in candidates]
+        at_ns, member = max(zip(times, candidates, strict=True), key=lambda both: both[0], default=(0, None))
         return _met(at_ns, member) if member and at_ns >= since_ns else None
 
 
 @dataclass(frozen=True)
 class Rebalanced(_OfCoordinator):
-    """The group went on to a new generation or epoch."""
+    """The group began a new generation or epoch."""
 
     def seen(self, signs: Signs, since_ns: int, among: Collection[int] = ()) -> Occurrence | None:
         """See ``State``."""
-        told = signs.coordinator
-        if told is None or not told.rebalanced_ns or told.rebalanced_ns < since_ns:
+        seen = signs.coordinator
+        if seen is None or not seen.rebalanced_ns or seen.rebalanced_ns < since_ns:
             return None
-        return Occurrence(told.rebalanced_ns, Target(brokers=(told.broker,)))
+        return Occurrence(seen.rebalanced_ns, Target(brokers=(seen.broker,)))
 
 
 def lasting(signs: Signs | None) -> dict[str, bool | None]:
-    """Every lasting state by name, and whether anybody is in it; None: nobody can tell."""
+    """Every lasting state by name, and whether any member or broker is in it; None: unknown."""
     if signs is None:
         return {serialization.name_of(state): None for state in LASTING}
     everybody = [member.index for member in signs.members]
@@ -169,7 +169,7 @@ def lasting(signs: Signs | None) -> dict[str, bool | None]:
 
 
 def met(state: State, occurrence: Occurrence, signs: Signs | None) -> dict[str, Any]:
-    """Whether a state that was seen is still the same, in plain values."""
+    """Whether a state that was seen is still the same occurrence, in plain values."""
     again = state.seen(signs, occurrence.since_ns, occurrence.target.members) if signs else None
     return {
         "state": serialization.name_of(state),

@@ -1,7 +1,7 @@
-"""Selectors: what a step of the schedule hits, as values that are resolved when the step fires.
+"""Selectors: the targets of schedule steps, as values that are resolved when the step fires.
 
 A selector sees the cluster and the group at that moment (``View``) and a number drawn from the seed; it never
-looks at a clock or at chance of its own. Nothing matches: the runner asks again within a window.
+reads a clock or draws randomly. If nothing matches, the runner asks again within a window.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from fencepost.model import Inventory, TopicPartition, View, serialization
 
 
 def partition_of(name: str) -> TopicPartition:
-    """The partition that is written like ``orders-3``. Raises ScenarioError: none is."""
+    """The partition of a name like ``orders-3``. Raises ScenarioError: the name has another form."""
     topic, dash, number = name.rpartition("-")
     if not dash or not topic or not number.isdecimal():
-        raise ScenarioError(f"a topic-partition is written like orders-3, but {name!r} came")
+        raise ScenarioError(f"found the partition {name!r}; write topic and number, as in orders-3")
     return TopicPartition(topic, int(number))
 
 
 def _some(numbers: tuple[int, ...], example: str) -> None:
     if not numbers or len(set(numbers)) < len(numbers):
-        raise ScenarioError(f"wanted are different numbers, at least one, as in {example}, but {numbers!r} came")
+        raise ScenarioError(f"found the numbers {numbers!r}; use one or more distinct ones, as in {example}")
 
 
 @dataclass(frozen=True)
 class Member:
-    """Member number ``index`` (from 0), alive or not, disturbed or not."""
+    """Member number ``index`` (from 0), whether it runs or not, disturbed or not."""
 
     index: int
     hits: ClassVar[str] = "members"
@@ -42,14 +42,14 @@ class Member:
         return inventory.lacks_member(self.index)
 
     def resolve(self, view: View, pick: float) -> Target | None:
-        """The member, once it lives."""
+        """The member, once it runs."""
         alive = any(m.index == self.index and m.alive for m in view.members)
         return Target(members=(self.index,)) if alive else None
 
 
 @dataclass(frozen=True)
 class Members:
-    """Members with these numbers (from 0), once all of them live."""
+    """Members with these numbers (from 0), once all of them run."""
 
     indices: tuple[int, ...]
     hits: ClassVar[str] = "members"
@@ -63,14 +63,14 @@ class Members:
         return next(filter(None, map(inventory.lacks_member, self.indices)), "")
 
     def resolve(self, view: View, pick: float) -> Target | None:
-        """All of them, or none while one of them is dead."""
+        """All of them, or none while one of them does not run."""
         alive = {m.index for m in view.members if m.alive}
         return Target(members=self.indices) if alive.issuperset(self.indices) else None
 
 
 @dataclass(frozen=True)
 class OneMember:
-    """One member that lives and that no other fault disturbs; which one is drawn from the seed."""
+    """One running member that no other fault disturbs, drawn from the seed."""
 
     hits: ClassVar[str] = "members"
 
@@ -82,7 +82,7 @@ class OneMember:
 
 @dataclass(frozen=True)
 class AllMembers:
-    """Every member that lives."""
+    """Every member that runs."""
 
     hits: ClassVar[str] = "members"
 
@@ -94,7 +94,7 @@ class AllMembers:
 
 @dataclass(frozen=True)
 class Idle:
-    """The first ``count`` members without a process that no other fault disturbs: spare ones, and who left for good."""
+    """The first ``count`` members without a process that no other fault disturbs: spare ones, and ones that left."""
 
     count: int = 1
     hits: ClassVar[str] = "idle members"
@@ -102,16 +102,18 @@ class Idle:
     def __post_init__(self) -> None:
         serialization.settle(self)
         if self.count < 1:
-            raise ScenarioError(f"idle wants a count of 1 or more, but {self.count} came")
+            raise ScenarioError(f"found idle with count={self.count}; use 1 or more")
 
     def lacking(self, inventory: Inventory) -> str:
-        """See ``Names``. Who was started stays, so more may never be free at a time."""
+        """See ``Names``. A started member stays, so more members may never be idle at a time."""
         if self.count <= inventory.spare_members:
             return ""
-        return f"{self.count} idle wanted, but the group has {inventory.spare_members} spare members: raise its spare"
+        return (
+            f"idle({self.count}) needs {self.count} spare members, the group has {inventory.spare_members}: raise spare"
+        )
 
     def resolve(self, view: View, pick: float) -> Target | None:
-        """They, once there are so many."""
+        """The idle members, once there are enough."""
         found = tuple(m.index for m in view.members if not m.alive and not m.disturbed)[: self.count]
         return Target(members=found) if len(found) == self.count else None
 
@@ -132,7 +134,7 @@ class OwnerOf:
         return inventory.lacks_telling() or inventory.lacks_partition(partition_of(self.partition))
 
     def resolve(self, view: View, pick: float) -> Target | None:
-        """The owner, while there is exactly one that lives."""
+        """The owner, while exactly one running member owns it."""
         tp = partition_of(self.partition)
         owners = [m.index for m in view.members if m.alive and tp in m.owned]
         return Target(members=(owners[0],)) if len(owners) == 1 else None
@@ -166,13 +168,13 @@ class Coordinator:
     hits: ClassVar[str] = "brokers"
 
     def resolve(self, view: View, pick: float) -> Target | None:
-        """The coordinator, while FindCoordinator names one."""
+        """The coordinator, while FindCoordinator returns one."""
         return Target(brokers=(view.coordinator,)) if view.coordinator >= 0 else None
 
 
 @dataclass(frozen=True)
 class Brokers:
-    """Brokers with these numbers (from 1), alive or not."""
+    """Brokers with these numbers (from 1), whether they run or not."""
 
     ids: tuple[int, ...]
     hits: ClassVar[str] = "brokers"
@@ -186,7 +188,7 @@ class Brokers:
         return next(filter(None, map(inventory.lacks_broker, self.ids)), "")
 
     def resolve(self, view: View, pick: float) -> Target | None:
-        """They themselves."""
+        """Always all of them."""
         return Target(brokers=self.ids)
 
 

@@ -1,4 +1,4 @@
-"""The lines of a schedule as plain values, and back: what ``scenario.json`` and a TOML scenario hold.
+"""The lines of a schedule as plain values, and back, for ``scenario.json`` and TOML scenarios.
 
 A step has a ``fault``; a combined entry, a swarm and a quiet span have a ``type``.
 """
@@ -45,25 +45,25 @@ def _time_to_json(time: float | PastSession | Until) -> Any:
 def entry_from_json(data: Any, nested: int = 0) -> Any:
     """``at_s`` (or ``at``), or ``every_s`` (or ``every``) with ``until_s``; fault and target by name or as tables.
 
-    A part may leave its time out: it begins when its turn comes.
+    A part may omit its time: it begins at its turn.
 
     Raises:
-        ScenarioError: an option is unknown, missing or wrong; says which exist.
+        ScenarioError: an option is unknown, missing or wrong; lists the valid ones.
     """
     parts = dict(serialization.fit(data, Mapping[str, Any], "a step of the schedule"))
     if nested > NESTED_MAX:
         raise ScenarioError(f"entries of the schedule are nested more than {NESTED_MAX} deep")
     for short, name in (("at", "at_s"), ("every", "every_s")):
         if short in parts and name in parts:
-            raise ScenarioError(f"a step of the schedule has {short} and {name}, which are one: give {name} alone")
+            raise ScenarioError(f"a step of the schedule has both {short} and {name}, which mean the same: keep {name}")
         if short in parts:
             parts[name] = parts.pop(short)
     if "every_s" in parts:
         parts.setdefault("at_s", parts["every_s"])
     if "type" in parts:
         if "parts" in parts:
-            those = serialization.fit(parts["parts"], tuple[Any, ...], f"{parts['type']}: parts")
-            parts["parts"] = [entry_from_json(part, nested + 1) for part in those]
+            several = serialization.fit(parts["parts"], tuple[Any, ...], f"{parts['type']}: parts")
+            parts["parts"] = [entry_from_json(part, nested + 1) for part in several]
         return serialization.decode("schedule entry", parts)
     return _step_from_json(parts if not nested else {"at_s": 0, **parts})
 
@@ -94,4 +94,4 @@ def _time_from_json(data: Any) -> Any:
         if "at_most" in options:
             options["at_most"] = _time_from_json(options["at_most"])
         return serialization.build(Until, options, "until")
-    raise ScenarioError(f'heal_after is seconds, {{ past_session = 1.5 }} or {{ until = "fenced" }}, but {data!r} came')
+    raise ScenarioError(f'found heal_after {data!r}; use seconds, {{ past_session = 1.5 }} or {{ until = "fenced" }}')

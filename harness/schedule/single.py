@@ -1,4 +1,4 @@
-"""Entries of one fault: at a moment, again and again, or when the group or a member is in a state."""
+"""Entries of one fault: at a moment, repeatedly, or when the group or a member is in a state."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from fencepost.model.settings import SESSION
 from fencepost.schedule.plan import Plan, Step
 from fencepost.schedule.planning import STEPS_MAX, Entry, Setting
 
-HEAL_AFTER_S = 5.0  # for faults that can be healed, when the schedule says nothing
-WITHIN_S = 20.0  # how long a state is waited for, when the schedule says nothing
+HEAL_AFTER_S = 5.0  # the default for faults that can be healed
+WITHIN_S = 20.0  # the default time to wait for a state
 
 
 @dataclass(frozen=True)
@@ -27,17 +27,17 @@ class PastSession:
     def __post_init__(self) -> None:
         serialization.settle(self)
         if self.factor <= 0:
-            raise PlanError(f"past_session wants a factor above 0, but {self.factor} came")
+            raise PlanError(f"found past_session({self.factor}); use a factor above 0")
 
 
 def past_session(factor: float = 1.5) -> PastSession:
-    """``factor`` session time-outs: long enough for the group to give up on a member when factor > 1."""
+    """``factor`` session time-outs: long enough for the group to evict a member when factor > 1."""
     return PastSession(factor)
 
 
 @dataclass(frozen=True)
 class Until:
-    """A time that ends when a state has come for whom the fault hit, and after ``at_most`` in any case."""
+    """A time that ends when the target of the fault has reached a state, and after ``at_most`` in any case."""
 
     state: State
     at_most: float | PastSession = PastSession(3)
@@ -47,13 +47,13 @@ class Until:
 
 
 def until(state: State, at_most: float | PastSession = PastSession(3)) -> Until:
-    """As long as it takes: ``heal_after=until(fenced())``. ``at_most``: seconds, or session time-outs."""
+    """Until the target reaches ``state``, as ``heal_after=until(fenced())``. ``at_most``: seconds or sessions."""
     return Until(state, at_most)
 
 
 @dataclass(frozen=True)
 class At:
-    """A fault on a target, once, again and again, or when a state comes. Use ``at``, ``every``, ``flap`` and ``when``.
+    """A fault on a target, once, repeatedly, or in a state. Created by ``at``, ``every``, ``flap`` and ``when``.
 
     Attributes:
         at_s: when the (first) step fires; see ``Entry``.
@@ -61,9 +61,9 @@ class At:
         regular: repeated steps are not moved, and share one draw for their selector.
         heal_after: seconds, a PastSession, or an Until, from the proof of the fault to its undo; None: 5 s, or half a
             period of regular steps, where there is something to heal.
-        expect: a key of ``plan.EXPECTATIONS`` that the step is meant to reach, or None.
+        expect: a key of ``plan.EXPECTATIONS`` that the step should cause, or None.
         required: a step that never finds its target, or its state, makes the run unknown.
-        when, within_s: the state that it waits for from its moment on, and how long.
+        when, within_s: the state that it waits for from its moment on, and for how long.
     """
 
     at_s: float
@@ -86,7 +86,7 @@ class At:
         lasts_s = self.lasts_s(setting)
         times = moments(rng, self.at_s, self.every_s, self.until_s, regular=self.regular)
         if self.regular and self.every_s is not None and (lasts_s or 0) >= self.every_s:
-            raise PlanError(f"{self.fault} is never off, when it is on for {lasts_s:g} s of every {self.every_s:g} s")
+            raise PlanError(f"{self.fault} would never be off: it is on for {lasts_s:g} s of every {self.every_s:g} s")
         pick = rng.random() if self.regular else None
         ends = self.heal_after.state if isinstance(self.heal_after, Until) else None
         for at_s in times:
@@ -106,7 +106,7 @@ class At:
             )
 
     def lasts_s(self, setting: Setting) -> float | None:
-        """Seconds from its proof to its undo, at most; None: there is nothing to heal."""
+        """Longest time from its proof to its undo, in seconds; None: there is nothing to heal."""
         after = self.heal_after.at_most if isinstance(self.heal_after, Until) else self.heal_after
         if after is None:
             usual_s = self.every_s / 2 if self.regular and self.every_s else HEAL_AFTER_S
@@ -125,7 +125,7 @@ def at(
     expect: str | None = None,
     required: bool = True,
 ) -> At:
-    """One step, ``seconds`` after the group is warm; in another entry, after its turn has come."""
+    """One step, ``seconds`` after the group is warm; in another entry, after its turn."""
     return At(seconds, fault, target, heal_after, expect, required)
 
 
@@ -154,8 +154,8 @@ def flap(
     expect: str | None = None,
     required: bool = True,
 ) -> At:
-    """A fault on at ``at_s`` (after one period when left out) and then every ``seconds``, exactly, until ``until_s``,
-    and off again after ``heal_after`` (half a period when left out). One draw selects whom all of them hit.
+    """A fault that begins at ``at_s`` (by default after one period) and then every ``seconds``, exactly, until
+    ``until_s``, and ends each time after ``heal_after`` (by default half a period). All have the same target.
     """
     begin_s = seconds if at_s is None else at_s
     return At(begin_s, fault, target, heal_after, expect, required, seconds, until_s, regular=True)
@@ -172,8 +172,8 @@ def when(
     expect: str | None = None,
     required: bool = True,
 ) -> At:
-    """One step as soon as ``state`` is so, looked for from ``at_s`` on and for ``within_s``; without a target it hits
-    who is in the state: the member in its callback, the broker that coordinates.
+    """One step as soon as ``state`` holds, checked from ``at_s`` on for ``within_s``; without a target it hits the
+    member or broker in the state: the member in its callback, the broker that coordinates.
     """
     return At(at_s, fault, target, heal_after, expect, required, when=state, within_s=within_s)
 
@@ -186,10 +186,10 @@ def moments(
     *,
     regular: bool = False,
 ) -> list[float]:
-    """When an entry fires: once, or about (``regular``: exactly) every so often.
+    """The times of an entry: once, or about (``regular``: exactly) every ``every_s``.
 
     Raises:
-        PlanError: never, too often, or before its time.
+        PlanError: it fires never, too often, or before the group is warm.
     """
     if at_s < 0:
         raise PlanError(f"a step cannot fire {-at_s:g} s before the group is warm: use a time of 0 or more")
@@ -199,7 +199,7 @@ def moments(
         return [round(at_s, 3)]
     if every_s <= 0 or until_s < at_s:
         raise PlanError(
-            f"every({every_s:g}, until_s={until_s:g}) fires never: the period must be above 0 "
+            f"every({every_s:g}, until_s={until_s:g}) never fires: the period must be above 0 "
             f"and until_s not before the first step, at {at_s:g} s"
         )
     periods = (until_s - at_s) / every_s
@@ -210,7 +210,7 @@ def moments(
 
 
 def as_schedule(plan: Plan) -> tuple[Entry, ...]:
-    """A schedule that asks for the very steps of ``plan``; only what selectors draw is drawn anew."""
+    """A schedule with exactly the steps of ``plan``; only the numbers for selectors are drawn again."""
     return tuple(
         At(
             s.at_s,

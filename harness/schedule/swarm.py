@@ -1,6 +1,6 @@
-"""A swarm: random faults on random targets, in phases that each use some of the faults only.
+"""A swarm: random faults on random targets, in phases that each use only some of the faults.
 
-Leaving features out at random finds more than always having all of them: some keep others from happening (Groce, Zhang,
+Omitting features at random finds more than always using all of them: some prevent others from happening (Groce, Zhang,
 Eide, Chen and Regehr, *Swarm Testing*, ISSTA 2012).
 """
 
@@ -22,15 +22,15 @@ from fencepost.schedule.protocol_states import LASTING
 from fencepost.schedule.selectors import Brokers, Coordinator, Idle, OneMember
 from fencepost.schedule.single import At
 
-# What faults may need that were not asked for by name. Not here: who takes replicas away takes a broker that may be
-# spared only once, of what is deleted, records or topics, nothing is judged any more, and offsets are reset when no
-# member is left.
+# The abilities that faults may need without being named in a scenario. Not here: removing replicas, as it costs a
+# broker that may be spared only once; deleting records or topics, as the deleted part is not judged; and resetting
+# offsets, as it needs an empty group.
 ABILITIES = frozenset({"signal", "links", "admin", "coordinator"})
-LASTS_S = 0.5  # the shortest length drawn, unless a step has to last longer for what it expects
-LASTS_SESSIONS = 1.5  # the longest: a third of those that fit in outlast the session
-TRIES = 50  # to draw a step that fits in; after that it is left out
-STEERED = 0.5  # of the steps, while there is something to steer to
-# What brings states about, and whom it has to hit; not here: commits, which are always in flight.
+LASTS_S = 0.5  # the shortest length drawn, unless its expectation needs a longer one
+LASTS_SESSIONS = 1.5  # the longest: about a third of the drawn lengths exceed the session time-out
+TRIES = 50  # to draw a step that fits; after that it is dropped
+STEERED = 0.5  # the share of steps that are drawn for uncovered pairs, while there are any
+# The faults that cause a state, and the target that they need. Not here: commits, which are always in flight.
 _REBALANCES: tuple[Collection[str], Selector] = ({"bounce", "kill", "remove_member"}, OneMember())
 STIRRED_BY = {
     **dict.fromkeys(("joining", "syncing", "assigning", "revoking"), _REBALANCES),
@@ -42,18 +42,18 @@ Span = tuple[float, float]  # from when until when, in seconds
 
 @dataclass(frozen=True)
 class Swarm:
-    """Random steps. Use ``swarm`` to make it.
+    """Random steps. Created by ``swarm``.
 
     Attributes:
-        intensity: steps a minute, without quiet spans.
+        intensity: steps per minute, without quiet spans.
         until_s: when the last step has healed, as planned.
-        parts: what is drawn from; the target and the length that a part leaves out are drawn for each step. Empty:
-            every fault that needs no more than ``ABILITIES``, as it comes.
+        parts: what is drawn from; a target or length that a part omits is drawn for each step. Empty: every fault that
+            needs only ``ABILITIES``, with its default options.
         at_s: when the first phase begins; see ``Entry``.
-        phase_s, quiet_s: how long a phase is, and the quiet span after it.
-        survivable: whether what would give up a guarantee (see ``survival``) is left out.
-        towards: by fault, the protocol states that steps are to meet. Half of the steps are drawn for them: one waits
-            for such a state, each once at most, beside one that brings the state about, if a part can.
+        phase_s, quiet_s: the length of a phase, and of the quiet span after it.
+        survivable: whether steps that would break a guarantee (see ``fault_tolerance``) are dropped.
+        towards: by fault, the protocol states that steps should meet. Half of the steps are drawn for them: one waits
+            for such a state, each at most once, near a step that causes the state, if a part can.
     """
 
     intensity: float
@@ -69,12 +69,13 @@ class Swarm:
         serialization.settle(self)
         if self.intensity <= 0 or self.phase_s <= 0 or self.quiet_s < 0:
             raise PlanError(
-                f"a swarm wants an intensity and a phase_s above 0 and a quiet_s of 0 or more, but {self.intensity:g}, "
-                f"{self.phase_s:g} and {self.quiet_s:g} came"
+                f"found a swarm with intensity={self.intensity:g}, phase_s={self.phase_s:g} and "
+                f"quiet_s={self.quiet_s:g}; use an intensity and a phase_s above 0, and a quiet_s of 0 or more"
             )
         if not 0 <= self.at_s < self.until_s:
             raise PlanError(
-                f"a swarm from {self.at_s:g} s until {self.until_s:g} s has no time: it begins at 0 or later"
+                f"found a swarm from {self.at_s:g} s until {self.until_s:g} s; use a beginning of 0 or more, and a "
+                "later end"
             )
         if any(part.at_s or part.every_s is not None for part in self.parts):
             raise PlanError("a swarm draws the times of its parts: write them as at(0, ...)")
@@ -105,12 +106,12 @@ class Swarm:
         if not done:
             raise PlanError(
                 f"a swarm of {self.intensity:g} steps a minute from {self.at_s:g} s until {self.until_s:g} s has no "
-                "step: none is due, or none of its parts fits in"
+                "step: none is due, or none of its parts fits"
             )
         yield from done
 
     def pairs(self, inventory: Inventory, abilities: Collection[str]) -> dict[str, tuple[str, ...]]:
-        """By fault, the lasting states that it could meet in such a group, with a back-end of these abilities."""
+        """By fault, the lasting states that it could meet in such a group, on a back-end with these abilities."""
         there = [
             s for s in LASTING if s.needs <= set(abilities) and not (isinstance(s, Names) and s.lacking(inventory))
         ]
@@ -118,7 +119,7 @@ class Swarm:
         return dict.fromkeys(faults, tuple(serialization.name_of(state) for state in there))
 
     def _aims(self, parts: Sequence[At]) -> list[At]:
-        """The parts as they wait for each of the states that they are to meet."""
+        """The parts, each with a wait for each of the states that they should meet."""
         return [
             replace(part, when=serialization.decode("state", state), within_s=self.phase_s / 3, required=False)
             for part in parts
@@ -129,7 +130,7 @@ class Swarm:
     def _steered(
         self, rng: random.Random, aim: At, parts: Sequence[At], near: list[Step], span_s: Span, setting: Setting
     ) -> Step | None:
-        """``aim`` from when on a step near it stirs its state up, or first such a step."""
+        """``aim`` from the moment on at which a step near it causes its state, or first such a step."""
         begin_s, end_s = span_s[0], span_s[1] - aim.within_s
         stirring = _stirring(parts, aim)
         hits = {(part.fault, part.target.hits) for part in stirring if part.target}
@@ -147,7 +148,7 @@ class Swarm:
         setting: Setting,
         moments_s: Sequence[float] = (),
     ) -> Step | None:
-        """A step of one of these parts that goes with those near it; None: none was drawn."""
+        """A step of one of these parts that is compatible with the steps near it; None: none was drawn."""
         tries = (_drawn(rng, rng.choice(parts), span_s, setting, moments_s) for _ in range(TRIES))
         return next((step for step in tries if step and self._goes_with(near, step, setting.inventory)), None)
 
@@ -174,15 +175,15 @@ def swarm(
 ) -> Swarm:
     """``intensity`` random steps a minute from ``at_s`` until ``until_s``, when all of them are healed, as planned.
 
-    Each phase of ``phase_s`` uses a subset of the parts that is drawn for it, and is followed by ``quiet_s`` without
-    any step. What a part leaves out is drawn: ``at(0, Kill())`` has its target and its length drawn, ``at(0, Pause(),
-    member(1), heal_after=2)`` neither. Without parts, every fault is used as it comes, but for those that need more
-    than signals, links and the administrator, want something of the scenario, or end members for good.
+    Each phase of ``phase_s`` uses a random subset of the parts, and is followed by ``quiet_s`` without steps. Omitted
+    options of a part are drawn: for ``at(0, Kill())`` the target and the length, for ``at(0, Pause(), member(1),
+    heal_after=2)`` neither. Without parts, every fault is used with its default options, except faults that need more
+    than signals, links and the administrator, that need something of the scenario, or that end members permanently.
 
-    Steps that could have the same process or link in their hands do not meet. A step that would give up a guarantee is
-    left out, unless ``survivable`` is false: no more brokers are down at a time than ``min.insync.replicas`` spares,
-    and one member is always left. This holds among the steps of one swarm, by their planned times; the printed plan
-    says what all steps together give up.
+    Steps that could act on the same process or link do not overlap. A step that would break a guarantee is dropped,
+    unless ``survivable`` is false: no more brokers are down at a time than ``min.insync.replicas`` allows, and one
+    member is always left. This holds among the steps of one swarm, by their planned times; the printed plan says which
+    guarantees all steps together break.
 
     Raises:
         PlanError: it has no time, no intensity, or parts with times of their own.
@@ -193,7 +194,7 @@ def swarm(
 def _everything(inventory: Inventory) -> tuple[At, ...]:
     there = {"members", "brokers", *(["idle members"] if inventory.spare_members else ())}
     faults = [fault() for fault in serialization.known("fault").values() if fault.needs <= ABILITIES]
-    others = replace(inventory, spare_members=0)  # idle members are for who starts them
+    others = replace(inventory, spare_members=0)  # idle members are reserved for faults that start them
     plain = (f for f in faults if not isinstance(f, Names) or not f.lacking(others))
     return tuple(At(0, f, required=False) for f in plain if f.hits <= there and not ends_for_good(f))
 
@@ -203,7 +204,7 @@ def _name(part: At) -> str:
 
 
 def _stirring(parts: Sequence[At], aim: At) -> list[At]:
-    """The parts that can bring the state of ``aim`` about, on whom they have to hit."""
+    """The parts that can cause the state of ``aim``, with the targets that they need."""
     faults, whom = STIRRED_BY.get(serialization.name_of(aim.when) if aim.when else "", ((), None))
     aimed = (replace(part, target=part.target or whom) for part in parts if _name(part) in faults and not part.when)
     return [part for part in aimed if part.target and whom and part.target.hits == whom.hits]
@@ -212,9 +213,7 @@ def _stirring(parts: Sequence[At], aim: At) -> list[At]:
 def _drawn(
     rng: random.Random, part: At, span_s: Span, setting: Setting, moments_s: Sequence[float] = ()
 ) -> Step | None:
-    """A step with everything drawn that ``part`` leaves out, at one of the moments if there are any; None: it is too
-    long.
-    """
+    """A step with everything drawn that ``part`` omits, at one of the moments if given; None: it is too long."""
     begin_s, end_s = span_s
     lasts_s = part.lasts_s(setting)
     if part.heal_after is None and lasts_s is not None:
@@ -225,16 +224,16 @@ def _drawn(
     in_time_s = [moment_s for moment_s in moments_s if moment_s <= latest_s]
     if latest_s < begin_s or (moments_s and not in_time_s):
         return None
-    at_s = int(rng.uniform(begin_s, latest_s) * 1000) / 1000  # rounded down: it heals in time
+    at_s = int(rng.uniform(begin_s, latest_s) * 1000) / 1000  # rounded down, so that it heals in time
     target = part.target or _target(rng, part.fault, part.when, setting.inventory)
     timed = replace(part, at_s=rng.choice(in_time_s) if in_time_s else at_s, target=target, heal_after=lasts_s)
     return next(timed.draw(rng, setting))
 
 
 def _target(rng: random.Random, fault: Fault, when: State | None, inventory: Inventory) -> Selector | None:
-    """One member (an idle one for who starts them), or one broker: a certain one, or the coordinator.
+    """One member (an idle one for faults that start members), or one broker: a fixed one, or the coordinator.
 
-    None: whoever is in the state that is waited for, or what the fault chooses by itself.
+    None: the member or broker in the state that is waited for, or a target that the fault chooses itself.
     """
     certain = [Brokers((broker,)) for broker in range(1, inventory.brokers + 1)]
     choices: dict[str, list[Selector]] = {

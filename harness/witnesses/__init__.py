@@ -1,1 +1,1 @@
-"""Witnesses: what proves that a fault is there, and that it is gone."""
+"""Witnesses: proofs that a fault is in effect, and that it is gone."""

@@ -1,4 +1,4 @@
-"""Links whose proxy was closed: what was connected is cut, and nobody gets in until it is opened again."""
+"""Links with a closed proxy: open connections are cut, and new ones are refused until it is opened again."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ PROOF_S = 4.0
 
 
 class Doors:
-    """The proxies of some links, and who was connected to them when they were closed.
+    """The proxies of some links, and the connections that they had when they were closed.
 
-    A connection of our own through each link is among those: links without one would prove nothing.
+    These include a connection of our own through each link: links without any would prove nothing.
     """
 
     def __init__(self, world: World, links: Sequence[Link]) -> None:
@@ -28,7 +28,7 @@ class Doors:
         self._ours: dict[Link, Probe] = {}
 
     def close(self) -> None:
-        """Cut everything that is connected, and let nobody in. Raises ClusterError: the proxy refused."""
+        """Cut all connections and refuse new ones. Raises ClusterError: the proxy refused."""
         links = self._world.cluster.links
         self._ours = {link: Probe(links.endpoint(*link)) for link in judged(self._world, self.links)}
         self._before = sockets.snapshot(self._world.cluster)
@@ -37,15 +37,15 @@ class Doors:
             links.set_enabled(*link, False)
 
     def open(self) -> None:
-        """Let everybody in again; one that stays closed does not keep the others, and may be tried again.
+        """Accept connections again; a failure of one does not stop the others, and may be tried again.
 
         Raises:
-            FaultError: some stayed.
+            FaultError: some stayed closed.
         """
         take_back(self._closed, lambda link: self._world.cluster.links.set_enabled(*link, True), "opened")
 
     def cut(self) -> Sight:
-        """Whether everything that was connected when they were closed is gone, our own connections too."""
+        """Whether all connections from before are gone, our own included."""
         now, links = sockets.snapshot(self._world.cluster), self._world.cluster.links
         missing = [f"{named(k)}: our own connection is up" for k, one in self._ours.items() if not one.ended()]
         there, left = {}, {}
@@ -66,18 +66,18 @@ class Doors:
         for link in self.links:
             probe = Probe(self._world.cluster.links.endpoint(*link))
             probe.close()
-            let_in += [] if probe.refused else [f"{named(link)} lets connections in"]
+            let_in += [] if probe.refused else [f"{named(link)} accepts connections"]
         missing = "; ".join([*filter(None, [sight.missing]), *let_in[:3]])
         return Sight(missing, f"{sight.what}, and a new one through each is refused", sight.data)
 
     def proven(self, look: Callable[[], Sight]) -> Evidence:
-        """Wait, bounded, for one of these."""
+        """Wait, bounded, for one of the two looks."""
         try:
             return witness(look, PROOF_S)
         finally:
             self.hang_up()
 
     def hang_up(self) -> None:
-        """End our own connections, if anything has left them."""
+        """End our own connections that are still up."""
         for probe in self._ours.values():
             probe.close()

@@ -1,7 +1,7 @@
-"""Links on which bytes go in and none come out, for a while or for ever, and what proves it.
+"""Links on which bytes go in and none come out, for a while or for ever, and the proof of it.
 
-Two witnesses belong together. The kernel counts what goes into the proxy on one side and comes out on the other; and a
-request of our own through each link makes sure that there is something to count, however idle the members are.
+Two witnesses work together. The kernel counts what goes into the proxy on one side and out on the other; and our own
+request through each link ensures that there is something to count, however idle the members are.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ from fencepost.witnesses.sockets import Passed, Snapshot
 from fencepost.witnesses.witness import Sight, witness
 
 PROOF_S = 4.0
-ANSWERS_S = 1.0  # how long a hole in both directions waits for the answers that it will swallow
-LEAK_S = 0.25  # a busy proxy may still let out what it held when it was cut; counting begins anew behind that
-SETTLED_S = 0.15  # a proxy forwards within a millisecond or so; what has not come out by then is gone
+ANSWERS_S = 1.0  # how long a hole in both directions waits for the responses that it will discard
+LEAK_S = 0.25  # a busy proxy may still forward what it held when it was cut; after that, counting restarts
+SETTLED_S = 0.15  # a proxy forwards within about a millisecond; bytes that are not out by then are gone
 
 
 class Hole:
-    """The cut links, and what is watched to prove it. Satisfies ``Injection``.
+    """The cut links, and the counters that prove the cut. Satisfies ``Injection``.
 
     Attributes:
-        keeps: our own requests stay under way after the proof, to see what becomes of them.
-        toxics: what cuts the links.
+        keeps: our own requests stay in flight after the proof, to see what happens to them.
+        toxics: the toxics that cut the links.
     """
 
     keeps: ClassVar[bool] = False
@@ -40,19 +40,19 @@ class Hole:
         """Nothing is cut yet."""
         self._world, self._all, self._streams = world, tuple(links), streams
         self.toxics = Toxics(world)
-        self._before: dict[str, Snapshot] = {}  # stream -> counters when it was cut, or let out its last bytes
+        self._before: dict[str, Snapshot] = {}  # stream -> counters when it was cut, or forwarded its last bytes
         self._since_ns: dict[str, int] = {}  # stream -> when that was
         self._probes: dict[str, list[Probe]] = {}
-        self._leaks: dict[str, str] = {}  # stream -> what came out before counting began anew
+        self._leaks: dict[str, str] = {}  # stream -> what was forwarded before counting restarted
         self._seen_ns = 0  # since when all bytes went in and none came out
 
     @property
     def probes(self) -> list[Probe]:
-        """Our own requests that are under way."""
+        """Our own requests in flight."""
         return [one for of_stream in self._probes.values() for one in of_stream]
 
     def cut(self, kind: str, attributes: Mapping[str, Any]) -> None:
-        """Cut stream after stream by a toxic. Before requests vanish, too, the answers to some are seen to vanish.
+        """Cut the streams in turn by a toxic. Responses are cut first, and some are seen to vanish before requests are.
 
         Raises:
             ClusterError: the proxy refused; nothing is left on the links.
@@ -69,14 +69,14 @@ class Hole:
             raise
 
     def proven(self) -> Evidence:
-        """Bytes went in on every link and none came out, nor does after a moment."""
+        """Bytes went in on every link and none came out, also after a moment."""
         evidence = witness(self._look, PROOF_S, every_s=0.02)
         if not (self.keeps and evidence.took_effect):
             self.hang_up()
         return evidence
 
     def undo(self) -> None:
-        """Take all toxics away."""
+        """Remove all toxics."""
         self.hang_up()
         self.toxics.remove()
 
@@ -93,11 +93,11 @@ class Hole:
 
     def _passed(self, stream: str, now: Snapshot) -> dict[Link, Passed]:
         links, before = self._world.cluster.links, self._before[stream]
-        those = judged(self._world, self._all)
-        return {k: sockets.passed(before, now, links.endpoint(*k), links.upstream(*k)) for k in those}
+        up = judged(self._world, self._all)
+        return {k: sockets.passed(before, now, links.endpoint(*k), links.upstream(*k)) for k in up}
 
     def _count_anew(self, stream: str) -> None:
-        """From now on everything that goes in must vanish; probes of our own see to it that something does."""
+        """Restart counting: from now on all bytes that go in must vanish. New probes of our own send some."""
         for old in self._probes.get(stream, ()):
             old.close()
         self._before[stream], self._since_ns[stream] = sockets.snapshot(self._world.cluster), now_ns()
@@ -105,7 +105,7 @@ class Hole:
         self._probes[stream] = [Probe(endpoint) for endpoint in endpoints]
 
     def _leaked(self, stream: str, passed: Mapping[Link, Passed]) -> bool:
-        """Whether bytes came out; then, after a moment, counting begins anew (a hole that is none leaks for ever)."""
+        """Whether bytes came out; after a moment counting then restarts (a link that is not cut leaks for ever)."""
         leaks = [named(k) for k, p in passed.items() if (p.up_out if stream == "upstream" else p.down_out)]
         if leaks and now_ns() - self._since_ns[stream] > LEAK_S * NS:
             self._leaks[stream] = f"{stream} bytes came out at first: {leaks[0]}"
@@ -113,7 +113,7 @@ class Hole:
         return bool(leaks)
 
     def _await_answers(self) -> None:
-        """Until a broker's answer vanished on every link; if it does not, the proof will miss it."""
+        """Wait until a broker's response vanished on every link; if none does, the proof will miss it."""
 
         def vanished() -> bool:
             passed = self._passed("downstream", sockets.snapshot(self._world.cluster))
@@ -127,13 +127,13 @@ class Hole:
     def _look(self) -> Sight:
         now = sockets.snapshot(self._world.cluster)
         passed = {stream: self._passed(stream, now) for stream in self._streams}
-        those = judged(self._world, self._all)
+        up = judged(self._world, self._all)
         data: dict[str, Any] = {
             "streams": {
                 stream: [{"slot": slot, "broker": broker, **asdict(p)} for (slot, broker), p in per_link.items()]
                 for stream, per_link in passed.items()
             },
-            "not_judged": [list(link) for link in self._all if link not in those],
+            "not_judged": [list(link) for link in self._all if link not in up],
         }
         missing = [
             f"{named(k)}: {why}" for s, links in passed.items() for k, p in links.items() if (why := _missing(s, p))
@@ -147,11 +147,11 @@ class Hole:
             return Sight(reason, data=data)
         self._seen_ns = self._seen_ns or now_ns()
         settling = now_ns() - self._seen_ns < SETTLED_S * NS
-        return Sight("the bytes may still come out" if settling else "", _tell(passed), data)
+        return Sight("the bytes may still come out" if settling else "", _summary(passed), data)
 
 
 def _missing(stream: str, passed: Passed) -> str:
-    """What keeps one link from being a hole in one direction; empty: it is one."""
+    """Why one link is not a hole in one direction, as a clause; empty: it is one."""
     if stream == "upstream":
         if passed.up_out:
             return f"{passed.up_out} bytes came out towards the broker"
@@ -161,7 +161,7 @@ def _missing(stream: str, passed: Passed) -> str:
     return "" if passed.down_in else "no answer came from the broker"
 
 
-def _tell(passed: dict[str, dict[Link, Passed]]) -> str:
+def _summary(passed: dict[str, dict[Link, Passed]]) -> str:
     links = next(iter(passed.values()))
     up = sum(p.up_in for p in passed.get("upstream", {}).values())
     down = sum(p.down_in for p in passed.get("downstream", {}).values())

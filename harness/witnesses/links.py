@@ -1,4 +1,4 @@
-"""The links that network faults disturb: which they are, what is put on them, and whether requests get through."""
+"""The links that network faults disturb: which they are, their toxics, and whether requests get through."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ RETRY_S = 0.5
 
 @dataclass(frozen=True, kw_only=True)
 class OnLinks:
-    """What all faults between members and brokers have in common.
+    """Shared by all faults between members and brokers.
 
     Attributes:
-        brokers: of a targeted member's links, only those to these brokers; empty: to all.
-        peers: of a targeted member's links, only those to the group's ``coordinator`` as the fault finds it (the member
-            reads on, and is put out of the group), or only those to all ``others`` (it stays in the group and reads
+        brokers: of a targeted member's links, only links to these brokers; empty: to all.
+        peers: of a targeted member's links, only links to the group's ``coordinator`` at the time of injection (the
+            member keeps reading, and is evicted), or only links to all ``others`` (it stays in the group and reads
             only what the coordinator leads); empty: to all.
     """
 
@@ -39,15 +39,15 @@ class OnLinks:
 
     @property
     def hits(self) -> frozenset[str]:
-        """Members, whose links may be chosen by their other end; or brokers, then all links to them."""
+        """Members, whose links may be chosen by their other end; or brokers, with all links to them."""
         return frozenset({"members"} if self.brokers or self.peers else {"members", "brokers"})
 
     def __post_init__(self) -> None:
         serialization.settle(self)
         if self.peers not in PEERS:
-            raise ScenarioError(f"found peers {self.peers!r}, use one of {', '.join(filter(None, PEERS))}")
+            raise ScenarioError(f"found peers {self.peers!r}; use one of {', '.join(filter(None, PEERS))}")
         if self.peers and self.brokers:
-            raise ScenarioError(f"found brokers={self.brokers} and peers={self.peers!r}, use one of them")
+            raise ScenarioError(f"found brokers={self.brokers} and peers={self.peers!r}; use one of them")
 
     def lacking(self, inventory: Inventory) -> str:
         """See ``Names``."""
@@ -72,13 +72,13 @@ class OnLinks:
             return everybody
         coordinator = world.cluster.admin.coordinator(world.group)
         if coordinator not in everybody:
-            raise FaultError(f"the group {world.group} has no coordinator now, so nobody knows its {self.peers}")
+            raise FaultError(f"the group {world.group} has no coordinator now, so its {self.peers} cannot be found")
         return tuple(b for b in everybody if (b == coordinator) == (self.peers == "coordinator"))
 
 
 @dataclass(frozen=True, kw_only=True)
 class OnStreams(OnLinks):
-    """What faults in one direction or both have in common.
+    """Shared by faults that act in one direction or both.
 
     Attributes:
         direction: ``to`` the brokers, ``from`` the brokers, or ``both``.
@@ -89,7 +89,7 @@ class OnStreams(OnLinks):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.direction not in STREAMS:
-            raise ScenarioError(f"found direction {self.direction!r}, use one of {', '.join(STREAMS)}")
+            raise ScenarioError(f"found direction {self.direction!r}; use one of {', '.join(STREAMS)}")
 
     @property
     def streams(self) -> tuple[str, ...]:
@@ -109,40 +109,40 @@ def named(link: Link) -> str:
 
 
 class Toxics:
-    """What one fault has put on links."""
+    """The toxics that one fault has put on links."""
 
     def __init__(self, world: World) -> None:
         self._links = world.cluster.links
         self._placed: list[tuple[Link, str]] = []
 
     def put(self, links: Collection[Link], kind: str, stream: str, attributes: Mapping[str, Any]) -> None:
-        """Put a toxic on each link. Raises ClusterError: the proxy refused; some may be there."""
+        """Put a toxic on each link. Raises ClusterError: the proxy refused; some toxics may exist."""
         for link in links:
             self._placed.append((link, self._links.add_toxic(*link, kind, stream, attributes)))
 
     def change(self, attributes: Mapping[str, Any]) -> None:
-        """Give all of them other attributes; one that keeps its own does not keep the others.
+        """Change the attributes of all of them; a failure of one does not stop the others.
 
         Raises:
-            FaultError: some have their own still.
+            FaultError: some could not be changed.
         """
-        placed = [*self._placed]  # they stay, and are taken away later
+        placed = [*self._placed]  # they stay, and are removed later
         take_back(placed, lambda one: self._links.change_toxic(*one[0], one[1], attributes), "changed")
 
     def remove(self) -> None:
-        """Take all of them away, the last first; one that stays does not keep the others, and may be tried again.
+        """Remove all of them, the last first; a failure of one does not stop the others, and may be tried again.
 
         Raises:
-            FaultError: some stayed.
+            FaultError: some could not be removed.
         """
         take_back(self._placed, lambda placed: self._links.remove_toxic(*placed[0], placed[1]), "freed")
 
 
 def take_back(done: list[T], take: Callable[[T], None], what: str) -> None:
-    """Take back what was done to links, the last first, and out of ``done``; what cannot be taken back stays there.
+    """Undo what was done to links, the last first, and remove it from ``done``; what cannot be undone stays there.
 
     Raises:
-        FaultError: some could not be ``what`` it says; all others were.
+        FaultError: some links could not be ``what`` says ("changed", "freed"); all others were.
     """
     failed: list[tuple[T, FencepostError]] = []
     for one in reversed(done):
@@ -166,14 +166,14 @@ def answering(world: World, links: Collection[Link]) -> Evidence:
 
 
 def _answered(world: World, links: Collection[Link], probes: dict[Link, Probe]) -> Sight:
-    those = judged(world, links)
-    for link in those:
+    up = judged(world, links)
+    for link in up:
         probe = probes.get(link)
         if probe is None or (not probe.answered() and (probe.broken or probe.age_s > RETRY_S)):
             if probe is not None:
                 probe.close()
             probes[link] = Probe(world.cluster.links.endpoint(*link))
-    silent = [f"{named(link)} does not answer" for link in those if not probes[link].answered()]
-    data = {"answered": [list(link) for link in those if probes[link].answered()]}
-    missing = "; ".join(silent[:3]) or ("" if those else "no broker of these links runs")
-    return Sight(missing, f"a request through each of {len(those)} links was answered", data)
+    silent = [f"{named(link)} does not answer" for link in up if not probes[link].answered()]
+    data = {"answered": [list(link) for link in up if probes[link].answered()]}
+    missing = "; ".join(silent[:3]) or ("" if up else "no broker of these links runs")
+    return Sight(missing, f"a request through each of {len(up)} links was answered", data)

@@ -1,6 +1,6 @@
-"""Wires that lose packets: of segments of our own the share that was asked for is lost, and nothing beside them.
+"""Packet loss on wires: of our own segments the requested share is lost, and no other segment.
 
-Who lost them was the very rule: it has counted as many packets since. Members' packets meet it, too, and may be more.
+The rule itself dropped them: it has counted at least as many packets. Members' packets meet it, too.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from fencepost.witnesses.segments import Lost
 from fencepost.witnesses.witness import Injected, Sight, witness
 
 PROOF_S = 4.0
-COUNT = 20  # segments that are sent when all are to be lost
-SIGMAS = 4.0  # so far chance may lead away from the share that was asked for
+COUNT = 20  # segments that are sent when all should be lost
+SIGMAS = 4.0  # how far chance may lead away from the requested share
 
 
 def losing(
     world: World, links: Sequence[Link], streams: Collection[str], share: float = 1.0, connects: bool = False
 ) -> Injection:
-    """Lose a share of the packets of each link in each stream, or of those only that ask for a connection.
+    """Lose a share of the packets of each link in each stream, or (``connects``) of SYN packets only.
 
     Raises:
-        ClusterError: the packet filter refused; no rule is there.
+        ClusterError: the packet filter refused; no rule exists.
     """
     endpoint = world.cluster.links.endpoint
     losses = [Loss(named(link), endpoint(*link), stream, share, connects) for link in links for stream in streams]
@@ -41,19 +41,19 @@ def losing(
 
 
 class Rules:
-    """Rules of the packet filter, one for each loss, in effect from now on. Satisfies ``Injection``."""
+    """Rules of the packet filter, one for each loss, in effect at once. Satisfies ``Injection``."""
 
     def __init__(self, packets: Packets, losses: Sequence[Loss]) -> None:
-        """Raises ClusterError: the packet filter refused; no rule is there."""
+        """Raises ClusterError: the packet filter refused; no rule exists."""
         self._packets = packets
         self._losses = dict(zip(packets.lose(losses), losses, strict=True))
 
     def proven(self) -> Evidence:
-        """Wait, bounded, until just the packets of our own are lost that should be, and the rules have counted them."""
+        """Wait, bounded, until exactly the expected packets of our own are lost and the rules have counted them."""
         return witness(self._losing, PROOF_S, every_s=0.1)
 
     def undo(self) -> None:
-        """Take them away. May be called twice."""
+        """Remove the rules. May be called twice."""
         self._packets.restore(self._losses)
 
     def healed(self) -> Evidence:
@@ -72,7 +72,7 @@ class Rules:
         ]
         data = {"links": [{**asdict(self._losses[n]), **tried[n]._asdict(), "counted": counted[n]} for n in tried]}
         sent, lost = sum(one.sent for one in tried.values()), sum(one.lost for one in tried.values())
-        what = f"{lost} of {sent} packets of our own were lost by {len(tried)} rules, and none of {sent} beside them"
+        what = f"{lost} of {sent} packets of our own were lost by {len(tried)} rules, and none of {sent} others"
         return Sight("; ".join(wrong[:3]), what, data)
 
     def _tried(self, loss: Loss) -> Lost:
@@ -85,13 +85,13 @@ class Rules:
 
 
 def enough(share: float) -> int:
-    """So many segments that SIGMAS are at most half of what is rarer: of the lost ones, or of those that arrive."""
+    """Number of segments for which SIGMAS are at most half of the rarer outcome: lost segments, or arrived ones."""
     rarer = min(share, 1 - share)
     return math.ceil((2 * SIGMAS) ** 2 * (1 - rarer) / rarer) if rarer else COUNT
 
 
 def _wrong(share: float, tried: Lost, counted: int) -> str:
-    """What keeps one rule from being proven; empty: it is."""
+    """Why one rule is not proven, as a clause; empty: it is."""
     chance = SIGMAS * math.sqrt(tried.sent * share * (1 - share))
     if abs(tried.lost - share * tried.sent) > chance:
         return f"{tried.lost} of {tried.sent} packets of our own were lost"

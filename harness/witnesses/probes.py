@@ -1,4 +1,4 @@
-"""A connection of our own through a proxy, which asks the broker behind it something that any broker answers."""
+"""A connection of our own through a proxy, with a request that any broker answers."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ class Probe:
 
     Attributes:
         broken: why the connection failed or ended; empty while it is up.
-        refused: it failed as nobody listens.
+        refused: the connection failed because there is no listener.
         received: bytes of the answer so far.
-        silent_s: how old the request certainly was before all of the answer had come.
-        took_s: how old it was when that was seen; 0 while it was not.
+        silent_s: the last age of the request at which the answer was certainly incomplete.
+        took_s: the age of the request when the complete answer was seen; 0 before that.
     """
 
     def __init__(self, endpoint: tuple[str, int], request: bytes = b"") -> None:
-        """Connect and send ``request``, by default ApiVersions. What fails is told by ``broken``."""
+        """Connect and send ``request``, by default ApiVersions. ``broken`` says what failed."""
         self.endpoint, self.broken, self.refused, self.received = endpoint, "", False, 0
         self.silent_s = self.took_s = 0.0
         self._answer = b""
@@ -48,12 +48,12 @@ class Probe:
         return (now_ns() - self._asked_ns) / NS
 
     def answered(self) -> bool:
-        """Whether any byte of the answer has come; does not wait."""
+        """Whether any byte of the answer has arrived; does not wait."""
         self._go_on()
         return self.received > 0
 
     def complete(self) -> bool:
-        """Whether the whole answer has come; does not wait."""
+        """Whether the whole answer has arrived; does not wait."""
         self._go_on()
         return self.took_s > 0
 
@@ -70,7 +70,7 @@ class Probe:
             self._socket = None
 
     def _go_on(self) -> None:
-        """Send and take what can be sent and taken now."""
+        """Send and receive without waiting."""
         before_s = self.age_s
         while self._socket is not None:
             try:

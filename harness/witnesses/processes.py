@@ -1,4 +1,4 @@
-"""What the kernel's process table says of the processes that faults hit: one life of a node, by pid and birth."""
+"""The kernel's view of processes that faults hit: a process of a node, identified by pid and start time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _ENDED = (psutil.STATUS_ZOMBIE, psutil.STATUS_DEAD)
 
 @dataclass(frozen=True, eq=False)
 class Life:
-    """One life of a node, as it was seen once. A pid may be used again, together with the time of birth it may not.
+    """A process of a node, as it was seen once. A pid may be reused, but not together with the start time.
 
     Attributes:
         pid: None when the node had no process at that moment.
@@ -38,7 +38,7 @@ class Life:
 
     @classmethod
     def of(cls, node: Node) -> Life:
-        """The present life of ``node``."""
+        """The present process of ``node``."""
         pid = node.pid
         if pid is None:
             return cls(node, None)
@@ -51,8 +51,8 @@ class Life:
         return f"{self.node.name} (pid {self.pid})"
 
     def state(self) -> str:
-        """``stopped`` (and so is what it forked), ``gone`` (ended, reaped or not), or the kernel's word for a process
-        that runs or could."""
+        """``stopped`` (with all that it forked), ``gone`` (ended, reaped or not), or the kernel's word for a process
+        that runs or can run."""
         if self.pid is None:
             return GONE
         try:
@@ -68,7 +68,7 @@ class Life:
 
 
 def _awake(process: psutil.Process) -> Iterator[str]:
-    """The states of those that a process forked into its own group, and that are not stopped."""
+    """The states of processes that a process forked into its own process group, and that are not stopped."""
     for child in process.children(recursive=True):
         with suppress(psutil.NoSuchProcess, ProcessLookupError):
             status = str(child.status())
@@ -77,16 +77,16 @@ def _awake(process: psutil.Process) -> Iterator[str]:
 
 
 class Stop:
-    """Keeps a process stopped. Of several that do, the last one that lets go continues it."""
+    """Keeps a process stopped. If several stops overlap, the last one to let go continues it."""
 
     def __init__(self, life: Life) -> None:
-        """It is told to stop, whether it runs or not."""
+        """Stop the process, whether it runs or not."""
         self._life = life
         _stops[life.pid, life.born].add(self)
         life.node.signal(signal.SIGSTOP)
 
     def let_go(self) -> None:
-        """May be called twice."""
+        """Continue the process if no other ``Stop`` holds it. May be called twice."""
         _stops[self._life.pid, self._life.born].discard(self)
         if not kept_stopped(self._life):
             self._life.node.signal(signal.SIGCONT)
@@ -96,12 +96,12 @@ _stops: defaultdict[tuple[int | None, float], WeakSet[Stop]] = defaultdict(WeakS
 
 
 def kept_stopped(life: Life) -> bool:
-    """Whether there is a ``Stop`` of it."""
+    """Whether a ``Stop`` holds it."""
     return bool(_stops[life.pid, life.born])
 
 
 def frozen(pid: int) -> bool:
-    """Whether the kernel has frozen the control group of a process, as ``docker pause`` makes it."""
+    """Whether the kernel has frozen the control group of a process, as ``docker pause`` does."""
     with suppress(OSError):
         for line in Path(f"/proc/{pid}/cgroup").read_text().splitlines():
             _, controllers, path = line.split(":", 2)
@@ -120,12 +120,12 @@ def nodes_of(world: World, target: Target) -> list[Node]:
 
 
 def lives_of(world: World, target: Target) -> tuple[Life, ...]:
-    """The present lives of the nodes that a target names."""
+    """The present processes of the nodes that a target names."""
     return tuple(Life.of(node) for node in nodes_of(world, target))
 
 
 def running(nodes: Mapping[int, Node]) -> set[int]:
-    """The numbers of those that neither ended nor are stopped, and of those of others, of which nobody knows."""
+    """The numbers of nodes that run; nodes that others operate count as running, as their state is unknown."""
     return {n for n, node in nodes.items() if isinstance(node, Foreign) or Life.of(node).state() not in (GONE, STOPPED)}
 
 
@@ -135,9 +135,9 @@ def pids(lives: Iterable[Life]) -> dict[str, int | None]:
 
 
 def ended(lives: Sequence[Life], ways: Mapping[int, str]) -> Sight:
-    """Whether all of them ended with one of the exit codes of ``ways`` (code to the way in words).
+    """Whether all of them ended with one of the exit codes of ``ways`` (exit code to its meaning in words).
 
-    It reaps those that ended, through their nodes.
+    It reaps the ended processes, through their nodes.
     """
     alive = [f"{life} is {life.state()}" for life in lives if life.state() != GONE]
     absent = [f"{life.node.name} had no process to hit" for life in lives if life.pid is None]
@@ -150,7 +150,7 @@ def ended(lives: Sequence[Life], ways: Mapping[int, str]) -> Sight:
 
 
 def start_again(lives: Sequence[Life]) -> None:
-    """Begin a new life of each. One that did not end although it was asked to is killed first."""
+    """Start a new process of each node. A process that has not ended as requested is killed first."""
     for life in lives:
         if life.state() != GONE:
             life.node.signal(signal.SIGKILL)
@@ -159,7 +159,7 @@ def start_again(lives: Sequence[Life]) -> None:
 
 
 def reborn(lives: Sequence[Life]) -> Sight:
-    """Whether each of them has a new process, and it runs."""
+    """Whether each node has a new process, and it runs."""
     now = {life: Life.of(life.node) for life in lives}
     ill = [
         f"{life} has no new process that runs"
@@ -167,4 +167,4 @@ def reborn(lives: Sequence[Life]) -> Sight:
         if (present.pid, present.born) == (life.pid, life.born) or present.state() in (GONE, STOPPED)
     ]
     data = {"pids": pids(now.values()), "before": pids(lives)}
-    return Sight("; ".join(ill), f"new life: {', '.join(map(str, now.values()))}", data)
+    return Sight("; ".join(ill), f"new process: {', '.join(map(str, now.values()))}", data)

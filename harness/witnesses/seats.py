@@ -1,4 +1,4 @@
-"""Where the group's coordinator sits: on the leader of the group's partition of ``__consumer_offsets``."""
+"""The location of the group's coordinator: the leader of the group's partition of ``__consumer_offsets``."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from fencepost.witnesses.witness import Sight
 
 @dataclass(frozen=True)
 class Seat:
-    """The partition, and who leads it.
+    """The group's offsets partition, and its leader.
 
     Attributes:
-        others: the other in-sync replicas, the one after the leader first, so that who always moves to the first of
-            them visits all.
+        others: the other in-sync replicas, the next one after the leader first, so that repeated moves to the first
+            of them visit all.
     """
 
     place: TopicPartition
@@ -39,12 +39,12 @@ class Seat:
         return self.others[0]
 
     def fixed(self) -> str:
-        """A clause about why the coordinator cannot be moved; empty: it can."""
+        """A clause that says why the coordinator cannot be moved; empty: it can."""
         return "" if self.others else f"{self.place} is led by broker {self.leader} and has no other in-sync replica"
 
 
 def seat(world: World) -> Seat:
-    """The seat as it is now.
+    """The present location.
 
     Raises:
         FaultError: there is no coordinator yet.
@@ -65,11 +65,11 @@ def in_sync(world: World, place: TopicPartition) -> tuple[int, ...]:
 def kept(world: World) -> dict[TopicPartition, tuple[int, ...]]:
     """The in-sync replicas of all partitions of the workload and of the offsets topic."""
     in_sync = {topic: world.cluster.admin.in_sync_replicas(topic) for topic in (*world.topics.values(), TOPIC)}
-    return {TopicPartition(topic, p): brokers for topic, told in in_sync.items() for p, brokers in told.items()}
+    return {TopicPartition(topic, p): brokers for topic, found in in_sync.items() for p, brokers in found.items()}
 
 
 def out_of_sync(world: World, broker: int) -> list[TopicPartition]:
-    """Where a broker keeps a replica of the workload's topics, or of the offsets topic, that is not in sync."""
+    """Partitions of the workload and of the offsets topic of which a broker has a replica that is not in sync."""
     admin, in_sync = world.cluster.admin, kept(world)
     keeps = [
         TopicPartition(topic, partition)
@@ -81,35 +81,35 @@ def out_of_sync(world: World, broker: int) -> list[TopicPartition]:
 
 
 def in_turn(leader: int, replicas: tuple[int, ...]) -> tuple[int, ...]:
-    """The replicas beside the leader, the one after it first; none while there is no leader."""
+    """The replicas except the leader, the next one after it first; none while there is no leader."""
     others = sorted(set(replicas) - {leader}) if leader >= 0 else []
     return tuple(sorted(others, key=lambda broker: (broker < leader, broker)))
 
 
 class Elections:
-    """Leaders that are wanted, each asked for until the controller agrees: one that stood still just now is out of sync
-    until it is back.
+    """Leader elections, each requested until the controller agrees: a broker that was paused just now is out of sync
+    until it has caught up.
 
     Attributes:
-        refused: of each partition that is still to be asked for, why it was refused (empty: it was not asked for yet).
+        refused: per partition that is not yet elected, why it was refused (empty: not yet requested).
     """
 
-    def __init__(self, admin: ReplicaAdmin, wanted: Mapping[TopicPartition, int]) -> None:
-        self._admin, self._wanted = admin, wanted
-        self.refused = dict.fromkeys(wanted, "")
+    def __init__(self, admin: ReplicaAdmin, leaders: Mapping[TopicPartition, int]) -> None:
+        self._admin, self._leaders = admin, leaders
+        self.refused = dict.fromkeys(leaders, "")
 
     def ask(self) -> None:
-        """Ask for those that are left."""
+        """Request the elections that are still open."""
         for place in list(self.refused):
             try:
-                self._admin.move_leader(place, self._wanted[place])
+                self._admin.move_leader(place, self._leaders[place])
                 del self.refused[place]
             except ClusterError as error:
                 self.refused[place] = str(error)
 
 
 def moved(world: World, before: Seat, to_broker: int, called_ns: int) -> Sight:
-    """Whether the leader is ``to_broker`` *and* FindCoordinator names it, asked for at ``called_ns``."""
+    """Whether the leader is ``to_broker`` *and* FindCoordinator returns it; the move was requested at ``called_ns``."""
     admin = world.cluster.admin
     leader = admin.leaders(TOPIC).get(before.place.partition, -1)
     coordinator = admin.coordinator(world.group)

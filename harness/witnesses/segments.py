@@ -1,7 +1,7 @@
 """TCP segments of our own to and from a proxy, which belong to no connection: how many are lost on the way?
 
-They go out and come in through raw sockets, at once and however idle or stuck all connections are. Their checksum is
-wrong, so that nobody but us takes notice of them: no connection, no proxy, no broker. The packet filter does not mind.
+They use raw sockets, so they do not wait, however idle or stuck all connections are. Their checksum is wrong, so that
+only we notice them: no connection, no proxy, no broker does. The packet filter ignores checksums.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from fencepost.clock import eventually
 from fencepost.errors import FaultError, WaitTimeout
 
 Address = tuple[str, int]
-OURS: Address = ("127.77.254.253", 9)  # no member has it
-BESIDE_PORT = 9  # no link has it
+OURS: Address = ("127.77.254.253", 9)  # no member uses it
+BESIDE_PORT = 9  # no link uses it
 ACK, SYN = 0x10, 0x02
 IP_BYTES, SEGMENT_BYTES = 20, 20
 ARRIVE_S = 1.0
 
 
 class Lost(NamedTuple):
-    """How many segments were ``sent`` that should meet a rule, how many of these were ``lost``, and how many of as many
-    others that went beside them, each behind one of the first, and should meet none."""
+    """``sent``: segments that should meet a rule; ``lost``: how many of them were lost. ``beside``: how many control
+    segments were lost: as many were sent, one after each of the first, and should meet no rule."""
 
     sent: int
     lost: int
@@ -34,17 +34,18 @@ class Lost(NamedTuple):
 
 
 def lost(endpoint: Address, stream: str, count: int, connects: bool = False) -> Lost:
-    """Send ``count`` segments, ``upstream`` (to the endpoint) or ``downstream`` (from it), and as many beside them.
+    """Send ``count`` segments ``upstream`` (to the endpoint) or ``downstream`` (from it), and as many control segments.
 
     Args:
-        connects: they ask for a connection (SYN), and those beside them do not; else those go past its port.
+        connects: the segments open a connection (SYN), and control segments do not; else control segments use another
+            port.
 
     Raises:
         FaultError: the right to send them is missing.
     """
     host, port = endpoint
     asks, beside = (SYN, port) if connects else (ACK, BESIDE_PORT)
-    number = secrets.randbits(32)  # tells them from those of other harnesses
+    number = secrets.randbits(32)  # distinguishes them from segments of other harnesses
     pair = _segment(stream, port, asks, number), _segment(stream, beside, ACK, number)
     arrived: Counter[bytes] = Counter()
     with _raw(OURS[0], host) as ours, _raw(host, OURS[0]) as theirs:
@@ -58,11 +59,11 @@ def lost(endpoint: Address, stream: str, count: int, connects: bool = False) -> 
 
         for _ in range(count):
             for segment in pair:
-                with suppress(PermissionError, BlockingIOError):  # so it is told of a raw packet that a rule dropped
+                with suppress(PermissionError, BlockingIOError):  # the error of a raw send that a rule dropped
                     source.send(segment)
             all_beside()
         with suppress(WaitTimeout):
-            eventually(all_beside, ARRIVE_S, "what went beside them", every_s=0.01)
+            eventually(all_beside, ARRIVE_S, "the control segments", every_s=0.01)
     return Lost(count, count - arrived[pair[0]], count - arrived[pair[1]])
 
 
@@ -72,7 +73,7 @@ def _segment(stream: str, port: int, flags: int, number: int) -> bytes:
 
 
 def _raw(mine: str, peer: str) -> socket.socket:
-    """Sends to ``peer``, and gets a copy of what arrives from there."""
+    """A socket that sends to ``peer``, and receives a copy of what arrives from there."""
     try:
         raw = socket.socket(socket.AF_INET, socket.SOCK_RAW, socket.IPPROTO_TCP)
     except PermissionError as error:

@@ -1,7 +1,7 @@
-"""What went into a proxy and what came out of it, as the kernel counts it per TCP connection (``ss -tinHO``).
+"""Bytes into and out of a proxy, as the kernel counts them per TCP connection (``ss -tinHO``).
 
-The proxy's own counters are added only when a connection closes, so they cannot prove a hole while it is there; the
-kernel's can, and they belong to neither the fault nor the proxy.
+The proxy adds up its own counters only when a connection closes, so they cannot prove a hole while it lasts. The
+kernel's can, and they are independent of both the fault and the proxy.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def snapshot(cluster: Cluster) -> Snapshot:
 
 
 def shown() -> str:
-    """What ``ss -tinHO`` shows on this host.
+    """The output of ``ss -tinHO`` on this host.
 
     Raises:
         FaultError: ``ss`` is missing or fails.
@@ -64,14 +64,14 @@ def shown() -> str:
     try:
         shown = subprocess.run(COMMAND, capture_output=True, text=True, timeout=SS_S, check=True)
     except FileNotFoundError as error:
-        raise FaultError("what passes a proxy is seen with ss, which is missing here: install iproute2") from error
+        raise FaultError("ss, which shows what passes a proxy, is missing here: install iproute2") from error
     except (OSError, subprocess.SubprocessError) as error:
         raise FaultError(f"ss, which shows what passes a proxy, failed: {error}") from error
     return shown.stdout
 
 
 def parse(lines: Iterable[str]) -> Iterator[tuple[tuple[Address, Address], Counted]]:
-    """The connections of an ``ss -tinHO`` output. A counter that is not shown is 0; other lines are left out."""
+    """The connections of an ``ss -tinHO`` output. A counter that is not shown is 0; other lines are omitted."""
     for line in lines:
         fields = line.split(None, 5)
         if len(fields) < 5:
@@ -84,10 +84,10 @@ def parse(lines: Iterable[str]) -> Iterator[tuple[tuple[Address, Address], Count
 
 
 def passed(before: Snapshot, after: Snapshot, endpoint: Address, upstream: Address) -> Passed:
-    """What went over the link between ``endpoint`` (where members connect) and ``upstream`` (the broker's listener).
+    """Bytes over the link between ``endpoint`` (where members connect) and ``upstream`` (the broker's listener).
 
     The member's side of the proxy is every connection whose local address is the endpoint, the broker's side every
-    one whose peer is the upstream. Connections that closed in between count nothing.
+    one whose peer is the upstream. Connections that closed in between are not counted.
     """
     members = _grown(before, after, lambda local, peer: local == endpoint)
     broker = _grown(before, after, lambda local, peer: peer == upstream)

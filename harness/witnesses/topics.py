@@ -1,4 +1,4 @@
-"""The partitions that a fault of topics names, as the scenario calls them and as the cluster does."""
+"""The partitions that a fault of topics names: names of the scenario, and names of the cluster."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from fencepost.schedule.selectors import partition_of
 
 @dataclass(frozen=True)
 class OnPartitions:
-    """What faults of topics have in common: they name what they hit by themselves.
+    """Shared by faults of topics, whose options name their targets.
 
     Attributes:
         partitions: like ``orders-3``; empty: all of the workload's topics.
@@ -30,7 +30,7 @@ class OnPartitions:
         return next(filter(None, (inventory.lacks_partition(partition_of(name)) for name in self.partitions)), "")
 
     def places(self, world: World) -> list[TopicPartition]:
-        """What is meant, as the cluster calls it; of all, those that there are now."""
+        """The partitions by the cluster's names; without ``partitions`` all that exist now."""
         if self.partitions:
             named = map(partition_of, self.partitions)
             return sorted({tp._replace(topic=world.topics[tp.topic]) for tp in named})
@@ -39,12 +39,12 @@ class OnPartitions:
 
 
 def listed(places: Sequence[TopicPartition]) -> str:
-    """Partitions in words, not more than a few."""
+    """Partitions in words: their names, or their number if there are more than four."""
     return f"{len(places)} partitions" if len(places) > 4 else ", ".join(map(str, places))
 
 
 def by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[int, int]]:
-    """The numbers of partitions by topic, as administrators tell them."""
+    """The numbers of partitions by topic, as administrators expect them."""
     found: dict[str, dict[int, int]] = {}
     for tp, number in offsets.items():
         found.setdefault(tp.topic, {})[tp.partition] = number

@@ -1,4 +1,4 @@
-"""How every witness looks: again and again within a bound, until nothing is missing any more."""
+"""How every witness works: it looks repeatedly within a bound, until nothing is missing."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from fencepost.errors import FencepostError, WaitTimeout
 from fencepost.interfaces import Evidence
 from fencepost.model import TopicPartition
 
-LENT_NS = NS // 10  # what is done for others and takes less is not made up for
+LENT_NS = NS // 10  # a shorter total time of ``meanwhile`` calls is not added to the bound
 _MEANWHILE: ContextVar[Callable[[], None]] = ContextVar("meanwhile", default=lambda: None)
 
 
 @contextmanager
 def meanwhile(do: Callable[[], None]) -> Iterator[None]:
-    """What witnesses have done before each look, inside of the block: others must not wait as long as they do."""
+    """In the block, witnesses call ``do`` before each look, so that faults that are due are healed on time."""
     token = _MEANWHILE.set(do)
     try:
         yield
@@ -32,7 +32,7 @@ class Sight:
     """One look at an effect.
 
     Attributes:
-        missing: what is not there yet, as a clause ("process 4711 is not stopped but sleeping"); empty: proven.
+        missing: what is missing, as a clause ("process 4711 is not stopped but sleeping"); empty: proven.
         what: what was seen, as a clause; used when nothing is missing.
         data: the numbers behind it.
     """
@@ -43,7 +43,7 @@ class Sight:
 
 
 def all_of(sights: Mapping[str, Sight]) -> Sight:
-    """One look at several things, by name: nothing is missing when it is of none of them."""
+    """Combine looks at several things, by name: something is missing if any of them misses something."""
     missing = "; ".join(sight.missing for sight in sights.values() if sight.missing)
     what = "; ".join(sight.what for sight in sights.values())
     data = {name: sight.data for name, sight in sights.items() if sight.data}
@@ -53,7 +53,7 @@ def all_of(sights: Mapping[str, Sight]) -> Sight:
 def witness(look: Callable[[], Sight], within_s: float, every_s: float = 0.01) -> Evidence:
     """Look until nothing is missing, at most for ``within_s``. A look that fails is a missing proof, never an error.
 
-    What is done for others meanwhile takes nothing of that time.
+    The time of ``meanwhile`` calls does not count.
     """
     last, lent_ns = Sight("nothing was looked at"), 0
 
@@ -85,9 +85,9 @@ def _nothing_to_heal() -> Evidence:
 
 
 class Injected:
-    """One fault in effect, made of three actions (``interfaces.Injection``); a second undo does nothing.
+    """One fault in effect, made of three functions (``interfaces.Injection``); a second undo does nothing.
 
-    What has nothing to take back needs the first one only.
+    A fault without anything to undo needs only the first one.
     """
 
     def __init__(
@@ -108,7 +108,7 @@ class Injected:
         return self._proven()
 
     def undo(self) -> None:
-        """Take the fault back. One that failed may be tried again."""
+        """Undo the fault. A failed attempt may be repeated."""
         if not self._undone:
             self._undo()
             self._undone = True

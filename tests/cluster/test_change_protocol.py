@@ -59,7 +59,7 @@ def test_the_coordinator_converts_the_group_with_the_first_member_and_back_witho
         steps.append(inject(ChangeProtocol(), world, Target(members=(number,))))
         proven = steps[-1].proven()
         assert proven.took_effect, proven.what
-        assert f"member-{number} takes part by the protocol consumer, in a group that is consumer" in proven.what
+        assert f"member-{number} uses the protocol consumer, in a group that is consumer" in proven.what
         seen.append(kinds(world))
     for step in reversed(steps):
         step.undo()
@@ -75,7 +75,7 @@ def test_the_coordinator_converts_the_group_with_the_first_member_and_back_witho
 def test_who_comes_back_with_the_same_protocol_has_not_changed_it(world: World, inject: Inject) -> None:
     evidence = comes_back_unchanged(inject, world, ChangeProtocol())
     assert not evidence.took_effect
-    assert "lives with" in evidence.what
+    assert "runs with" in evidence.what
 
 
 def test_a_change_that_the_coordinator_does_not_know_is_none(
@@ -89,7 +89,7 @@ def test_a_change_that_the_coordinator_does_not_know_is_none(
     with nothing_to_see():
         evidence = injection.proven()
     assert not evidence.took_effect
-    assert "member-1 takes part by the protocol classic, not consumer" in evidence.what
+    assert "member-1 uses the protocol classic, not consumer" in evidence.what
 
 
 @pytest.mark.spark
@@ -121,11 +121,11 @@ def asked(group: Group, to: str, kafka: str) -> Scenario:
             Group(protocol="consumer"),
             "consumer",
             "",
-            "a group with the protocol 'consumer' has none to change to .*: it",
+            "a group with the protocol 'consumer' cannot change to .*: it",
         ),
-        (Group(protocol="eager"), "cooperative", "", "has none to change to 'cooperative': both are classic"),
-        (Group(protocol="cooperative"), "consumer", "", "convert no group whose assignor adds data of its own"),
-        (Group(protocol="eager"), "consumer", "3.9.1", "Kafka 3.9.1 has but a preview of the protocol 'consumer'"),
+        (Group(protocol="eager"), "cooperative", "", "cannot change to 'cooperative': both are classic"),
+        (Group(protocol="cooperative"), "consumer", "", "do not convert a group whose assignor adds data of its own"),
+        (Group(protocol="eager"), "consumer", "3.9.1", "Kafka 3.9.1 has only a preview of the protocol 'consumer'"),
         (
             Group([Members(1), Members(1, "aiokafka")], protocol="eager"),
             *("consumer", "", "client aiokafka cannot take part with the protocol 'consumer'"),

@@ -87,12 +87,12 @@ pytestmark = pytest.mark.docker
 
 def test_the_server_is_taken_out_of_a_named_image_once(image: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("FENCEPOST_TOXIPROXY_IMAGE", image)
-    assert toxiproxy.way() == f"takes Toxiproxy from the image {image}"
+    assert toxiproxy.way() == f"copies Toxiproxy from the image {image}"
     said: list[str] = []
     server = toxiproxy.server(said.append)
     assert works(server)
     assert toxiproxy.server(said.append) == server == toxiproxy.there()
-    assert said == [f"taking Toxiproxy from the image {image} (once)"]
+    assert said == [f"copying Toxiproxy from the image {image} (once)"]
     assert re.fullmatch(rf"image {image}, sha256:\w{{64}}\nsha256 \w{{64}}\n", (server.parent / "origin").read_text())
 
 
@@ -120,7 +120,7 @@ def test_an_image_that_holds_no_toxiproxy_is_a_sentence(client: Any, monkeypatch
     client.api.import_image_from_data(empty.getvalue(), name, "1")
     monkeypatch.setenv("FENCEPOST_TOXIPROXY_IMAGE", f"{name}:1")
     try:
-        with pytest.raises(ProvisionError, match=f"the image {name}:1 holds none of /toxiproxy, "):
+        with pytest.raises(ProvisionError, match=f"the image {name}:1 contains none of /toxiproxy, "):
             toxiproxy.server()
     finally:
         client.images.remove(f"{name}:1", force=True)

@@ -131,7 +131,7 @@ def test_members_in_containers_change_their_protocol(
         injection = inject(ChangeProtocol(), world, MEMBER)
         proven = injection.proven()
         assert proven.took_effect, proven.what
-        assert "takes part by the protocol consumer" in proven.what
+        assert "uses the protocol consumer" in proven.what
         injection.undo()
         assert injection.healed().took_effect
 

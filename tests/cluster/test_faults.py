@@ -134,7 +134,7 @@ def test_of_pauses_that_overlap_the_last_one_to_end_continues_the_process(world:
     assert short.proven().took_effect
     for _ in range(2):  # undone twice is undone
         short.undo()
-        assert "is left to another pause" in short.healed().what
+        assert "is still held by another pause" in short.healed().what
         assert Life.of(node(world, MEMBER)).state() == "stopped"
     long.undo()
     assert "runs again" in long.healed().what

@@ -124,7 +124,7 @@ def test_a_moved_coordinator_is_seen_in_the_metadata_and_by_find_coordinator(
 
 
 def test_a_broker_without_a_replica_cannot_be_made_leader(cluster: OwnCluster) -> None:
-    with pytest.raises(ClusterError, match=r"broker 9 holds no replica of __consumer_offsets-0 \(they are on"):
+    with pytest.raises(ClusterError, match=r"broker 9 has no replica of __consumer_offsets-0 \(they are on"):
         cluster.admin.move_leader(TopicPartition(OFFSETS_TOPIC, 0), 9)
 
 

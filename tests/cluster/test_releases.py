@@ -109,7 +109,9 @@ def test_a_setting_that_a_release_does_not_have_is_an_error_before_anything_star
     config = {"isolation.level": "read_committed"}
     group = Group(1, "kafka-python==2.0.2", "eager", config, python=PYTHONS["kafka-python==2.0.2"])
     asked = Scenario("an old release", [Topic("orders", partitions=1)], group, PollLoop())
-    said = "does not go with kafka-python 2.0.2: kafka-python refuses .*: this release has no isolation.level$"
+    said = (
+        "kafka-python 2.0.2 refuses the group's config: kafka-python refuses .*: this release has no isolation.level$"
+    )
     with pytest.raises(ScenarioError, match=said):
         runner.run(asked, plan=asked.plan(1), runs=tmp_path / "runs")
     assert not (tmp_path / "runs").exists()

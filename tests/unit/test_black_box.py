@@ -80,7 +80,7 @@ def test_it_promises_what_brokers_see() -> None:
     assert SCENARIO.judged_by() == (Outside(within_s=30),)
     assert Scenario.from_json(SCENARIO.to_json()) == replace(SCENARIO, promises=SCENARIO.judged_by())
     (described,) = [about for name, about in rows(Kind.CLIENTS) if name == BLACK_BOX]
-    assert "tells nothing and is judged by what brokers see" in described
+    assert "reports nothing; brokers' records are judged" in described
 
 
 @pytest.mark.parametrize(
@@ -91,10 +91,10 @@ def test_it_promises_what_brokers_see() -> None:
             OwnProgram("unknown"),
             "the client black-box is a program of yours: give the group its command",
         ),
-        ({}, OwnProgram(), "black boxes, which tell nobody what they are doing: say processed='unknown'"),
-        ({}, OwnProgram("told"), "tell nobody what they are doing: say processed='unknown'"),
-        ({}, PollLoop(), "with which goes the workload own_program"),
-        ({"client": LINES}, OwnProgram("unknown"), "processed='unknown' goes with the client black-box"),
+        ({}, OwnProgram(), "black boxes, which do not report what they do: use processed='unknown'"),
+        ({}, OwnProgram("told"), "do not report what they do: use processed='unknown'"),
+        ({}, PollLoop(), "use the workload own_program"),
+        ({"client": LINES}, OwnProgram("unknown"), "processed='unknown' needs the client black-box"),
         ({"client": "black-box==1.0"}, OwnProgram("unknown"), "leaves python and the client's release out"),
     ],
 )
@@ -116,13 +116,13 @@ def test_what_cannot_be_is_refused(options: dict[str, Any], workload: Any, sente
     ids=lambda entry: type(entry.fault).__name__,
 )
 def test_what_needs_members_that_tell_is_refused(entry: Any) -> None:
-    with pytest.raises(PlanError, match="the members are black boxes, which tell nobody what they are doing"):
+    with pytest.raises(PlanError, match="the members are black boxes, which do not report what they do"):
         replace(SCENARIO, schedule=[entry]).plan(1)
 
 
 @pytest.mark.parametrize("fault", [Stall(), ChangeSubscription()])
 def test_what_tells_our_loop_to_do_otherwise_is_refused(fault: Any) -> None:
-    with pytest.raises(PlanError, match="cannot be told to do otherwise"):
+    with pytest.raises(PlanError, match="cannot be reconfigured"):
         replace(SCENARIO, schedule=[at(1, fault, one_member(), heal_after=1)]).plan(1)
 
 
@@ -256,7 +256,7 @@ def test_nobody_can_tell_of_states_of_members() -> None:
 
 def test_who_watches_is_not_told_of_what_nobody_knows() -> None:
     told = Progress("chaos", 1.0, members=(("member-0", True, -1), ("member-1", False, -1), ("member-2", True, 3)))
-    assert members(told) == "member-0 lives, member-1 is down, member-2 owns 3"
+    assert members(told) == "member-0 runs, member-1 is down, member-2 owns 3"
 
 
 def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ LOCAL, DOCKER = backends.local(), backends.docker()
         ((KAFKA,), (), "local", "auto: the first run gets Kafka; the quickest"),
         ((KAFKA,), (IMAGES,), "local", "auto: the first run gets Kafka; docker lacks Docker"),
         ((KAFKA, SS), (IMAGES,), "docker", "auto: the first run gets Docker; local lacks Kafka, ss"),
-        ((KAFKA, SS), (ENGINE,), "local", "auto: nothing is ready, and it lacks ss; the quickest"),
+        ((KAFKA, SS), (ENGINE,), "local", "auto: no back-end is ready, and it lacks ss; the quickest"),
     ],
 )
 def test_what_is_ready_goes_before_what_is_quick(
@@ -47,7 +47,7 @@ def test_auto_is_one_of_ours_and_takes_no_access() -> None:
     chosen = selection.backend(selection.AUTO)
     assert str(chosen) in backends.OWN
     assert chosen.why.startswith("auto: ")
-    with pytest.raises(ScenarioError, match="belong to attach:HOST:PORT, not to auto"):
+    with pytest.raises(ScenarioError, match="are for attach:HOST:PORT, not for auto"):
         selection.backend(selection.AUTO, Path("client.properties"))
 
 

@@ -52,18 +52,18 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),
         (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
         (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' names no cluster: write attach:HOST:PORT"),
-        (["run", "demo", "--yes"], "--cluster-config and --yes belong to attach:HOST:PORT, not to auto"),
+        (["run", "demo", "--yes"], "--cluster-config and --yes are for attach:HOST:PORT, not for auto"),
         (["run", "demo", "--repeat", "0"], "--repeat"),
         (["run", "demo", "--set", "group.members"], "--set wants path=value"),
         (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),
         (["run", "demo", "--set", "schedule.2.heal_after=1"], "lasts only 1 s under a session.timeout.ms of 6 s"),
-        (["run", "demo", "--set", "schedule.0.at=9"], "has at and at_s, which are one: give at_s alone"),
+        (["run", "demo", "--set", "schedule.0.at=9"], "has both at and at_s, which mean the same: keep at_s"),
         (["check", "nowhere"], "there is no run folder nowhere"),
         (["report", "nowhere"], "there is no run folder nowhere"),
         (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
         (
             ["run", "demo", "--set", "group.members=2.5"],
-            "the group: members wants a whole number or a list, but 2.5 came",
+            "the group: members must be a whole number or a list, but found 2.5",
         ),
         (["run", "demo", "--set", "chaos_s=20"], "over only after 24.8 s, but the chaos phase ends after chaos_s = 20"),
     ],
@@ -240,7 +240,7 @@ def test_what_a_run_does_to_a_cluster_of_others_is_said_under_the_names_of_that_
     told = " ".join(out.split())
     first, second = (backend.prefix for backend in acted.backends)
     assert first != second
-    assert all(f"make the topics {prefix}orders" in told for prefix in (first, second))
+    assert all(f"create the topics {prefix}orders" in told for prefix in (first, second))
 
 
 def test_a_machine_that_cannot_run_says_so_before_it_starts(

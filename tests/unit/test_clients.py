@@ -40,7 +40,7 @@ def test_a_requirement_names_a_client_and_perhaps_a_release(requirement, client)
         ("kafka-python==", "neither name nor name==version"),
         ("kafka-python==2.x", "neither name nor name==version"),
         ("", "neither name nor name==version"),
-        ("kafka-python==2.0.1", "too old; releases can be used from 2.0.2 on"),
+        ("kafka-python==2.0.1", "too old; use release 2.0.2 or newer"),
     ],
 )
 def test_what_is_no_requirement_is_refused_with_what_is_one(requirement, words):
@@ -126,7 +126,7 @@ def test_a_client_without_static_members_may_be_beside_static_ones():
     parts = [Members(1), Members(1, "kafka-python==2.2.8", static=True)]
     with pytest.raises(ScenarioError, match=r"kafka-python==2\.2\.8 has no static members"):
         Group(members=parts, protocol="eager")
-    with pytest.raises(ScenarioError, match="static wants true or false or nothing, but 'yes' came"):
+    with pytest.raises(ScenarioError, match="static must be true or false or nothing, but found 'yes'"):
         Members(1, static="yes")
 
 
@@ -147,7 +147,7 @@ def test_a_planted_bug_is_refused_in_a_client_that_cannot_have_it_and_only_there
 
     assert planted(0, 1, 2).group == mixed()
     for indices in ((3,), ()):
-        with pytest.raises(ScenarioError, match="'foreign-commit' needs Trespasses, and aiokafka lacks that"):
+        with pytest.raises(ScenarioError, match="'foreign-commit' needs Trespasses, which aiokafka does not have"):
             planted(*indices)
 
 

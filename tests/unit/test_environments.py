@@ -55,7 +55,7 @@ def test_a_bare_client_runs_on_our_own_python():
 
 def test_a_client_that_is_not_installed_here_wants_a_release(monkeypatch):
     monkeypatch.setattr(sys, "path", [])
-    with pytest.raises(ProvisionError, match=r"aiokafka is not installed beside Fencepost: name a release"):
+    with pytest.raises(ProvisionError, match=r"aiokafka is not installed with Fencepost: name a release"):
         environments.interpreter(Environment(Client("aiokafka")))
 
 
@@ -79,9 +79,8 @@ def test_an_environment_is_made_once_and_needs_no_network_afterwards(tmp_path, m
     wheel(tmp_path / "wheels")
     told = []
     made = environments.interpreter(Environment(RELEASE), told.append)
-    assert told == [
-        f"making an environment with confluent-kafka==9.8.7 on Python {'.'.join(map(str, sys.version_info[:3]))} (once)"
-    ]
+    python = ".".join(map(str, sys.version_info[:3]))
+    assert told == [f"creating an environment with confluent-kafka==9.8.7 on Python {python} (once)"]
     tell = "import confluent_kafka, sys; print(confluent_kafka.__file__, sys.prefix)"
     file, prefix = subprocess.run([made.python, "-c", tell], capture_output=True, text=True, check=True).stdout.split()
     assert Path(file).is_relative_to(prefix)

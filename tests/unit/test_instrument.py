@@ -291,9 +291,9 @@ def test_where_the_program_says_that_a_partition_begins_is_told(started: Started
             "import os, subprocess, sys\n"
             "subprocess.run([sys.executable, '-c', os.environ['TEXT']], start_new_session=True)",
             "eager",
-            "a child of the one that was started that has left its process group",
+            "it is a child of the started process and has left its process group",
         ),
-        (f"{SUBSCRIBED}threading.Event().wait()", "cooperative", "say protocol='eager' there"),
+        (f"{SUBSCRIBED}threading.Event().wait()", "cooperative", "set protocol='eager' there"),
     ],
 )
 def test_who_is_not_the_member_that_the_scenario_means_is_refused(

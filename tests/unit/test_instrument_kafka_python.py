@@ -134,7 +134,7 @@ def test_what_no_history_can_tell_is_said(started: Started, call: str, sentence:
 
 def test_who_consumes_with_another_library_than_the_scenario_says_is_refused(started: Started) -> None:  # noqa: F811
     life = started.life(f"{SUBSCRIBED}__import__('threading').Event().wait()", client="confluent-kafka")
-    with pytest.raises(MemberError, match="say client='kafka-python' there"):
+    with pytest.raises(MemberError, match="set client='kafka-python' there"):
         life.wait_started()
 
 

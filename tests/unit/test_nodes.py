@@ -118,8 +118,8 @@ def test_a_cluster_of_one_broker_asks_for_no_replica_that_cannot_exist() -> None
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        (ClusterSpec(brokers=0), "1 to 9 brokers, but 0"),
-        (ClusterSpec(slots=201), "0 to 200 slots, but 201"),
+        (ClusterSpec(brokers=0), "found 0 brokers; use 1 to 9"),
+        (ClusterSpec(slots=201), "found 201 slots for members; use 0 to 200"),
         (ClusterSpec(broker_config={"listeners": "X://:1"}), "listeners belongs to the harness"),
         (ClusterSpec(controller_config={"node.id": 7}), "node.id belongs to the harness"),
     ],
@@ -155,7 +155,7 @@ def test_a_client_that_brokers_no_longer_understand_is_refused() -> None:
 @pytest.mark.parametrize(
     ("spec", "sentence"),
     [
-        (ClusterSpec(members=[Environment(python="3.9")]), "members in containers run on their image's Python"),
+        (ClusterSpec(members=[Environment(python="3.9")]), "members in containers use their image's Python"),
         (
             ClusterSpec(members=[Environment(Client("aiokafka", "0.12.0"))]),
             "with the confluent-kafka, kafka-python, aiokafka that are installed here",

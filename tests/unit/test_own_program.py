@@ -54,7 +54,7 @@ def test_faults_that_tell_our_loop_something_are_refused(fault: Any) -> None:
         step = at(1, fault, one_member(), heal_after=1)
         return replace(SCENARIO, group=group, workload=workload, schedule=[step])
 
-    with pytest.raises(PlanError, match="run a program of the user's, which cannot be told to do otherwise"):
+    with pytest.raises(PlanError, match="run a program of the user's, which cannot be reconfigured"):
         asked(GROUP, OwnProgram()).plan(1)
     asked(replace(GROUP, command=()), PollLoop()).plan(1)
 
@@ -67,8 +67,8 @@ def test_what_hits_processes_is_not() -> None:
 @pytest.mark.parametrize(
     ("group", "workload", "sentence"),
     [
-        (GROUP, PollLoop(), "with which goes the workload own_program"),
-        (replace(GROUP, command=()), OwnProgram(), "own_program goes with a group that has a command"),
+        (GROUP, PollLoop(), "use the workload own_program"),
+        (replace(GROUP, command=()), OwnProgram(), "own_program needs a group with a command"),
     ],
 )
 def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sentence: str) -> None:
@@ -81,10 +81,10 @@ def test_the_workload_and_the_group_go_together(group: Group, workload: Any, sen
     [
         ({"processed": "always"}, "processed is 'always'; known rules are next-poll, commit"),
         ({"payload": "shop.fakes"}, "payload is 'shop.fakes'; it must be of the form module:function"),
-        ({"processed": "effect"}, "processed='effect' and effects, the function that tells them, go together"),
+        ({"processed": "effect"}, "processed='effect' and effects, the function that lists them, need each other"),
         (
             {"effects": "shop.fakes:written"},
-            "processed='effect' and effects, the function that tells them, go together",
+            "processed='effect' and effects, the function that lists them, need each other",
         ),
         ({"processed": "effect", "effects": "shop.fakes"}, "effects is 'shop.fakes'; it must be of the form"),
         ({"rate_hz": 0}, "rate_hz is 0, it must be above 0"),
@@ -120,7 +120,7 @@ def test_where_effects_tell_what_is_processed_they_are_promised_too() -> None:
     assert [promise for promise in workload.promises() if promise not in OwnProgram().promises()] == [
         Effects("at-least-once")
     ]
-    with pytest.raises(ScenarioError, match="the members are black boxes, which tell nobody what they are doing: say"):
+    with pytest.raises(ScenarioError, match="the members are black boxes, which do not report what they do: use"):
         replace(SCENARIO, group=replace(GROUP, client=BLACK_BOX), workload=workload)
 
 
@@ -162,7 +162,9 @@ def test_a_backend_that_does_not_have_the_program_refuses_it() -> None:
     for abilities in (local.ABILITIES, Attachment.abilities):
         check_command(GROUP, abilities, "x")
     check_command(Group(), docker_host.ABILITIES, "docker")
-    with pytest.raises(PlanError, match="our image does not hold the program; use local or attach, or give the group"):
+    with pytest.raises(
+        PlanError, match="our image does not contain the program; use local or attach, or give the group"
+    ):
         check_command(GROUP, backends.docker().abilities, "docker")
 
 
@@ -209,5 +211,5 @@ def test_a_handler_that_is_not_there_is_refused_before_the_member_connects() -> 
 def test_our_own_loop_has_no_planted_bug_beside_a_handler() -> None:
     with pytest.raises(ScenarioError, match="handler is 'write'; it must be of the form module:function"):
         PollLoop(handler="write")
-    with pytest.raises(ScenarioError, match="planted bug 'seek-back' is one of our own loop"):
+    with pytest.raises(ScenarioError, match="planted bug 'seek-back' needs our own handler"):
         PollLoop(handler="shop.handler:write", planted_bug="seek-back")

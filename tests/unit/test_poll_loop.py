@@ -76,8 +76,11 @@ def test_who_commits_what_was_delivered_promises_neither_to_lose_nothing_nor_to_
         ({"pause_ms": -1}, "pause_ms is -1, it cannot be negative"),
         ({"rate_hz": -1}, "rate_hz is -1, it cannot be negative"),
         ({"deadline_ms": -1}, "deadline_ms is -1, it cannot be negative"),
-        ({"deadline_ms": 9, "commit": "auto"}, "goes with the commit policies after-processing, after-batch: others"),
-        ({"deadline_ms": 9, "handler": "a:b"}, "deadline_ms is of our own handler: one of yours cannot be interrupted"),
+        (
+            {"deadline_ms": 9, "commit": "auto"},
+            "needs one of the commit policies after-processing, after-batch: others",
+        ),
+        ({"deadline_ms": 9, "handler": "a:b"}, "deadline_ms works with our handler only: yours cannot be interrupted"),
         (
             {"deadline_ms": 9, "handler_ms": 4, "slow_ms": 5},
             "deadline_ms is 9, and records that take 9 ms would never be",
@@ -125,8 +128,11 @@ def test_a_pool_has_as_many_hands_as_find_records():
     [
         (Group(2), ""),
         (Group(2, protocol="consumer"), ""),
-        (Group(2, protocol="eager"), "of no use with the protocol eager, where every partition is revoked"),
-        (Group(2, client="kafka-python"), "to delay a revocation needs Delays, and kafka-python lacks that"),
+        (
+            Group(2, protocol="eager"),
+            "delay_revoke has no effect with the protocol eager, which revokes every partition",
+        ),
+        (Group(2, client="kafka-python"), "to delay a revocation needs Delays, which kafka-python does not have"),
     ],
 )
 def test_a_revocation_is_delayed_where_partitions_stay_and_the_client_can(group, sentence):
@@ -146,16 +152,16 @@ def test_a_revocation_is_delayed_where_partitions_stay_and_the_client_can(group,
         ({"on_failure": "retry"}, "what is done on failure 'retry' is unknown; known are stop, park"),
         ({"commit": "auto"}, "commit policy 'auto' is unknown; known are after-processing"),
         ({"planted_bug": "offsets-first"}, "planted bug 'offsets-first' is unknown; known are swallowed-errors"),
-        ({"on_failure": "stop", "planted_bug": "swallowed-errors"}, "'swallowed-errors' is one of members that park"),
-        ({"on_failure": "stop", "deadline_ms": 5}, "deadline_ms is one of members that park"),
+        ({"on_failure": "stop", "planted_bug": "swallowed-errors"}, "'swallowed-errors' needs on_failure 'park'"),
+        ({"on_failure": "stop", "deadline_ms": 5}, "deadline_ms needs on_failure 'park'"),
         ({"handler_ms": 5, "deadline_ms": 5}, "deadline_ms is 5, and records that take 5 ms would never be done"),
-        ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' is one of members that park"),
-        ({"keep_order": True, "commit": "transaction"}, "keep_order goes without transactions"),
+        ({"on_failure": "stop", "commit": "transaction"}, "commit policy 'transaction' needs on_failure 'park'"),
+        ({"keep_order": True, "commit": "transaction"}, "keep_order does not work with transactions"),
         ({"planted_bug": "first-retried", "keep_order": True}, "it needs keep_order and retried_after_ms"),
         ({"planted_bug": "first-retried", "retried_after_ms": 5}, "it needs keep_order and retried_after_ms"),
         ({"retried_after_ms": -1}, "retried_after_ms is -1, it cannot be negative"),
-        ({"handler": "shop:write"}, "with a handler or payload of yours it must be 0"),
-        ({"payload": "shop:order"}, "with a handler or payload of yours it must be 0"),
+        ({"handler": "shop:write"}, "with your own handler or payload it must be 0"),
+        ({"payload": "shop:order"}, "with your own handler or payload it must be 0"),
         ({"attempts": 0}, "attempts is 0, it must be at least 1"),
         ({"poison_every": -1}, "poison_every is -1, it cannot be negative"),
         ({"retry_ms": -1}, "retry_ms is -1, it cannot be negative"),
@@ -211,7 +217,7 @@ def test_who_stops_on_failure_has_no_dead_letters_to_promise():
     [
         ({"commit": "auto"}, "commit policy 'auto' is unknown; known are after-processing"),
         ({"planted_bug": "swallowed-errors"}, "planted bug 'swallowed-errors' is unknown; known are unwritten-copies"),
-        ({"handler": "shop:write"}, "deadline_ms is of our own handler"),
+        ({"handler": "shop:write"}, "deadline_ms works with our handler only"),
         ({"handler_ms": 500}, "deadline_ms is 500, and records that take 500 ms would never be done"),
     ],
 )
@@ -224,8 +230,8 @@ def test_a_wrong_option_of_requeueing_is_refused_with_a_sentence(options, senten
     ("store", "sentence"),
     [
         ("mysql://db/shop", "store is 'mysql://db/shop'; it must be postgresql://user@host/database, or empty"),
-        ("postgresql://me:secret@db/shop", "a password in it, which the run folder would show: leave it to PGPASSWORD"),
-        ("postgresql://db/shop?user=me&password=secret", "store has a password in it"),
+        ("postgresql://me:secret@db/shop", "a password, which the run folder would show: set PGPASSWORD instead"),
+        ("postgresql://db/shop?user=me&password=secret", "store contains a password"),
     ],
 )
 def test_a_store_that_is_no_postgresql_or_tells_a_password_is_refused(store, sentence):

@@ -180,8 +180,8 @@ def test_a_promise_survives_being_stored(promise: Promise) -> None:
         ({"type": "parked", "guarantee": "some"}, "Parked guarantee 'some' is unknown; known are exactly-once, "),
         ({"type": "requeued", "guarantee": "some"}, "Requeued guarantee 'some' is unknown; known are exactly-once, "),
         ({"type": "progress", "within_s": 0}, "within_s must be a number of seconds above 0, but 0 came"),
-        ({"type": "progress", "within_s": "soon"}, "within_s wants a number, but 'soon' came"),
-        ({"type": "progress", "within_s": True}, "within_s wants a number, but True came"),
+        ({"type": "progress", "within_s": "soon"}, "within_s must be a number, but found 'soon'"),
+        ({"type": "progress", "within_s": True}, "within_s must be a number, but found True"),
         (
             {"type": "progress", "recovers_within_s": -1},
             "recovers_within_s must be a number of seconds above 0, but -1",

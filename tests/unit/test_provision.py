@@ -160,7 +160,7 @@ def test_a_java_home_without_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_
 
 def test_a_distribution_is_taken_from_kafka_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("KAFKA_HOME", str(tmp_path))
-    with pytest.raises(ProvisionError, match=r"holds no libs/kafka_2.\*.jar: unset it, or name a distribution"):
+    with pytest.raises(ProvisionError, match=r"has no libs/kafka_2.\*.jar: unset it, or name a distribution"):
         provision.kafka()
     (tmp_path / "libs").mkdir()
     for name in ("kafka_2.13-4.1.0.jar", "scala-library-2.13.16.jar"):
@@ -168,7 +168,7 @@ def test_a_distribution_is_taken_from_kafka_home(monkeypatch: pytest.MonkeyPatch
     jars = provision.kafka()
     assert [jar.name for jar in jars] == ["kafka_2.13-4.1.0.jar", "scala-library-2.13.16.jar"]
     assert provision.kafka_version(jars) == "4.1.0"
-    with pytest.raises(ProvisionError, match=r"is Kafka 4.1.0, but the scenario wants 3.9.1: unset it"):
+    with pytest.raises(ProvisionError, match=r"is Kafka 4.1.0, but the scenario needs 3.9.1: unset it"):
         provision.kafka(version="3.9.1")
 
 

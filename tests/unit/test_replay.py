@@ -99,7 +99,7 @@ def test_idle_members_are_chosen_anew_for_no_selector_names_them(tmp_path: Path)
         ("scenario.json", None, RunFolderError, "scenario.json is missing"),
         ("plan.json", "{}", RunFolderError, "format version None"),
         ("plan.json", '{"format_version": 1, "seed": 1}', ScenarioError, "a plan needs its steps"),
-        ("scenario.json", '{"format_version": 1}', ScenarioError, "a scenario wants a table, but None came"),
+        ("scenario.json", '{"format_version": 1}', ScenarioError, "a scenario must be a table, but found None"),
     ],
 )
 def test_what_is_missing_or_damaged_is_named(
@@ -123,7 +123,7 @@ def test_a_plan_that_does_not_fit_its_scenario_is_refused(tmp_path: Path) -> Non
 def test_without_events_nothing_is_pinned(tmp_path: Path) -> None:
     run = run_of(tmp_path, SCENARIO.plan(5))
     (run / replay.EVENTS).write_bytes(b"no Parquet")
-    with pytest.raises(RunFolderError, match=r"events.parquet does not tell what each step hit"):
+    with pytest.raises(RunFolderError, match=r"events.parquet does not record what each step hit"):
         replay.pinned(SCENARIO.plan(5), run)
 
 

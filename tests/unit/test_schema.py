@@ -89,7 +89,7 @@ def test_other_workloads_have_none(tmp_path: Path) -> None:
 def test_nobody_there_is_said_before_anything_starts(tmp_path: Path) -> None:
     address = "postgresql://somebody@127.0.0.1:1/nothing"
     with (
-        pytest.raises(ProvisionError, match=rf"no schema can be made in {address}: .*Does the server run"),
+        pytest.raises(ProvisionError, match=rf"no schema can be created in {address}: .*Does the server run"),
         postgres_schema.of(ExclusiveWrites(store=address), tmp_path),
     ):
         pass

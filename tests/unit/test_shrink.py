@@ -113,7 +113,7 @@ def test_the_command_performs_keeps_and_tells(shell: Shell, monkeypatch: pytest.
     assert code == 0
     assert acted.plans[0] == SCENARIO.plan(3)
     assert {scenario.about for scenario in acted.scenarios} == {SCENARIO.about}
-    assert "the smallest that breaks a promise by unseen: 0 steps, 1 member, 1 partition" in out
+    assert "the smallest case that breaks a promise by unseen: 0 steps, 1 member, 1 partition" in out
     assert "fails in 2 of 2 (100 %" in out
     folder = next(Path("runs").glob(f"{run.name}-shrunk-*"))
     told = json.loads((folder / "shrunk.json").read_text())
@@ -128,7 +128,7 @@ def test_a_run_whose_failure_does_not_come_again_is_unknown(
     code, out, _ = shell("shrink", run_of(tmp_path, V.INVALID))
     assert code == 3
     assert "as it is: fails in 0 of 2 (but unknown)" in out
-    assert "unseen was not seen again" in out
+    assert "unseen did not reproduce, so there is nothing to shrink" in out
 
 
 @pytest.mark.parametrize("validity", [V.VALID, V.UNKNOWN])

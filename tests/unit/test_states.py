@@ -189,8 +189,8 @@ def test_they_can_be_written_in_toml_and_stored(tmp_path):
         ({"when": "sleeping"}, "there is no state 'sleeping'; known are assigning, commit_in_flight"),
         ({"at": 1, "heal_after": {"until": "never"}}, "there is no state 'never'"),
         ({"at": 1, "heal_after": {"until": "fenced", "within": 3}}, "until has no option 'within'"),
-        ({"at": 1, "heal_after": {"after": 3}}, "heal_after is seconds, "),
-        ({"at": 1, "heal_after": {"until": "fenced", "at_most": "soon"}}, "heal_after is seconds, "),
+        ({"at": 1, "heal_after": {"after": 3}}, "found heal_after .*; use seconds, "),
+        ({"at": 1, "heal_after": {"until": "fenced", "at_most": "soon"}}, "found heal_after .*; use seconds, "),
     ],
 )
 def test_what_is_misspelt_is_refused(data, told):
@@ -203,7 +203,7 @@ def test_what_is_misspelt_is_refused(data, told):
     ("entry", "told"),
     [
         (when(joining(), BlackHole(brokers=(1,)), heal_after=1), "without a target Joining.. is a state of brokers"),
-        (when(revoking(), Kill(), brokers((1,)), within_s=0, heal_after=1), "say within how many seconds, more than 0"),
+        (when(revoking(), Kill(), brokers((1,)), within_s=0, heal_after=1), "add within_s, more than 0 seconds"),
         (when(revoking(), MoveCoordinator(), heal_after=until(fenced())), "has nothing to heal"),
     ],
 )

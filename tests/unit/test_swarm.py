@@ -188,8 +188,8 @@ def test_more_than_can_be_survived_comes_only_when_it_is_asked_for():
     assert any(most_down(each, "members", 3) == 3 for each in steps)
 
 
-WRITES = r"that every partition takes writes (min.insync.replicas) is given up"
-NOBODY = "that a member is left to process is given up"
+WRITES = r"that every partition accepts writes (min.insync.replicas) is not guaranteed"
+NOBODY = "that one member is left to process is not guaranteed"
 
 
 @pytest.mark.parametrize(
@@ -284,7 +284,7 @@ def test_what_is_in_the_way_of_what(one: Entry, other: Entry, meets: bool) -> No
         (lambda: swarm(1, until_s=60, phase_s=0), "an intensity and a phase_s above 0"),
         (lambda: swarm(1, until_s=60, quiet_s=-1), "a quiet_s of 0 or more"),
         (lambda: swarm(1, at_s=60, until_s=60), "from 60 s until 60 s has no time"),
-        (lambda: swarm(1, at_s=-1, until_s=60), "it begins at 0 or later"),
+        (lambda: swarm(1, at_s=-1, until_s=60), "use a beginning of 0 or more"),
         (lambda: swarm(1, at(5, MoveCoordinator()), until_s=60), "draws the times of its parts"),
         (lambda: swarm(1, every(5, MoveCoordinator(), until_s=9), until_s=60), "draws the times of its parts"),
         (lambda: swarm(1e6, until_s=60), "has more than 10000 of them"),

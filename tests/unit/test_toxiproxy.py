@@ -37,7 +37,7 @@ def test_a_toxiproxy_on_the_path_is_taken(bare: Path) -> None:
 @pytest.mark.parametrize("said", ["Toxiproxy version 2.1.4", "toxiproxy-server version 2.9.0", "hello"])
 def test_one_that_is_too_old_or_something_else_is_a_sentence(bare: Path, said: str) -> None:
     program(bare / "bin", "toxiproxy-server", f"echo '{said}'")
-    with pytest.raises(ProvisionError, match=rf"is not Toxiproxy >= 2.12 \(it says '{said}'\): install Go"):
+    with pytest.raises(ProvisionError, match=rf"is not Toxiproxy >= 2.12 \(it prints '{said}'\): install Go"):
         toxiproxy.server()
 
 

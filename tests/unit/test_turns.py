@@ -51,7 +51,10 @@ def test_a_machine_has_as_many_places_as_it_is_told(monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize("asked", ["0", "two"])
 def test_what_is_no_number_of_places_is_refused(asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(concurrency.PLACES, asked)
-    with pytest.raises(ClusterError, match=f"1 or more, but '{asked}' came"), concurrency.turn("mine", tmp_path):
+    with (
+        pytest.raises(ClusterError, match=f"='{asked}'; use the number of concurrent runs, 1 or more"),
+        concurrency.turn("mine", tmp_path),
+    ):
         pass
 
 
