@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from fencepost.interfaces import Injection, Target, World
+from fencepost.model.impact import Impact
 from fencepost.witnesses.processes import ended, lives_of, reborn, start_again
 from fencepost.witnesses.seats import out_of_sync
 from fencepost.witnesses.witness import Injected, Sight, witness
@@ -30,6 +31,7 @@ class Bounce:
     in_sync: bool = False
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     heals: ClassVar[bool] = True
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.ENDS})
     seen: ClassVar[str] = (
         "members leave the group (static ones keep their assignment) and rejoin; a broker hands its partitions and "
         "groups over, and leads none until it is elected again"

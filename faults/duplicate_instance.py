@@ -16,6 +16,7 @@ from fencepost.history import NAME_TAKEN, EventKind
 from fencepost.interfaces import Evidence, Injection, Target, World
 from fencepost.interfaces.process import Member
 from fencepost.model import Inventory, serialization
+from fencepost.model.impact import Impact
 from fencepost.schedule.selectors import Idle
 from fencepost.witnesses.processes import GONE, Life, Stop, pids
 from fencepost.witnesses.witness import Injected, Sight, all_of, witness
@@ -37,6 +38,7 @@ class DuplicateInstance:
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = True
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.DUPLICATES, Impact.DELAYS})
     seen: ClassVar[str] = (
         "one instance id, two processes: the classic protocol fences the former one, the consumer protocol refuses the "
         "newcomer until the former one has left"

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.interfaces import Injection, Target, World
+from fencepost.model.impact import Impact
 from fencepost.witnesses.processes import Life, ended, lives_of, reborn, start_again
 from fencepost.witnesses.witness import Injected, Sight, witness
 
@@ -21,6 +22,7 @@ class Kill:
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
     heals: ClassVar[bool] = True
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.ENDS})
     seen: ClassVar[str] = (
         "no process leaves in order: a member stays in the group until its session expires; a broker's partitions have "
         "no leader until it is fenced"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.interfaces import Injection, Target, World
+from fencepost.model.impact import Impact
 from fencepost.witnesses.processes import GONE, STOPPED, Life, Stop, kept_stopped, lives_of, pids
 from fencepost.witnesses.witness import Injected, Sight, witness
 
@@ -24,6 +25,7 @@ class Pause:
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members", "brokers"})
     heals: ClassVar[bool] = True
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.FREEZES, Impact.DELAYS})
     seen: ClassVar[str] = (
         "no heartbeats: past the session time-out the coordinator evicts the member, and it wakes up as a zombie; "
         "a broker is fenced and leads nothing"

@@ -16,6 +16,7 @@ from fencepost.history import EventKind
 from fencepost.interfaces import Injection, Target, World
 from fencepost.interfaces.process import Member
 from fencepost.model import Inventory
+from fencepost.model.impact import Impact
 from fencepost.witnesses.processes import GONE, STOPPED, Life
 from fencepost.witnesses.witness import Injected, Sight, all_of, witness
 
@@ -31,6 +32,7 @@ class Stall:
     needs: ClassVar[frozenset[str]] = frozenset({"signal"})
     hits: ClassVar[frozenset[str]] = frozenset({"members"})
     heals: ClassVar[bool] = True
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.DELAYS})
     seen: ClassVar[str] = (
         "its heartbeats continue and it does not poll; past max.poll.interval.ms its client leaves the group, and the "
         "program learns of that at its next poll"

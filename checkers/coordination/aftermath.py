@@ -1,6 +1,6 @@
 """When the steps of a plan oblige the group to deliver: after each of them, and, whom it does not hit, during it.
 
-What all finders share of ``slow-recovery`` and ``collateral-stop``, whose records they look at themselves; see the
+What all finders share of ``slow-recovery`` and ``collateral-stall``, whose records they look at themselves; see the
 oracle's rules for the definitions.
 """
 

@@ -19,8 +19,8 @@ if TYPE_CHECKING:
 RETURNED_NS = NS  # within so long a callback returns after it told the client that the partition is given up
 
 
-def callback_ledger(tables: Tables) -> Iterator[Sighting]:
-    """``callback-ledger``: a member is told a partition twice, or to give up what it does not have.
+def callback_imbalance(tables: Tables) -> Iterator[Sighting]:
+    """``callback-imbalance``: a member is told a partition twice, or to give up what it does not have.
 
     * cause ``assigned twice``: assigned while its interval was open; times: the former and the new callback's begin;
     * cause ``given up twice``: a revoked or lost callback names it while no interval is open; times: that callback's.
@@ -31,9 +31,9 @@ def callback_ledger(tables: Tables) -> Iterator[Sighting]:
         for before, now in pairwise(intervals):
             if before.how == "reassigned":
                 times = (before.assigned_begin_ns, now.assigned_begin_ns)
-                yield Sighting("callback-ledger", tp, (incarnation,), "assigned twice", "", -1, *times)
+                yield Sighting("callback-imbalance", tp, (incarnation,), "assigned twice", "", -1, *times)
     for stray in tables.strays:
-        yield Sighting("callback-ledger", stray.tp, (stray.incarnation,), "given up twice", "", -1, *stray.window)
+        yield Sighting("callback-imbalance", stray.tp, (stray.incarnation,), "given up twice", "", -1, *stray.window)
 
 
 def early_assignment(tables: Tables) -> Iterator[Sighting]:
@@ -159,8 +159,8 @@ def _explained(tables: Tables, former: Interval, between: Window) -> bool:
     return others or any(True for _ in tables.regrouped.meeting(None, between))
 
 
-def lost_told_as_revoked(tables: Tables) -> Iterator[Sighting]:
-    """``lost-told-as-revoked``: a member knew that it was fenced, and its program was told revoked instead of lost.
+def lost_reported_as_revoked(tables: Tables) -> Iterator[Sighting]:
+    """``lost-reported-as-revoked``: a member knew that it was fenced, and its program was told revoked instead of lost.
 
     It had the answer to a commit of an open interval of the partition, refused as by a coordinator that does not know
     the member (UNKNOWN_MEMBER_ID, FENCED_INSTANCE_ID), before the callback began that ended the interval, by revoked.
@@ -181,13 +181,13 @@ def lost_told_as_revoked(tables: Tables) -> Iterator[Sighting]:
             during = [c for c in fenced if i.certain.begin_ns < c.begin_ns and c.end_ns < i.given_up_begin_ns]
             for c in during[:1]:
                 times = (c.end_ns, i.given_up_begin_ns)
-                yield Sighting("lost-told-as-revoked", tp, (incarnation,), c.error, "", -1, *times)
+                yield Sighting("lost-reported-as-revoked", tp, (incarnation,), c.error, "", -1, *times)
 
 
 RULES: dict[Rule, tuple[str, ...]] = {
-    callback_ledger: ("callback-ledger",),
+    callback_imbalance: ("callback-imbalance",),
     early_assignment: ("early-assignment",),
     early_generation: ("early-assignment",),
     needless_revocation: ("needless-revocation",),
-    lost_told_as_revoked: ("lost-told-as-revoked",),
+    lost_reported_as_revoked: ("lost-reported-as-revoked",),
 }

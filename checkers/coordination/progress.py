@@ -9,6 +9,7 @@ from fencepost.checkers.sightings import Sighting, member_of, people
 from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Life, Step, Window
 from fencepost.history import NAME_TAKEN
+from fencepost.model.impact import Impact
 
 if TYPE_CHECKING:
     from fencepost.checkers.coordination.rule import Rule
@@ -102,9 +103,9 @@ def _ended(tables: Tables, incarnation: str, by_ns: int) -> bool:
 
 
 def dead_member(tables: Tables) -> Iterator[Sighting]:
-    """``dead-member``: a member ended by itself, and no fault of the plan had killed or stopped it.
+    """``dead-member``: a member ended by itself, and no fault of the plan had ended it (``Impact.ENDS``).
 
-    Nor given its name to another one (``duplicate_instance``) for whose sake the brokers refused one of both meanwhile.
+    Nor given its name to another one (``Impact.DUPLICATES``) for whose sake the brokers refused one of both meanwhile.
     Nor a life before it, where its client gave up: a static member that comes back before its dead life's session is
     over is refused (KIP-848), and that is the fault's.
 
@@ -131,7 +132,7 @@ def _had_a_namesake(tables: Tables, life: Life) -> bool:
     for step in tables.steps:
         shared = [other.instance_id for name in step.members if (other := tables.lives.get(name))]
         during = 0 < step.begun_ns <= life.ended_ns <= (step.healed_ns or FOREVER)
-        if step.fault == "duplicate_instance" and life.instance_id in shared and during:
+        if Impact.DUPLICATES in step.impact and life.instance_id in shared and during:
             return True
     return False
 
@@ -140,7 +141,7 @@ def _first_ends(steps: Iterable[Step]) -> Mapping[str, int]:
     """When a step first ended each incarnation, and each member in any life."""
     found: dict[str, int] = {}
     for step in steps:
-        for incarnation in step.members if step.fault in ("kill", "bounce") else ():
+        for incarnation in step.members if Impact.ENDS in step.impact else ():
             for name in (incarnation, member_of(incarnation)):
                 found[name] = min(step.begun_ns, found.get(name, FOREVER))
     return found

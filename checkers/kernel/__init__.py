@@ -48,9 +48,9 @@ OFFSETS: dict[Rule, tuple[str, ...]] = {
     commits.commit_ahead: ("commit-ahead",),
     commits.commit_before_send: ("commit-beyond-end",),
     commits.off_by_one: ("off-by-one",),
-    commits.fenced_and_carried_on: ("fenced-and-carried-on",),
+    commits.work_after_fencing: ("work-after-fencing",),
     times.processing_overlap: ("processing-overlap",),
-    times.stale_work: ("stale-backlog", "processing-after-revocation"),
+    times.stale_work: ("work-after-reassignment", "processing-after-revocation"),
     writes.landed: SENDS,
     members.work_without_polls: ("stuck-member",),
 }
@@ -61,7 +61,7 @@ STREAMS: dict[Rule, tuple[str, ...]] = {
     streams.history_incomplete: ("history-incomplete",),
 }
 STUCK: dict[Rule, tuple[str, ...]] = {
-    stuck.standing_still: ("stuck-partition", "slow-recovery", "collateral-stop"),
+    stuck.standing_still: ("stuck-partition", "slow-recovery", "collateral-stall"),
 }
 RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
     "all": {**OFFSETS, **STREAMS, **STUCK},

@@ -126,8 +126,8 @@ def off_by_one_of(tallies: Tallies, tables: Tables) -> Iterator[Sighting]:
         yield Sighting("off-by-one", commit.tp, members, "", "", commit.offset, at_ns, at_ns)
 
 
-def fenced_and_carried_on(part: Part) -> None:
-    """``fenced-and-carried-on``: begun in an interval whose commit had been refused because the member was out."""
+def work_after_fencing(part: Part) -> None:
+    """``work-after-fencing``: begun in an interval whose commit had been refused because the member was out."""
     rows = part.rows.by_interval
     for interval in part.intervals:
         fence = next((c for c in part.tables.commits_in(interval) if is_fence(c)), None)
@@ -147,7 +147,7 @@ def fenced_and_carried_on(part: Part) -> None:
                 offsets, last_ns = rows.offset[those], int(rows.begin_ns[those].max())
                 label = Label((interval.incarnation,), fence.error, excuse)
                 numbers = Numbers(len(offsets), int(offsets.min()), int(offsets.max()), fence.end_ns, last_ns)
-                part.tallies.put("fenced-and-carried-on", part.tp, label, numbers)
+                part.tallies.put("work-after-fencing", part.tp, label, numbers)
 
 
 def wrong_start(part: Part) -> None:

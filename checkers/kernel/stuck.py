@@ -53,7 +53,7 @@ class _Stop(NamedTuple):
 
 
 def standing_still(part: Part) -> None:
-    """``stuck-partition``, ``slow-recovery`` (only the first gap counts), ``collateral-stop``.
+    """``stuck-partition``, ``slow-recovery`` (only the first gap counts), ``collateral-stall``.
 
     First the gaps between deliveries that are long enough, then what waited in them: nearly always there is none.
     """
@@ -71,7 +71,7 @@ def _watches(part: Part) -> Iterator[_Watch]:
     for step, recovery in part.judged.recoveries:
         yield _Watch("slow-recovery", recovery, bounds.recovers_ns, first=True, step=step)
     for step, owner, window in part.judged.bystanders.get(part.tp, ()):
-        yield _Watch("collateral-stop", window, bounds.stuck_ns, owner=owner, step=step)
+        yield _Watch("collateral-stall", window, bounds.stuck_ns, owner=owner, step=step)
 
 
 def _gaps(part: Part, watches: Sequence[_Watch]) -> list[_Gap]:

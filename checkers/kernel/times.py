@@ -1,4 +1,4 @@
-"""Kernel rules about who worked when: processing-overlap, stale-backlog, processing-after-revocation."""
+"""Kernel rules about who worked when: processing-overlap, work-after-reassignment, processing-after-revocation."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ def _meet(who: Array, begin: Array, end: Array) -> tuple[Array, Array]:
 
 
 def stale_work(part: Part) -> None:
-    """``processing-after-revocation`` and ``stale-backlog``: begun although given up, or given away."""
+    """``processing-after-revocation`` and ``work-after-reassignment``: begun although given up, or given away."""
     rows = part.rows.by_interval
     for stream in rows.streams:
         interval = part.interval_of(stream.who, stream.interval)
@@ -183,7 +183,7 @@ def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
         stale = begun & ~late & (owner != NOBODY) & (owner != own)
     for kind, which, label in (
         ("processing-after-revocation", late, lambda owner: Label((name,), interval.how)),
-        ("stale-backlog", stale, lambda owner: Label((name, owners[owner]))),
+        ("work-after-reassignment", stale, lambda owner: Label((name, owners[owner]))),
     ):
         if not which.any():
             continue
@@ -191,7 +191,7 @@ def _stale(part: Part, rows: Rows, stream: Stream, interval: Interval) -> None:
         part.tallies.put_many(
             kind,
             part.tp,
-            [np.zeros_like(owner[which]) if kind != "stale-backlog" else owner[which]],
+            [np.zeros_like(owner[which]) if kind != "work-after-reassignment" else owner[which]],
             label,
             first=offset[which],
             from_ns=begin_ns[which],

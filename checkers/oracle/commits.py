@@ -109,8 +109,8 @@ def _knew(history: History, final: Accepted) -> bool:
     return done_ns < final.written.begin_ns and not tried_past(history.tables, final)
 
 
-def fenced_and_carried_on(history: History) -> Iterator[Sighting]:
-    """``fenced-and-carried-on``: a commit was refused because the member is out, and it goes on as if it were in.
+def work_after_fencing(history: History) -> Iterator[Sighting]:
+    """``work-after-fencing``: a commit was refused because the member is out, and it goes on as if it were in.
 
     The *fence* of an interval is its first commit (but of mode ``auto``: nobody knows the generation that it was sent
     with) whose error is one of ``FENCES``. A row of that interval that was begun, and delivered more than one heartbeat
@@ -132,7 +132,7 @@ def fenced_and_carried_on(history: History) -> Iterator[Sighting]:
         for row in late:
             if row.poll > min(r.poll for r in late) and 0 < row.begin_ns < back_ns(history.tables, fence):
                 excuse, times = hindered_by if row.begin_ns >= hindered_ns else "", (fence.end_ns, row.begin_ns)
-                yield Sighting("fenced-and-carried-on", tp, (incarnation,), fence.error, excuse, row.offset, *times)
+                yield Sighting("work-after-fencing", tp, (incarnation,), fence.error, excuse, row.offset, *times)
 
 
 def wrong_start(history: History) -> Iterator[Sighting]:
@@ -189,6 +189,6 @@ RULES: dict[Rule, tuple[str, ...]] = {
     commit_above_end: ("commit-beyond-end",),
     commit_before_send: ("commit-beyond-end",),
     off_by_one: ("off-by-one",),
-    fenced_and_carried_on: ("fenced-and-carried-on",),
+    work_after_fencing: ("work-after-fencing",),
     wrong_start: ("wrong-start", "stale-offset-answer"),
 }

@@ -99,14 +99,14 @@ def delivery_outside(history: History) -> Iterator[Sighting]:
 
 
 def stale_work(history: History) -> Iterator[Sighting]:
-    """``processing-after-revocation``, ``stale-backlog``: begun after the partition was given up, or away.
+    """``processing-after-revocation``, ``work-after-reassignment``: begun after the partition was given up, or away.
 
     Only rows with an interval. One sighting for each row, of one kind:
 
     * ``processing-after-revocation``: its interval ended by revoked or lost (this is the cause), the callback had
       returned before begin_ns, and no other interval of this (incarnation, tp) possibly holds begin_ns.
       members: the incarnation.
-    * else ``stale-backlog``: at begin_ns the partition certainly belonged, by the coordinator's records
+    * else ``work-after-reassignment``: at begin_ns the partition certainly belonged, by the coordinator's records
       (``Tables.certain_owner``), to another incarnation. members: the incarnation, the owner.
 
     times: begin_ns, and done_ns (begin_ns when it was not done).
@@ -122,7 +122,9 @@ def stale_work(history: History) -> Iterator[Sighting]:
                 kind, members = "processing-after-revocation", (row.incarnation,)
                 yield Sighting(kind, tp, members, interval.how, "", row.offset, *times)
             elif owner and owner.incarnation != row.incarnation:
-                yield Sighting("stale-backlog", tp, (row.incarnation, owner.incarnation), "", "", row.offset, *times)
+                yield Sighting(
+                    "work-after-reassignment", tp, (row.incarnation, owner.incarnation), "", "", row.offset, *times
+                )
 
 
 def returned_before(interval: Interval, row: Delivered) -> bool:
@@ -140,5 +142,5 @@ RULES: dict[Rule, tuple[str, ...]] = {
     assignment_overlap: ("assignment-overlap",),
     processing_overlap: ("processing-overlap",),
     delivery_outside: ("delivery-outside-assignment",),
-    stale_work: ("stale-backlog", "processing-after-revocation"),
+    stale_work: ("work-after-reassignment", "processing-after-revocation"),
 }

@@ -119,8 +119,8 @@ def slow_recovery(history: History) -> Iterator[Sighting]:
                 yield _told(history, "slow-recovery", tp, owner, step.name, stop)
 
 
-def collateral_stop(history: History) -> Iterator[Sighting]:
-    """``collateral-stop``: records wait for over ``bounds.stuck_ns`` in a partition that a fault does not touch.
+def collateral_stall(history: History) -> Iterator[Sighting]:
+    """``collateral-stall``: records wait for over ``bounds.stuck_ns`` in a partition that a fault does not touch.
 
     For each step that hits members (not one that hits brokers, or nobody in particular: these touch every partition),
     proven and healed, and each partition, the time in which the step was proven and a member certainly owned the
@@ -141,7 +141,7 @@ def collateral_stop(history: History) -> Iterator[Sighting]:
             for stop in _stops(history, tp, window, bound_ns):
                 paused = _paused(history, tp, owner, stop, bound_ns)
                 excuse = PAUSED if paused else another_cause(history.tables, step, Window(stop.since_ns, stop.end_ns))
-                yield _told(history, "collateral-stop", tp, owner, step.name, stop, excuse)
+                yield _told(history, "collateral-stall", tp, owner, step.name, stop, excuse)
 
 
 def stuck_member(history: History) -> Iterator[Sighting]:
@@ -181,6 +181,6 @@ def stuck_member(history: History) -> Iterator[Sighting]:
 RULES: dict[Rule, tuple[str, ...]] = {
     stuck_partition: ("stuck-partition",),
     slow_recovery: ("slow-recovery",),
-    collateral_stop: ("collateral-stop",),
+    collateral_stall: ("collateral-stall",),
     stuck_member: ("stuck-member",),
 }

@@ -125,7 +125,7 @@ def stale_effect(history: History) -> Iterator[Sighting]:
     after it, this row was its first finish, and ``key-order`` says so.)
 
     No member can take back what it is in the middle of, and none knows of an assignment before its client tells it by a
-    callback (a refused commit says only that it failed; for going on after it see ``fenced-and-carried-on``). So it is
+    callback (a refused commit says only that it failed; for going on after it see ``work-after-fencing``). So it is
     without excuse only where the row was begun after its own revoked or lost callback had returned, and the partition
     had not possibly come back; a fence of the program's own would have stopped that. Else the excuse is the first that
     holds: ``in flight when frozen`` (begun before a proven pause of its incarnation began, done after it ended);

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
+from fencepost.model.findings import kinds_of, usual_severity
 
 ORDERS = ("after-processing", "before-processing")
 
@@ -24,19 +25,7 @@ class Commits:
     """
 
     order: str = "after-processing"
-    kinds: ClassVar[Mapping[str, str]] = {
-        "stale-offset-answer": "safety",
-        "commit-regression": "safety",
-        "commit-ahead": "safety",
-        "commit-beyond-end": "safety",
-        "off-by-one": "safety",
-        "foreign-commit": "safety",
-        "zombie-commit": "safety",
-        "fenced-and-carried-on": "safety",
-        "silent-commit-failure": "safety",
-        "acknowledged-commit-missing": "safety",
-        "wrong-start": "safety",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("commits")
 
     def __post_init__(self) -> None:
         if self.order not in ORDERS:
@@ -52,4 +41,4 @@ class Commits:
             return "permitted"
         if kind == "commit-regression" and cause == "own retry":
             return "note"
-        return "violation"
+        return usual_severity(kind, excuse)

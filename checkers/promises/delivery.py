@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
+from fencepost.model.findings import kinds_of, usual_severity
 
 LEVELS = ("at-least-once", "at-most-once")
 DUPLICATES = ("any", "only-after-failure")
@@ -26,20 +27,7 @@ class Delivery:
 
     level: str = "at-least-once"
     duplicates: str = "any"
-    kinds: ClassVar[Mapping[str, str]] = {
-        "lost-write": "safety",
-        "unseen": "safety",
-        "phantom": "safety",
-        "delivered-then-lost": "safety",
-        "aborted-read": "safety",
-        "inconsistent-offsets": "safety",
-        "duplicate-write": "safety",
-        "redelivery-below-commit": "safety",
-        "redelivery-loop": "safety",
-        "rewind": "safety",
-        "redelivery": "safety",
-        "avoidable-redelivery": "safety",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("delivery")
 
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
@@ -58,7 +46,7 @@ class Delivery:
         if excuse == SOUGHT:
             return "permitted" if self.duplicates == "any" else "violation"
         if kind == "redelivery":
-            return "permitted" if excuse else "violation"
+            return usual_severity(kind, excuse)
         if kind == "avoidable-redelivery":
             return "permitted" if self.duplicates == "any" else "violation"
-        return "violation"
+        return usual_severity(kind, "")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
+from fencepost.model.findings import kinds_of, usual_severity
 
 GUARANTEES = ("exactly-once", "at-least-once")
 
@@ -30,11 +31,7 @@ class Effects:
     """
 
     guarantee: str = "exactly-once"
-    kinds: ClassVar[Mapping[str, str]] = {
-        "duplicate-effect": "safety",
-        "missing-effect": "safety",
-        "stale-write": "safety",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("effects")
 
     def __post_init__(self) -> None:
         check_guarantee("Effects", self.guarantee)
@@ -42,4 +39,4 @@ class Effects:
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
         many = kind == "duplicate-effect" and self.guarantee == "at-least-once"
-        return "permitted" if excuse or many else "violation"
+        return "permitted" if many else usual_severity(kind, excuse)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
+from fencepost.model.findings import kinds_of, usual_severity
 
 
 @dataclass(frozen=True)
@@ -21,12 +22,7 @@ class Order:
     """
 
     by: str = "key"
-    kinds: ClassVar[Mapping[str, str]] = {
-        "key-order": "safety",
-        "poll-skip": "safety",
-        "stale-effect": "safety",
-        "nonmonotonic-send": "safety",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("order")
 
     def __post_init__(self) -> None:
         if self.by != "key":
@@ -34,4 +30,4 @@ class Order:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        return "permitted" if excuse else "violation"
+        return usual_severity(kind, excuse)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.checkers.promises.progress import Progress
+from fencepost.model.findings import kinds_of, usual_severity
 
 
 @dataclass(frozen=True)
@@ -26,26 +27,7 @@ class Outside:
 
     within_s: float = 30.0
     recovers_within_s: float | None = None
-    kinds: ClassVar[Mapping[str, str]] = {
-        "lost-write": "safety",
-        "duplicate-write": "safety",
-        "nonmonotonic-send": "safety",
-        "stale-offset-answer": "safety",
-        "commit-regression": "safety",
-        "commit-beyond-end": "safety",
-        "foreign-commit": "safety",
-        "zombie-commit": "safety",
-        "coordinator-overlap": "safety",
-        "generation-regression": "safety",
-        "duplicate-instance": "safety",
-        "unconsumed": "liveness",
-        "stuck-partition": "liveness",
-        "slow-recovery": "liveness",
-        "collateral-stop": "liveness",
-        "orphaned-partition": "liveness",
-        "never-stable": "liveness",
-        "dead-member": "liveness",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("outside")
 
     def __post_init__(self) -> None:
         Progress(self.within_s, self.recovers_within_s)
@@ -56,4 +38,4 @@ class Outside:
             return "note"
         if kind == "stale-offset-answer" and not cause:
             return "note"
-        return "permitted" if excuse else "violation"
+        return usual_severity(kind, excuse)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
+from fencepost.model.findings import kinds_of, usual_severity
 
 LEVELS = ("assignment", "processing")
 
@@ -20,22 +21,7 @@ class Ownership:
     """
 
     of: str = "assignment"
-    kinds: ClassVar[Mapping[str, str]] = {
-        "assignment-overlap": "safety",
-        "coordinator-overlap": "safety",
-        "delivery-outside-assignment": "safety",
-        "assignment-mismatch": "safety",
-        "callback-ledger": "safety",
-        "early-assignment": "safety",
-        "needless-revocation": "safety",
-        "lost-told-as-revoked": "safety",
-        "duplicate-instance": "safety",
-        "generation-regression": "safety",
-        "processing-after-revocation": "safety",
-        "stale-backlog": "safety",
-        "stale-effect": "safety",
-        "processing-overlap": "safety",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("ownership")
 
     def __post_init__(self) -> None:
         if self.of not in LEVELS:
@@ -43,7 +29,9 @@ class Ownership:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        if kind == "lost-told-as-revoked":
-            return "note"  # a client may have had the revocation in hand already when the answer came
-        unpromised = self.of == "assignment" and kind in ("stale-backlog", "stale-effect", "processing-overlap")
-        return "permitted" if excuse or unpromised else "violation"
+        unpromised = self.of == "assignment" and kind in (
+            "work-after-reassignment",
+            "stale-effect",
+            "processing-overlap",
+        )
+        return "permitted" if unpromised else usual_severity(kind, excuse)

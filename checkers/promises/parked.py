@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.checkers.promises.effects import check_guarantee
+from fencepost.model.findings import kinds_of, usual_severity
 
 
 @dataclass(frozen=True)
@@ -24,11 +25,7 @@ class Parked:
 
     guarantee: str = "exactly-once"
     in_order: bool = False
-    kinds: ClassVar[Mapping[str, str]] = {
-        "dead-letter-missing": "safety",
-        "dead-letter-twice": "safety",
-        "per-entity-order": "safety",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("parked")
 
     def __post_init__(self) -> None:
         check_guarantee("Parked", self.guarantee)
@@ -36,4 +33,4 @@ class Parked:
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
         many = kind == "dead-letter-twice" and cause != "one owner" and self.guarantee == "at-least-once"
-        return "permitted" if excuse or many else "violation"
+        return "permitted" if many else usual_severity(kind, excuse)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
+from fencepost.model.findings import kinds_of, usual_severity
 
 
 @dataclass(frozen=True)
@@ -25,16 +26,7 @@ class Progress:
 
     within_s: float = 30.0
     recovers_within_s: float | None = None
-    kinds: ClassVar[Mapping[str, str]] = {
-        "unconsumed": "liveness",
-        "stuck-partition": "liveness",
-        "stuck-member": "liveness",
-        "slow-recovery": "liveness",
-        "collateral-stop": "liveness",
-        "orphaned-partition": "liveness",
-        "never-stable": "liveness",
-        "dead-member": "liveness",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("progress")
 
     def __post_init__(self) -> None:
         for name, value in (("within_s", self.within_s), ("recovers_within_s", self.recovers_within_s)):
@@ -44,4 +36,4 @@ class Progress:
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""
-        return "permitted" if excuse else "violation"
+        return usual_severity(kind, excuse)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.errors import ScenarioError
+from fencepost.model.findings import kinds_of, usual_severity
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,7 @@ class Rebalances:
     sticky: bool = False
     pause_within_s: float = 0
     static: bool = False
-    kinds: ClassVar[Mapping[str, str]] = {
-        "unbalanced": "safety",
-        "not-sticky": "safety",
-        "long-pause": "liveness",
-        "rebalance-on-static-bounce": "safety",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("rebalances")
 
     def __post_init__(self) -> None:
         if self.pause_within_s < 0:
@@ -47,4 +43,4 @@ class Rebalances:
             "long-pause": self.pause_within_s > 0,
             "rebalance-on-static-bounce": self.static,
         }
-        return "violation" if promised[kind] and not excuse else "permitted"
+        return usual_severity(kind, excuse) if promised.get(kind, True) else "permitted"

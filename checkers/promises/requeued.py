@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from fencepost.checkers.promises.effects import check_guarantee
+from fencepost.model.findings import kinds_of, usual_severity
 
 
 @dataclass(frozen=True)
@@ -25,12 +26,7 @@ class Requeued:
 
     guarantee: str = "exactly-once"
     in_order: bool = False
-    kinds: ClassVar[Mapping[str, str]] = {
-        "requeue-missing": "safety",
-        "requeue-twice": "safety",
-        "requeued-and-done": "safety",
-        "per-entity-order": "safety",
-    }
+    kinds: ClassVar[Mapping[str, str]] = kinds_of("requeued")
 
     def __post_init__(self) -> None:
         check_guarantee("Requeued", self.guarantee)
@@ -42,4 +38,4 @@ class Requeued:
             "requeued-and-done": cause != "one owner",
             "requeue-twice": cause != "one owner" and self.guarantee == "at-least-once",
         }
-        return "permitted" if excuse or permitted.get(kind) else "violation"
+        return "permitted" if permitted.get(kind) else usual_severity(kind, excuse)

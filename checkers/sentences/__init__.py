@@ -1,16 +1,21 @@
-"""Anomalies as sentences and witnesses that a reader can check by hand. Times are seconds since the run's start."""
+"""Anomalies as sentences and witnesses that a reader can check by hand. Times are seconds since the run's start.
+
+A sentence that is always built alike is a template in the registry of findings; here are the others.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any
 
 from fencepost.checkers.promises.delivery import SOUGHT
-from fencepost.checkers.sentences import commits, group, jepsen
+from fencepost.checkers.sentences import commits, group
 from fencepost.checkers.sentences.telling import Telling
 from fencepost.checkers.sightings import EXPIRED
 from fencepost.checkers.tables import Tables
 from fencepost.model import Anomaly
+from fencepost.model.findings import FINDINGS
 
 EXAMPLES_MAX = 10  # of a finding in the verdict
 
@@ -22,7 +27,8 @@ def example(tables: Tables, anomaly: Anomaly) -> dict[str, Any]:
     place = {"topic": anomaly.topic, "partition": anomaly.partition} if anomaly.topic else {}
     times = {"from_ns": anomaly.from_ns, "to_ns": anomaly.to_ns} if anomaly.from_ns else {}
     why = {name: value for name, value in (("cause", anomaly.cause), ("excuse", anomaly.excuse)) if value}
-    called = {"jepsen": name} if (name := jepsen.name(anomaly.kind, anomaly.cause)) not in ("", anomaly.kind) else {}
+    name = FINDINGS[anomaly.kind].jepsens(anomaly.cause) if anomaly.kind in FINDINGS else ""
+    called = {"jepsen": name} if name not in ("", anomaly.kind) else {}
     generation = {"generation": g} if (g := telling.generation) >= 0 else {}
     return {
         **place,
@@ -46,6 +52,10 @@ def _sentence(t: Telling) -> str:
         text += f" ({t.a.excuse})"
     named = any(text.startswith(name) for name in t.a.members)
     return f"{text if named else text[0].upper() + text[1:]}."
+
+
+def _filled(template: str, t: Telling) -> str:
+    return template.format(t=t)
 
 
 def _landed(t: Telling, how: str) -> str:
@@ -126,7 +136,7 @@ def _sought(t: Telling, what: str) -> str:
 def _key_order(t: Telling) -> str:
     if t.one:
         earlier = "an earlier record of the same key was first finished"
-        return f"{t.who} began {t.records} at {t.at(t.a.from_ns)}, before {earlier} (by {t.other}, {t.at(t.a.to_ns)})"
+        return f"{t.who} began {t.records} at {t.begin}, before {earlier} (by {t.other}, {t.end})"
     earlier = "each before an earlier record of its key was first finished"
     return f"{t.who} began {t.records}, {earlier} (by {t.other}), {t.span}"
 
@@ -150,12 +160,6 @@ def _stale_effect(t: Telling) -> str:
         "begun as its owner": f"{t.who} had begun {t.them} as the owner of {t.place}",
     }[t.a.excuse]
     return f"{t.who} finished {t.records} after {t.other}, a later owner, had finished {t.them} ({t.span}); {why}"
-
-
-def _after_revocation(t: Telling) -> str:
-    return (
-        f"{t.who} began to process {t.records} ({t.span}) after its own {t.a.cause} callback for {t.place} had returned"
-    )
 
 
 def _stuck(t: Telling) -> str:
@@ -183,7 +187,7 @@ def _collateral(t: Telling) -> str:
 def _unconsumed(t: Telling) -> str:
     owner = f"the last owner of {t.place} was {t.who}" if t.a.members else f"nobody was ever assigned {t.place}"
     done = "committed past" if t.tables.black_box else "processed"
-    return f"nobody had {done} {t.records} when the drain ended, at {t.at(t.a.to_ns)}; {owner}"
+    return f"nobody had {done} {t.records} when the drain ended, at {t.end}; {owner}"
 
 
 def _incomplete(t: Telling) -> str:
@@ -204,28 +208,9 @@ def _unrecorded(t: Telling) -> str:
 
 
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {
-    "lost-write": lambda t: (
-        f"{t.records} {t.were} acknowledged to {t.who} ({t.span}), but the log did not hold {t.them} at the audit"
-    ),
-    "phantom": lambda t: (
-        f"{t.records} {t.were} delivered to {t.who} ({t.span}), but nobody produced {t.them} and the log did not hold "
-        f"{t.them} at the audit"
-    ),
-    "delivered-then-lost": lambda t: (
-        f"{t.records} {t.were} produced, and delivered to {t.who} ({t.span}), but the log did not hold {t.them} at the "
-        "audit"
-    ),
-    "aborted-read": lambda t: (
-        f"{t.records} {t.were} delivered to {t.who} ({t.span}), but the transaction that wrote {t.them} was aborted"
-    ),
+    **{kind.name: partial(_filled, kind.sentence) for kind in FINDINGS.values() if kind.sentence},
     "duplicate-write": lambda t: _landed(t, f"{t.were} in the log already, below"),
     "nonmonotonic-send": lambda t: _landed(t, "landed behind what it sent later"),
-    "inconsistent-offsets": lambda t: (
-        f"{t.records} {t.were} delivered to {t.who} with another content than to {t.other} before ({t.span})"
-    ),
-    "delivery-outside-assignment": lambda t: (
-        f"{t.records} {t.were} delivered to {t.who} ({t.span}), which did not own the partition then"
-    ),
     "unseen": _unseen,
     "redelivery": _redelivery,
     "avoidable-redelivery": lambda t: (
@@ -242,14 +227,10 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "assignment-overlap": _overlap,
     "processing-overlap": _at_work,
     "stale-effect": _stale_effect,
-    "stale-backlog": lambda t: (
-        f"{t.who} began to process {t.records} ({t.span}) although the coordinator had given {t.place} to {t.other}"
-    ),
-    "processing-after-revocation": _after_revocation,
     "unconsumed": _unconsumed,
     "stuck-partition": _stuck,
     "slow-recovery": _slow,
-    "collateral-stop": _collateral,
+    "collateral-stall": _collateral,
     "history-incomplete": _incomplete,
     "unrecorded-delivery": _unrecorded,
     **commits.SENTENCES,

@@ -38,7 +38,7 @@ def _foreign(t: Telling) -> str:
     return f"{t.who} committed {t.place}{since} after the coordinator had given it to {t.other} ({often}, {t.span})"
 
 
-def _carried_on(t: Telling) -> str:
+def _work_after_fencing(t: Telling) -> str:
     hindered = f"; {t.a.excuse}" if t.a.excuse else ""
     refused = f"although its commit had been refused ({t.a.cause}) and it had not joined again"
     return f"{t.who} went on to process {t.records} ({t.span}) {refused}{hindered}"
@@ -80,12 +80,11 @@ def _stale(t: Telling) -> str:
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "stale-offset-answer": _stale,
     "commit-regression": _regression,
-    "commit-ahead": lambda t: f"{t.who} committed past {t.records} ({t.span}) before anybody had finished {t.them}",
     "commit-beyond-end": _beyond_end,
     "off-by-one": _off_by_one,
     "foreign-commit": _foreign,
     "zombie-commit": _foreign,
-    "fenced-and-carried-on": _carried_on,
+    "work-after-fencing": _work_after_fencing,
     "silent-commit-failure": _untrue,
     "acknowledged-commit-missing": _untrue,
     "wrong-start": _wrong_start,

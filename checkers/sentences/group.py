@@ -28,11 +28,11 @@ def _regression(t: Telling) -> str:
 
 def _mismatch(t: Telling) -> str:
     holds = f"; by the callbacks it was {_names(t.a.members[1:])} who owned it" if len(t.a.members) > 1 else ""
-    given = f"the coordinator had given {t.place} to {t.who} at {t.at(t.a.from_ns)} and heard from it since"
-    return f"{given}, but at rest, at {t.at(t.a.to_ns)}, {t.who} did not own it by its callbacks{holds}"
+    given = f"the coordinator had given {t.place} to {t.who} at {t.begin} and heard from it since"
+    return f"{given}, but at rest, at {t.end}, {t.who} did not own it by its callbacks{holds}"
 
 
-def _ledger(t: Telling) -> str:
+def _imbalance(t: Telling) -> str:
     if t.a.cause == "assigned twice":
         return f"{t.who} was assigned {t.place} again{_often(t)} while it owned it, {t.span}"
     return f"{t.who} was told to give up {t.place}{_often(t)} when it did not have it, {t.span}"
@@ -48,17 +48,6 @@ def _early(t: Telling) -> str:
 
 def _needless(t: Telling) -> str:
     return f"{t.who} had to give up {t.place} and got it back{_often(t)}, {t.span}, though nothing in the group changed"
-
-
-def _revoked(t: Telling) -> str:
-    known = f"{t.who} knew at {t.at(t.a.from_ns)} that it was fenced ({t.a.cause})"
-    return f"{known}, and was told at {t.at(t.a.to_ns)} that {t.place} was revoked, not lost"
-
-
-def _instance(t: Telling) -> str:
-    return (
-        f"{t.who} and {t.other} have one static id, and the coordinator heard both, {t.span}: the older was not fenced"
-    )
 
 
 def _unbalanced(t: Telling) -> str:
@@ -77,10 +66,6 @@ def _paused(t: Telling) -> str:
     return f"nobody owned {t.place} {often} ({t.span}), between {between}{nobody}"
 
 
-def _bounced(t: Telling) -> str:
-    return f"{t.who} was back under its static id as {t.other}, {t.span}, and the group rebalanced all the same"
-
-
 def _changed(t: Telling) -> str:
     return "; a member had changed what it subscribes to" if t.a.excuse else ""
 
@@ -88,17 +73,17 @@ def _changed(t: Telling) -> str:
 def _duplicate(t: Telling) -> str:
     if not t.a.members:
         return f"{t.records} had more than one effect"
-    first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
+    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
     return f"{t.records} had an effect by {first}, and again by {again}"
 
 
 def _missing(t: Telling) -> str:
-    by = f", by {t.who} at {t.at(t.a.from_ns)}" if t.a.members else ""
+    by = f", by {t.who} at {t.begin}" if t.a.members else ""
     return f"{t.records} had no effect, and the group committed past {t.them}{by}"
 
 
 def _parked_twice(t: Telling) -> str:
-    first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
+    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
     return f"{t.records} had a dead letter by {first}, and another one by {again}{_all_the_time(t)}"
 
 
@@ -107,23 +92,23 @@ def _all_the_time(t: Telling) -> str:
 
 
 def _unparked(t: Telling) -> str:
-    by = f", by {t.who} at {t.at(t.a.from_ns)}" if t.a.members else ""
+    by = f", by {t.who} at {t.begin}" if t.a.members else ""
     return f"{t.records} could not be processed and had no dead letter, and the group committed past {t.them}{by}"
 
 
 def _requeued_twice(t: Telling) -> str:
-    first, again = f"{t.other} at {t.at(t.a.from_ns)}", f"{t.who} at {t.at(t.a.to_ns)}"
+    first, again = f"{t.other} at {t.begin}", f"{t.who} at {t.end}"
     return f"{t.records} {t.were} re-queued by {first}, and once more by {again}{_all_the_time(t)}"
 
 
 def _unrequeued(t: Telling) -> str:
-    by = f", by {t.who} at {t.at(t.a.from_ns)}" if t.a.members else ""
+    by = f", by {t.who} at {t.begin}" if t.a.members else ""
     again = "has no copy" if t.one else "have no copies"
     return f"{t.records}, finished as re-queued, {again} in the log, and the group committed past {t.them}{by}"
 
 
 def _requeued_and_done(t: Telling) -> str:
-    copied, done = f"{t.who} at {t.at(t.a.from_ns)}", f"{t.other} at {t.at(t.a.to_ns)}"
+    copied, done = f"{t.who} at {t.begin}", f"{t.other} at {t.end}"
     return f"{t.records} {t.were} re-queued by {copied}, and processed by {done} all the same{_all_the_time(t)}"
 
 
@@ -131,13 +116,8 @@ def _entity(t: Telling) -> str:
     letter = f"had a dead letter by {t.other}" if len(t.a.members) > 1 else "had a dead letter of its own"
     if t.a.cause:
         letter = f"lay behind {t.them}, re-queued by {t.other},"
-    since = f"since {t.at(t.a.from_ns)}"
-    return f"{t.who} processed {t.records} at {t.at(t.a.to_ns)}; an earlier record of the key {letter} {since}"
-
-
-def _stale_write(t: Telling) -> str:
-    wrote = f"{t.who} wrote the effect of {t.records} at {t.at(t.a.to_ns)}"
-    return f"{wrote}, after {t.other}, who had the lease of {t.place} since, had written at {t.at(t.a.from_ns)}"
+    since = f"since {t.begin}"
+    return f"{t.who} processed {t.records} at {t.end}; an earlier record of the key {letter} {since}"
 
 
 def _orphaned(t: Telling) -> str:
@@ -156,7 +136,7 @@ def _dead(t: Telling) -> str:
     by_signal = life is not None and not life.fatal and life.signal
     way = f"was ended by {t.a.cause}, which the harness never sent," if by_signal else "ended by itself"
     gave_up = f"; its client had given up ({t.a.cause})" if t.a.cause and not by_signal else ""
-    return f"{t.who} {way} at {t.at(t.a.to_ns)}; its last sign was at {t.at(t.a.from_ns)}{gave_up}"
+    return f"{t.who} {way} at {t.end}; its last sign was at {t.begin}{gave_up}"
 
 
 def _still(t: Telling) -> str:
@@ -169,10 +149,9 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "coordinator-overlap": _overlap,
     "generation-regression": _regression,
     "assignment-mismatch": _mismatch,
-    "callback-ledger": _ledger,
+    "callback-imbalance": _imbalance,
     "early-assignment": _early,
     "needless-revocation": _needless,
-    "lost-told-as-revoked": _revoked,
     "duplicate-effect": _duplicate,
     "missing-effect": _missing,
     "dead-letter-twice": _parked_twice,
@@ -181,12 +160,9 @@ SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     "requeue-missing": _unrequeued,
     "requeue-twice": _requeued_twice,
     "requeued-and-done": _requeued_and_done,
-    "stale-write": _stale_write,
     "unbalanced": _unbalanced,
     "not-sticky": _not_sticky,
     "long-pause": _paused,
-    "rebalance-on-static-bounce": _bounced,
-    "duplicate-instance": _instance,
     "orphaned-partition": _orphaned,
     "never-stable": _restless,
     "dead-member": _dead,

@@ -35,10 +35,20 @@ class Telling:
         return f"{(ns - self.tables.origin_ns) / NS:.3f} s"
 
     @property
+    def begin(self) -> str:
+        """The moment at which it began."""
+        return self.at(self.a.from_ns)
+
+    @property
+    def end(self) -> str:
+        """The moment at which it ended."""
+        return self.at(self.a.to_ns)
+
+    @property
     def span(self) -> str:
         """When: one moment, or from one to another."""
-        begin, end = self.at(self.a.from_ns), self.at(self.a.to_ns)
-        return f"at {begin}" if self.a.to_ns <= self.a.from_ns or begin == end else f"from {begin} to {end}"
+        one = self.a.to_ns <= self.a.from_ns or self.begin == self.end
+        return f"at {self.begin}" if one else f"from {self.begin} to {self.end}"
 
     @property
     def length(self) -> str:

@@ -10,6 +10,8 @@ from typing import Any
 
 from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Stray, Window
 from fencepost.history import HARNESS, OF_MEMBERS, EventKind
+from fencepost.model import impact
+from fencepost.model.impact import Impact
 
 Event = Mapping[str, Any]
 
@@ -62,6 +64,7 @@ def _step_with(step: Step, event: Event, detail: Mapping[str, Any]) -> Step:
         members=tuple(detail.get("members") or ()),
         brokers=tuple(detail.get("brokers") or ()),
         expect=detail.get("expect") or step.expect,
+        impact=impact.recorded({**detail, "fault": step.fault}),
         begun_ns=event["begin_ns"],
         proven_ns=proven,
         evidence=what,
@@ -83,7 +86,7 @@ def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Lif
             last_ns[actor] = max(last_ns[actor], event["begin_ns"], event["end_ns"])
     found = {actor: replace(life, last_sign_ns=last_ns[actor]) for actor, life in found.items()}
     for step in fault_steps:
-        if step.fault == "pause" and step.proven_ns:
+        if Impact.FREEZES in step.impact and step.proven_ns:
             for actor in step.members:
                 life = found.get(actor) or Life(actor, _member_number(actor))
                 window = Window(step.proven_ns, step.undone_ns or life.ended_ns or FOREVER)

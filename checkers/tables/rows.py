@@ -238,7 +238,7 @@ class Round(NamedTuple):
 @dataclass(frozen=True)
 class Step:
     """One fault step as it went. ``begun_ns``: the inject call; ``proven_ns``: the effect was certainly there;
-    ``undone_ns``: the undo call; ``healed_ns``: the effect was certainly gone."""
+    ``undone_ns``: the undo call; ``healed_ns``: the effect was certainly gone; ``impact``: see ``model.impact``."""
 
     step: int
     fault: str
@@ -255,6 +255,7 @@ class Step:
     evidence: str = ""
     heal_evidence: str = ""
     skipped: str = ""
+    impact: frozenset[str] = frozenset()
 
     @property
     def in_effect(self) -> Window:

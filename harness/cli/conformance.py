@@ -20,7 +20,7 @@ UNTOLD = {
     "partitions_assigned": "members own nothing; a run with such members does not begin",
     "partitions_lost": "if any were lost, they count as revoked",
     "partitions_paused": "if any were paused, nobody knows that they stand still for that (stuck-partition without its "
-    "cause, collateral-stop)",
+    "cause, collateral-stall)",
     "partitions_resumed": "what is paused counts as paused until it is given up",
     "commit_started": "the program must wait for the answer to each commit and do nothing else meanwhile",
     "offsets_committed": "what the client answered to commits is not compared with what the coordinator wrote",

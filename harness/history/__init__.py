@@ -107,7 +107,7 @@ class EventKind(StrEnum):
     ENDED = "ended"  # actor = incarnation; the process was reaped, or it had gone before that (exit_code: null);
     # detail: exit_code, how: closed and killed as it was asked to or made to by the harness, or as a program that goes
     # on closed it, else crashed; of a member also polled_ns, when it last called poll, unless it was waiting in one
-    FAULT = "fault"  # begun .. proven; detail: step, fault, target, members, brokers, evidence
+    FAULT = "fault"  # begun .. proven; detail: step, fault, impact, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason
     EFFECT = "effect"  # actor = incarnation (harness: nobody knows whose); what a store outside of Kafka holds: offset;

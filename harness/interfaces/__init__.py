@@ -12,6 +12,7 @@ from fencepost.interfaces.admin import ClusterAdmin
 from fencepost.interfaces.network import Links, Packets
 from fencepost.interfaces.process import Environment, Interpreter, Member, Node
 from fencepost.model import Inventory, TopicPartition, View
+from fencepost.model.impact import Impact
 
 
 @dataclass(frozen=True)
@@ -181,6 +182,14 @@ class Fault(Protocol):
 
     def inject(self, world: World, target: Target) -> Injection:
         """Begin the fault on ``target`` and return at once; the effect is proven by the injection."""
+
+
+@runtime_checkable
+class HasImpact(Protocol):
+    """A fault that freezes, ends, delays or duplicates members, whatever it does to what they hear: its events record
+    that, and the judge excuses what follows from it."""
+
+    impact: ClassVar[frozenset[Impact]]
 
 
 @runtime_checkable

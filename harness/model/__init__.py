@@ -12,6 +12,8 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from fencepost.model import findings
+
 if TYPE_CHECKING:
     from fencepost.model.clients import Client
 
@@ -228,16 +230,15 @@ class Verdict:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Verdict:
-        """The inverse of ``to_json``."""
+        """The inverse of ``to_json``; kinds of findings that are called otherwise today have their names of today."""
+        unjudged = data.get("unjudged", {})
+        today = findings.renamed([*unjudged, *(f["kind"] for check in data["checks"] for f in check["findings"])])
         checks = tuple(
             Check(
                 **{
                     **check,
                     "validity": Validity(check["validity"]),
-                    "findings": tuple(
-                        Finding(**{**f, "severity": Severity(f["severity"]), "examples": tuple(f["examples"])})
-                        for f in check["findings"]
-                    ),
+                    "findings": tuple(_finding(finding, today) for finding in check["findings"]),
                 }
             )
             for check in data["checks"]
@@ -249,6 +250,12 @@ class Verdict:
                 "checks": checks,
                 "faults": tuple(data["faults"]),
                 "rebalances": tuple(data["rebalances"]),
+                "unjudged": {today.get(kind, kind): why for kind, why in unjudged.items()},
                 "owners": tuple(data.get("owners", ())),
             }
         )
+
+
+def _finding(data: Mapping[str, Any], today: Mapping[str, str]) -> Finding:
+    kind, examples = today.get(data["kind"], data["kind"]), tuple(data["examples"])
+    return Finding(**{**data, "kind": kind, "severity": Severity(data["severity"]), "examples": examples})

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
+from fencepost.model.impact import Impact
 from fencepost.reports.folder import Folder
 from fencepost.reports.palette import Palette
 from fencepost.reports.partitions import partitions
@@ -23,7 +24,6 @@ from fencepost.reports.words import moment, number, span
 MEMBERS_MAX = 64
 BINS = 300
 _RATE = 46
-_SEEN_IN_LIVES = ("bounce", "kill")
 
 
 def draw(folder: Folder, story: Story, palette: Palette) -> Drawing | None:
@@ -117,9 +117,9 @@ def _members(drawing: Drawing, story: Story, palette: Palette) -> None:
             drawing.boxes.append(Box(scale.x(life.begin_ns), width, y, BAR, style, title, label))
             if life.how not in ("open", "closed"):
                 drawing.crosses.append(Box(scale.x(life.end_ns), 0, y + 12, 0, "killed", title, "✕"))
-        for fault in (f for f in story.faults if f.begin_ns and f.took_effect and f.fault not in _SEEN_IN_LIVES):
+        for fault in (f for f in story.faults if f.begin_ns and f.took_effect and Impact.ENDS not in f.impact):
             if any(actor.rsplit(".", 1)[0] == member for actor in fault.members):
-                style = "held pause" if fault.fault in ("pause", "stall") else "held cut"
+                style = "held pause" if fault.impact & {Impact.FREEZES, Impact.DELAYS} else "held cut"
                 title = f"{fault.name}: {from_to(scale, fault.begin_ns, fault.end_ns)}"
                 width = scale.width(fault.begin_ns, fault.end_ns)
                 drawing.boxes.append(Box(scale.x(fault.begin_ns), width, y, BAR, style, title))

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from fencepost.model import impact
 from fencepost.reports.folder import Fact, mapping
 from fencepost.reports.words import span
 
@@ -16,7 +17,8 @@ class Fault:
 
     ``expected`` is the consequence that it was meant to reach, ``reached`` whether it was seen
     (None: not judged); ``skipped``: it found nothing to hit, and need not; ``trigger``: the state that it waited for,
-    in words; ``states``: by name, whether somebody was in that state when it was there (None: nobody could tell).
+    in words; ``states``: by name, whether somebody was in that state when it was there (None: nobody could tell);
+    ``impact``: see ``model.impact``.
     """
 
     step: int
@@ -35,6 +37,7 @@ class Fault:
     skipped: bool = False
     trigger: str = ""
     states: Mapping[str, bool | None] = field(default_factory=dict)
+    impact: frozenset[str] = frozenset()
 
     @property
     def name(self) -> str:
@@ -73,6 +76,7 @@ def faults(facts: Sequence[Fact], plan: Mapping[str, Any]) -> list[Fault]:
                 expected=str(fact.detail.get("expect") or ""),
                 trigger=_trigger(mapping(fact.detail.get("when")), fact.begin_ns),
                 states=mapping(fact.detail.get("states")),
+                impact=impact.recorded(fact.detail),
             )
         elif fact.kind == "healed" and (step, target) in found:
             found[step, target] = replace(

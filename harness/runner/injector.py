@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple
 from fencepost.clock import NS, now_ns
 from fencepost.errors import FencepostError
 from fencepost.history import EventKind
-from fencepost.interfaces import Acts, Evidence, Injection, Target, World
+from fencepost.interfaces import Acts, Evidence, HasImpact, Injection, Target, World
 from fencepost.interfaces.signs import Occurrence, Signs
 from fencepost.model import Outcome, serialization
 from fencepost.runner.state_watcher import Wait, Watch
@@ -251,6 +251,7 @@ def _describe(step: Step) -> dict[str, Any]:
     return {
         "step": step.step,
         "fault": serialization.name_of(step.fault),
+        "impact": sorted(step.fault.impact) if isinstance(step.fault, HasImpact) else [],
         "expect": step.expect,
         "required": step.required,
     }

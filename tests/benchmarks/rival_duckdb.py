@@ -168,7 +168,7 @@ def judge(folder: Path) -> Answer:
             "nonmonotonic-send": below,
             "inconsistent-offsets": ask(INCONSISTENT)[0],
             "processing-after-revocation": late,
-            "stale-backlog": backlog,
+            "work-after-reassignment": backlog,
             "history-incomplete": ask(order.HOLES)[0] + ask(times.BEFORE_ASSIGNMENT, "misplaced")[0],
             "delivery-outside-assignment": ask(times.OUTSIDE, "misplaced")[0],
             "processing-overlap": ask(times.OVERLAPPED, "met")[0],

@@ -52,7 +52,7 @@ def judge(folder: Path) -> Answer:
         **order.landed(runs, log),
         "history-incomplete": order.holes(pieces, delivered) + before,
         "delivery-outside-assignment": outside,
-        "stale-backlog": backlog,
+        "work-after-reassignment": backlog,
         "processing-after-revocation": late,
         "processing-overlap": times.overlapped(met, suspects, small),
         "key-order": times.key_order(times.early_keys(blocks, early, suspects), delivered),

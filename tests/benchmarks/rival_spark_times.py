@@ -49,7 +49,7 @@ def stale(delivered: DataFrame, intervals: DataFrame, given: DataFrame) -> Seque
     other += " and given.begin_ns <= row.begin_ns and row.begin_ns < given.end_ns"
     foreign = begun.join(given.alias("given"), on=fn.expr(other), how="left_semi")
     backlog = foreign.join(fn.broadcast(late), on=[*STREAM, "ord", "offset"], how="left_anti")
-    return [counted(late, "processing-after-revocation"), counted(backlog, "stale-backlog")]
+    return [counted(late, "processing-after-revocation"), counted(backlog, "work-after-reassignment")]
 
 
 def overlapped(delivered: DataFrame, intervals: DataFrame, free: DataFrame) -> DataFrame:

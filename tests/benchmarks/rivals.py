@@ -32,7 +32,12 @@ KINDS = {
             "unconsumed",
         ),
         *("duplicate-write", "nonmonotonic-send", "rewind", "poll-skip", "history-incomplete", "key-order"),
-        *("delivery-outside-assignment", "processing-overlap", "processing-after-revocation", "stale-backlog"),
+        *(
+            "delivery-outside-assignment",
+            "processing-overlap",
+            "processing-after-revocation",
+            "work-after-reassignment",
+        ),
         *("commit-ahead", "commit-regression", "assignment-overlap"),
     )
 } | dict.fromkeys(("redelivery", "avoidable-redelivery", "redelivery-below-commit"), REPEATED)

@@ -218,7 +218,7 @@ DEFECTS = (
     ),
     Defect(
         "an eager member whose topic grows joins again before it has given up what it has",
-        frozenset({"callback-ledger", "early-assignment", "zombie-commit"}),
+        frozenset({"callback-imbalance", "early-assignment", "zombie-commit"}),
         joins_with_what_it_has,
     ),
     Defect(

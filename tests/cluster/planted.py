@@ -146,7 +146,7 @@ BUGS: Mapping[str, Bug] = {
     "stop-polling": Bug(CALM_FOR_LONG, {"stuck-member", "stuck-partition"}, of_member("stop-polling")),
     # It stops while another one is frozen, and goes on soon after that. An eager group may stop as a whole.
     "stop-polling-beside": Bug(
-        FROZEN, {"collateral-stop"}, of_member("stop-polling"), protocols=("cooperative", "consumer")
+        FROZEN, {"collateral-stall"}, of_member("stop-polling"), protocols=("cooperative", "consumer")
     ),
     "slow-start": Bug(RECOVERS, {"slow-recovery"}, of_member("slow-start"), planted_in=ALL),
     "commit-beyond-end": Bug(
@@ -171,7 +171,7 @@ BUGS: Mapping[str, Bug] = {
     # With the consumer protocol this library's client leaves the group only when its program polls again.
     "hung-handler": Bug(
         BOUNDED,
-        {"stale-backlog", "processing-overlap"},
+        {"work-after-reassignment", "processing-overlap"},
         of_member("hung-handler"),
         protocols=("eager", "cooperative"),
     ),
@@ -214,7 +214,7 @@ BUGS: Mapping[str, Bug] = {
     ),
     "unsent-commit": Bug(CALM, {"acknowledged-commit-missing"}, of_member("unsent-commit")),
     "swallowed-refusal": Bug(CALM, {"silent-commit-failure"}, of_member("swallowed-refusal")),
-    "ignored-fence": Bug(CALM, {"fenced-and-carried-on"}, of_member("ignored-fence")),
+    "ignored-fence": Bug(CALM, {"work-after-fencing"}, of_member("ignored-fence")),
     # What it tells of the generation before, it still tells while others are assigned partitions of the next one.
     "still-owner": Bug(MOVES, {"assignment-overlap"}, of_member("still-owner"), may_follow={"early-assignment"}),
     # Only an eager client of this library goes on while its program is in a callback.
@@ -224,7 +224,7 @@ BUGS: Mapping[str, Bug] = {
     "forgotten-name": Bug(
         STATIC, {"rebalance-on-static-bounce"}, of_member("forgotten-name"), planted_in=ALL, blamed=EVERYBODY
     ),
-    "told-twice": Bug(MOVES, {"callback-ledger"}, of_member("told-twice")),
+    "told-twice": Bug(MOVES, {"callback-imbalance"}, of_member("told-twice")),
     "taken-for-nothing": Bug(
         CALM, {"needless-revocation"}, of_member("taken-for-nothing"), protocols=("cooperative", "consumer")
     ),
@@ -306,7 +306,7 @@ BUGS: Mapping[str, Bug] = {
     "no-lock": Bug(CRITICAL, {"duplicate-effect"}, {"fence": "none"}),
     "highest-finished": Bug(SIDE_BY_SIDE, {"commit-ahead", "unseen"}, of_member("highest-finished")),
     "lost-as-revoked": Bug(
-        ZOMBIE, {"lost-told-as-revoked"}, of_member("lost-as-revoked"), notes={"lost-told-as-revoked"}
+        ZOMBIE, {"lost-reported-as-revoked"}, of_member("lost-as-revoked"), notes={"lost-reported-as-revoked"}
     ),
     # No code at all: the range assignor, which deals each topic by itself, and anew each time. Members in the order of
     # their ids get the first partitions of each topic, so anybody may be the one with most, or with least.

@@ -147,7 +147,7 @@ def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
         "rebalances": Validity.VALID,
         "delivery": Validity.UNKNOWN,
     }
-    assert "a black box tells nobody which records" in checks["delivery"].reason
+    assert "a black box does not report which records" in checks["delivery"].reason
     assert "unseen" in checks["delivery"].reason
     assert not broken(verdict)
 
@@ -156,7 +156,7 @@ def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
     ("scenario", "bug", "kinds", "may_follow"),
     [
         (AWAY, "remembers", {"commit-regression", "zombie-commit"}, {"unconsumed"}),
-        (FROZEN, "forgets", {"collateral-stop", "stuck-partition", "unconsumed"}, set()),
+        (FROZEN, "forgets", {"collateral-stall", "stuck-partition", "unconsumed"}, set()),
         (CALM, "dies", {"dead-member"}, {"stuck-partition", "orphaned-partition", "unconsumed"}),
     ],
 )

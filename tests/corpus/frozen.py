@@ -29,11 +29,12 @@ from fencepost.checkers.tables import Tables
 from fencepost.history import LACKING
 from fencepost.history.run_folder import RunFolder, judged_files
 from fencepost.model import Anomaly
+from fencepost.model.findings import FORMER
 
 RUNS = Path(__file__).with_name("runs")
 STORIES_FROZEN = Path(__file__).with_name("stories.json")
 BESIDE = ("history/seal.json", LACKING)  # the judge reads them, though they are no part of the history
-RENAMED: dict[str, str] = {}  # kinds of findings: their names when they were frozen, and those of today
+RENAMED = FORMER  # kinds of findings: their names when they were frozen, and those of today
 
 Frozen = dict[str, Any]
 

@@ -123,7 +123,7 @@ def a_successor_resumes_past_unprocessed_records(h: HistoryBuilder) -> None:
     b.close(39)
 
 
-@demonstration(broken={Ownership(of="processing"): {"stale-backlog"}}, kept=[Ownership(of="assignment")])
+@demonstration(broken={Ownership(of="processing"): {"work-after-reassignment"}}, kept=[Ownership(of="assignment")])
 def a_zombie_works_through_its_backlog(h: HistoryBuilder) -> None:
     """A member is frozen for longer than its session, with records of one poll in hand. The partition goes to another
     one; the first wakes, and goes on with its backlog beside the new owner until its next poll tells it.
@@ -290,7 +290,7 @@ def one_member_holds_the_barrier_for_a_minute(h: HistoryBuilder) -> None:
         member.close(101)
 
 
-@demonstration(broken={Commits(): {"fenced-and-carried-on"}}, kept=[Delivery("at-least-once")])
+@demonstration(broken={Commits(): {"work-after-fencing"}}, kept=[Delivery("at-least-once")])
 def a_fenced_commit_is_ignored(h: HistoryBuilder) -> None:
     """The coordinator has removed a member, and refuses its commit with UNKNOWN_MEMBER_ID. The program catches the
     error, logs it, and goes on processing a partition that will be another's, until the client finds out by itself.

@@ -335,7 +335,7 @@ def test_a_declared_act_by_then_excuses_a_revocation(act: Act, excuse: str) -> N
 
 # Fenced: A has partition 0 from 1 s until its revoked callback begins at 5 s.
 
-LOST = "lost-told-as-revoked"
+LOST = "lost-reported-as-revoked"
 OPEN, UNTIL_NS = had(A, ns(1), (ns(5), ns(5.1))), ns(5)
 CLOSED = {A: replace(LIVES[A], how="closed", ended_ns=ns(9))}
 
@@ -400,7 +400,7 @@ def test_an_interval_that_nobody_saw_begin_is_not_judged() -> None:
 def test_the_ledger_tells_both_callbacks_of_an_assignment_and_the_one_that_gave_up_nothing() -> None:
     again = had(A, ns(3), number=1)
     of = tables(had(A, ns(1), (ns(3), ns(3)), "reassigned"), again, strays=(Stray(2, B, Window(ns(4), ns(4.5))),))
-    assert told(of, "callback-ledger") == [
-        Sighting("callback-ledger", 0, (A,), "assigned twice", "", -1, ns(1), ns(3)),
-        Sighting("callback-ledger", 2, (B,), "given up twice", "", -1, ns(4), ns(4.5)),
+    assert told(of, "callback-imbalance") == [
+        Sighting("callback-imbalance", 0, (A,), "assigned twice", "", -1, ns(1), ns(3)),
+        Sighting("callback-imbalance", 2, (B,), "given up twice", "", -1, ns(4), ns(4.5)),
     ]

@@ -322,7 +322,7 @@ def a_fenced_member_that_carries_on(h: HistoryBuilder, wrong: bool) -> Iterable[
     a.lost(9.7)
     b.assigned(10)
     rest(b, 4)
-    return [("fenced-and-carried-on", UNKNOWN, "", (A,), 8, 8, 1)] if wrong else []
+    return [("work-after-fencing", UNKNOWN, "", (A,), 8, 8, 1)] if wrong else []
 
 
 @case
@@ -333,7 +333,7 @@ def a_refused_automatic_commit(h: HistoryBuilder, wrong: bool) -> Iterable[Told]
     a.process([6], 8)
     a.process([7], 9)
     rest(a, 8)
-    return [("fenced-and-carried-on", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)] if wrong else []
+    return [("work-after-fencing", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)] if wrong else []
 
 
 @case
@@ -344,7 +344,7 @@ def a_refused_commit_of_nobody_knows_which_generation(h: HistoryBuilder, wrong: 
     a.process([6], 8)
     a.process([7], 9)
     rest(a, 8)
-    return [("fenced-and-carried-on", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)] if wrong else []
+    return [("work-after-fencing", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)] if wrong else []
 
 
 @case
@@ -354,7 +354,7 @@ def a_member_that_is_told_to_wait(h: HistoryBuilder, wrong: bool) -> Iterable[To
     a.process([6], 8)
     a.process([7], 9)
     rest(a, 8)
-    return [("fenced-and-carried-on", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)] if wrong else []
+    return [("work-after-fencing", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)] if wrong else []
 
 
 @case
@@ -368,7 +368,7 @@ def a_fenced_member_that_cannot_know(h: HistoryBuilder, wrong: bool) -> Iterable
     a.lost(9.7)
     b.assigned(10)
     rest(b, 4)
-    return [("fenced-and-carried-on", UNKNOWN, "" if wrong else "black_hole was in effect", (A,), 7, 7, 1)]
+    return [("work-after-fencing", UNKNOWN, "" if wrong else "black_hole was in effect", (A,), 7, 7, 1)]
 
 
 @pytest.mark.parametrize("joined", [False, True])
@@ -385,7 +385,7 @@ def test_a_member_that_has_joined_again_is_not_fenced(tmp_path: Path, joined: bo
     a.process([6], 8)
     rest(a, 7)
     found = [told for told in told_by(h) if told[0] in Commits.kinds]
-    assert found == ([] if joined else [("fenced-and-carried-on", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)])
+    assert found == ([] if joined else [("work-after-fencing", "ILLEGAL_GENERATION", "", (A,), 7, 9, 3)])
 
 
 @case

@@ -70,7 +70,7 @@ REQUESTS, OFFSETS = "history/coordinator/requests.jsonl", "history/coordinator/o
         (stories.a_start_past_the_committed_offset, REQUESTS, {"wrong-start"}),
         (stories.a_commit_that_failed_in_silence, OFFSETS, set()),
         (stories.a_commit_that_goes_back_and_is_believed, OFFSETS, {"commit-regression"}),
-        (stories.a_fenced_member_that_carries_on, "plan.json", {"fenced-and-carried-on"}),
+        (stories.a_fenced_member_that_carries_on, "plan.json", {"work-after-fencing"}),
         (stories.a_commit_before_the_records_were_done, "history/log/audit.parquet", set()),
     ],
     ids=lambda value: getattr(value, "__name__", None),

@@ -29,6 +29,7 @@ from fencepost.checkers.tables.rows import (
     Window,
 )
 from fencepost.history import NAME_TAKEN
+from fencepost.model.impact import Impact
 from history.builder import ns
 from history.test_coordination import CASES, A, B
 
@@ -358,6 +359,14 @@ def test_the_rounds_are_counted_and_those_of_the_last_are_named() -> None:
     ]
 
 
+DUPLICATES: dict[str, Any] = {"impact": frozenset({Impact.DUPLICATES})}
+
+
+def ending(number: int, incarnation: str, begun_ns: int) -> Step:
+    """A step of a fault, whatever its name is, that ends an incarnation."""
+    return Step(number, "mine", members=(incarnation,), begun_ns=begun_ns, impact=frozenset({Impact.ENDS}))
+
+
 @pytest.mark.parametrize(
     ("worked_ns", "fault_ns", "dead"),
     [
@@ -375,7 +384,7 @@ def test_a_member_dies_by_itself_after_the_warm_up_and_before_any_fault_ends_it(
         Path(),
         phases={"warm-up": Window(ns(0), worked_ns)},
         lives={A: Life(A, started_ns=ns(1), ended_ns=ns(5), how="crashed")},
-        steps=(Step(0, "kill", members=(A,), begun_ns=fault_ns), Step(1, "kill", members=(A,), begun_ns=FOREVER)),
+        steps=(ending(0, A, fault_ns), ending(1, A, FOREVER)),
     )
     assert bool(shown(tables, "dead-member")) == dead
     assert not shown(replace(tables, phases={}), "dead-member")
@@ -396,7 +405,7 @@ def test_a_dead_member_is_told_with_why_and_since_its_last_sign(life: dict[str, 
         Path(),
         phases={"warm-up": Window(ns(0), ns(1))},
         lives={A: Life(A, **{"started_ns": ns(1), "ended_ns": ns(5), "how": "crashed", **life})},
-        steps=(Step(0, "pause", members=(A,), begun_ns=ns(2)),),
+        steps=(replace(ending(0, A, ns(2)), impact=frozenset({Impact.FREEZES, Impact.DELAYS})),),
     )
     assert shown(tables, "dead-member") == [Sighting("dead-member", -1, (A,), cause, "", -1, from_ns, ns(5))]
 
@@ -407,9 +416,8 @@ def test_a_client_that_gave_up_is_a_fault_s_that_ended_any_life_of_its_member() 
     gave_up = Life(name, started_ns=ns(1), ended_ns=ns(5), how="crashed", fatal="FENCED_INSTANCE_ID")
     tables = Tables(Path(), phases={"warm-up": Window(ns(0), ns(1))}, lives={name: gave_up})
     assert shown(tables, "dead-member")
-    steps = (Step(0, "kill", members=(before,), begun_ns=ns(2)),)
-    assert not shown(replace(tables, steps=steps), "dead-member")
-    assert shown(replace(tables, steps=(Step(0, "kill", members=("a.other.1",), begun_ns=ns(2)),)), "dead-member")
+    assert not shown(replace(tables, steps=(ending(0, before, ns(2)),)), "dead-member")
+    assert shown(replace(tables, steps=(ending(0, "a.other.1", ns(2)),)), "dead-member")
 
 
 @pytest.mark.parametrize(
@@ -422,7 +430,7 @@ def test_a_client_that_gave_up_is_a_fault_s_that_ended_any_life_of_its_member() 
         ({}, {"healed_ns": ns(5) - 1}, True),
         ({}, {"begun_ns": ns(5) + 1}, True),
         ({}, {"begun_ns": 0}, True),
-        ({}, {"fault": "pause"}, True),
+        ({}, {"impact": frozenset({Impact.FREEZES, Impact.DELAYS})}, True),
         ({}, {"members": ("c.1",)}, True),
         ({}, {"members": ("unheard.1",)}, True),
         ({"incarnation": "b.1", "instance_id": "another"}, {}, True),
@@ -441,7 +449,7 @@ def test_who_was_refused_for_a_name_that_a_fault_made_two_share_did_not_die_by_i
         Path(),
         phases={"warm-up": Window(ns(0), ns(1))},
         lives={**known, its.incarnation: its},
-        steps=(Step(**{"step": 0, "fault": "duplicate_instance", "members": (A,), "begun_ns": ns(2), **step}),),
+        steps=(Step(**{"step": 0, "fault": "mine", **DUPLICATES, "members": (A,), "begun_ns": ns(2), **step}),),
     )
     assert bool(shown(tables, "dead-member")) == dead
 
@@ -455,7 +463,7 @@ def test_who_was_refused_for_a_name_that_a_fault_made_two_share_did_not_die_by_i
         ({}, {"begun_ns": 0}, True),
         ({}, {"healed_ns": ns(5)}, False),
         ({}, {"healed_ns": ns(5) - 1}, True),
-        ({}, {"fault": "slow"}, True),
+        ({}, {"impact": frozenset({Impact.DELAYS})}, True),
         ({}, {"members": (C,)}, True),
         ({}, {"members": ("nobody",)}, True),
         ({"fatal": "GROUP_AUTHORIZATION_FAILED"}, {}, True),
@@ -471,8 +479,6 @@ def test_a_member_that_is_refused_for_a_name_that_was_given_to_two_does_not_die_
         Path(),
         phases={"warm-up": Window(ns(0), ns(1))},
         lives={A: Life(A, **{**dying, **life}), B: Life(B, instance_id="one"), C: Life(C, instance_id="three")},
-        steps=(
-            Step(0, **{"fault": "duplicate_instance", "members": (C, B), "heals": True, "begun_ns": ns(2), **step}),
-        ),
+        steps=(Step(0, "mine", **{**DUPLICATES, "members": (C, B), "heals": True, "begun_ns": ns(2), **step}),),
     )
     assert [s.members for s in shown(tables, "dead-member")] == [(A,)] * dead

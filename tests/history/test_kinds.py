@@ -984,7 +984,7 @@ def a_backlog_of_a_partition_given_away(h: HistoryBuilder, wrong: bool) -> Itera
     b.poll([6, 7], 10.5)  # and dropped: they were done by then
     rest(b, 8)
     zombie = ("assignment-overlap", "", "zombie", (A, B), -1, -1, 1)
-    return [("stale-backlog", "", "", (A, B), 6, 7, 2), zombie] if wrong else [zombie]
+    return [("work-after-reassignment", "", "", (A, B), 6, 7, 2), zombie] if wrong else [zombie]
 
 
 @case
@@ -1134,7 +1134,7 @@ def a_partition_that_stops_beside_a_fault(h: HistoryBuilder, wrong: bool) -> Ite
     a, b = two(h)
     b.pause(4, 35.5)
     rest(a, 6, at=35)
-    return [("collateral-stop", "step 0 (pause)", "", (A,), 6, 6, 1)] if wrong else []
+    return [("collateral-stall", "step 0 (pause)", "", (A,), 6, 6, 1)] if wrong else []
 
 
 @case
@@ -1295,6 +1295,6 @@ def a_zombie_whose_poll_returns_when_it_wakes(h: HistoryBuilder, wrong: bool) ->
     return [
         zombie,
         ("redelivery", "", "former owner lost it", (A, B), 6, 7, 2),
-        ("stale-backlog", "", "", (A, B), 6, 7, 2),
+        ("work-after-reassignment", "", "", (A, B), 6, 7, 2),
         ("stale-effect", "", "not told yet", (A, B), 6, 7, 2),
     ]

@@ -321,7 +321,7 @@ def test_a_poll_counts_as_late_when_more_than_a_heartbeat_interval_went_by(tmp_p
     a.lost(9.7)
     b.assigned(10)
     rest(b, 4)
-    assert [o.first_offset for o in found(h, "fenced-and-carried-on")] == [7] * bool(later)
+    assert [o.first_offset for o in found(h, "work-after-fencing")] == [7] * bool(later)
 
 
 @LATER
@@ -336,7 +336,7 @@ def test_what_was_begun_with_a_fault_is_hindered_by_it(tmp_path: Path, later: fl
     a.lost(9.7)
     b.assigned(10)
     rest(b, 4)
-    excuses = [o.excuse for o in found(h, "fenced-and-carried-on")]
+    excuses = [o.excuse for o in found(h, "work-after-fencing")]
     assert excuses == ["" if later else "black_hole was in effect"]
 
 
@@ -351,7 +351,7 @@ def test_who_begins_with_a_later_generation_is_not_fenced(tmp_path: Path, later:
     a.process([7], 9)
     h.gives(b, 1, 9 + later)  # generation 3 has both members
     rest(a, 8)
-    assert [o.first_offset for o in found(h, "fenced-and-carried-on")] == [7] * bool(later)
+    assert [o.first_offset for o in found(h, "work-after-fencing")] == [7] * bool(later)
 
 
 def stands(h: HistoryBuilder) -> None:

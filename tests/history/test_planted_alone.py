@@ -98,7 +98,7 @@ PLANTS: dict[str, tuple[Plant, set[str]]] = {
     "a hole in the history": (_delivered(times=1, counted=2), {"history-incomplete"}),
     "committed beyond the end": (_at_last_committed(10**6), {"commit-beyond-end"}),
     "committed back": (_at_last_committed(0), {"commit-regression"}),
-    "given up again": (_given_up_again, {"callback-ledger"}),
+    "given up again": (_given_up_again, {"callback-imbalance"}),
     "ended by itself": (_ended_by_itself, {"dead-member"}),
 }
 

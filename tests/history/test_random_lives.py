@@ -28,7 +28,7 @@ def test_correct_members_under_random_faults_are_valid(tmp_path: Path) -> None:
         "redelivery",
         "avoidable-redelivery",
         "assignment-overlap",
-        "stale-backlog",
+        "work-after-reassignment",
         "stale-effect",
     }  # zombies were there
 

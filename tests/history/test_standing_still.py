@@ -287,7 +287,7 @@ def test_a_partition_that_stops_while_a_fault_hits_others(tmp_path: Path, way: s
         a.process(range(6, 10), 13.9 if way == "in time" else 15)
     a.commit(10, 21)
     ended(a, b)
-    assert shown(h, "collateral-stop") == STOPS[way]
+    assert shown(h, "collateral-stall") == STOPS[way]
 
 
 def beside(h: HistoryBuilder, way: str) -> None:

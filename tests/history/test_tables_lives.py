@@ -10,6 +10,7 @@ import pytest
 from fencepost.checkers.tables import lives
 from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Stray, Window
 from fencepost.history import EventKind
+from fencepost.model.impact import Impact
 
 A, B = "member-0.1", "member-1.1"
 NUMBERS = {("orders", 0): 0, ("orders", 1): 1, ("", 4): 4}
@@ -66,7 +67,8 @@ def test_a_step_of_the_plan_without_events_never_fired(entry: dict[str, Any], st
 
 
 PROOF = {"took_effect": True, "at_ns": 7, "what": "it stopped"}
-BEGUN, HEALED = Step(3, "pause", begun_ns=5), Step(3, "pause", undone_ns=5)
+FREEZES = frozenset({Impact.FREEZES, Impact.DELAYS})
+BEGUN, HEALED = Step(3, "pause", begun_ns=5, impact=FREEZES), Step(3, "pause", undone_ns=5)
 FIRED = [
     ("fault", {}, BEGUN),
     ("fault", {"evidence": PROOF}, replace(BEGUN, proven_ns=7, evidence="it stopped")),
@@ -78,6 +80,9 @@ FIRED = [
     ("fault", {"target": "member-0"}, replace(BEGUN, target="member-0")),
     ("fault", {"members": [A], "brokers": [1, 2]}, replace(BEGUN, members=(A,), brokers=(1, 2))),
     ("fault", {"expect": "fenced"}, replace(BEGUN, expect="fenced")),
+    ("fault", {"impact": ["ends", 7]}, replace(BEGUN, impact=frozenset({Impact.ENDS, "7"}))),
+    ("fault", {"impact": []}, replace(BEGUN, impact=frozenset())),
+    ("fault", {"impact": None}, replace(BEGUN, impact=frozenset())),
     ("healed", {"evidence": PROOF, "members": [A]}, replace(HEALED, healed_ns=7, heal_evidence="it stopped")),
     ("healed", {}, HEALED),
     ("skipped", {"reason": "nobody there", "members": [A]}, Step(3, "pause", skipped="nobody there")),
@@ -207,7 +212,7 @@ def test_a_life_is_of_the_member_that_it_is_named_after(name: str, member: int) 
     assert lives.lives([event("closed", name)], ())[name].member == member
 
 
-PAUSE = Step(0, "pause", members=(A, B), proven_ns=10, undone_ns=20)
+PAUSE = Step(0, "mine", members=(A, B), proven_ns=10, undone_ns=20, impact=frozenset({Impact.FREEZES}))
 
 
 @pytest.mark.parametrize(
@@ -216,7 +221,11 @@ PAUSE = Step(0, "pause", members=(A, B), proven_ns=10, undone_ns=20)
         ([PAUSE], [(10, 20)], [(10, 20)]),
         ([replace(PAUSE, undone_ns=0)], [(10, 30)], [(10, FOREVER)]),
         ([PAUSE, replace(PAUSE, proven_ns=22, undone_ns=25)], [(10, 20), (22, 25)], [(10, 20), (22, 25)]),
-        ([replace(PAUSE, proven_ns=0), replace(PAUSE, fault="stop"), PAUSE], [(10, 20)], [(10, 20)]),
+        (
+            [replace(PAUSE, proven_ns=0), replace(PAUSE, impact=frozenset({Impact.DELAYS, Impact.ENDS})), PAUSE],
+            [(10, 20)],
+            [(10, 20)],
+        ),
         ([replace(PAUSE, members=(A,))], [(10, 20)], None),
     ],
 )

@@ -79,7 +79,7 @@ def test_who_processed_a_record_and_when_its_effect_does_not_tell(
     verdict = judge(h.seal(), find_here)
     (check,) = (check for check in verdict.checks if check.check == promise["type"])
     assert check.validity is validity, check.reason
-    unjudged = "an effect tells neither who processed its record nor when"
+    unjudged = "an effect shows neither which member processed its record nor when"
     assert (unjudged in check.reason) == (validity is Validity.UNKNOWN)
 
 

@@ -106,8 +106,7 @@ def test_what_brokers_take_is_known_of_a_cluster_of_the_runs_own(tmp_path: Path,
 )
 def test_a_static_id_is_one_members_alone(tmp_path: Path, ids, fault, to) -> None:
     """Each member has two lives, with the same id."""
-    run = run_of(tmp_path / "run", *({"group.instance.id": one} for one in ids))
-    (run / "plan.json").write_text(json.dumps({"seed": 1, "steps": [{"step": 0, "fault": {"type": fault}}]}))
+    run = run_of(tmp_path / "run", *({"group.instance.id": one} for one in ids), history=hit_by(fault))
     said = advise(folder.read(run))
     assert [one.to for one in said] == [to] * bool(to)
     assert all("group.instance.id a is that of several members" in one.sentence for one in said)
@@ -119,11 +118,19 @@ def test_a_static_id_is_one_members_alone(tmp_path: Path, ids, fault, to) -> Non
 )
 def test_the_slowest_record_counts_but_for_how_long_it_was_held_up(tmp_path: Path, fault, slow_ms, told) -> None:
     """Beside one of 1 ms. The machine stood still for 400 ms."""
-    run = run_of(tmp_path / "run", {}, workload={"type": "poll_loop", "batch": 2}, record_ms=1, slow_ms=slow_ms)
-    (run / "plan.json").write_text(json.dumps({"seed": 1, "steps": [{"step": 0, "fault": {"type": fault}}]}))
+    workload = {"type": "poll_loop", "batch": 2}
+    run = run_of(tmp_path / "run", {}, workload=workload, record_ms=1, slow_ms=slow_ms, history=hit_by(fault))
     said = advise(folder.read(run))
     assert len(said) == bool(told)
     assert all(told in one.sentence for one in said)
+
+
+@pytest.mark.parametrize(("declared", "told"), [(["delays"], False), (["ends"], True), ([], True)])
+def test_a_fault_of_ones_own_holds_up_whom_it_says(tmp_path: Path, declared: list[str], told: bool) -> None:
+    workload = {"type": "poll_loop", "batch": 2}
+    history = hit_by("mine", impact=declared)
+    run = run_of(tmp_path / "run", {}, workload=workload, record_ms=1, slow_ms=100_267, history=history)
+    assert bool(advise(folder.read(run))) == told
 
 
 @pytest.mark.parametrize(
@@ -206,17 +213,27 @@ def test_what_a_member_reads_is_by_its_settings_and_its_clients_default(
     assert [one.to for one in advise(folder.read(run))] == [("member-0",)] * advised
 
 
+def hit_by(fault: str, **declared: Any) -> runs.History:
+    """The usual history, with one fault alone, and what its event declares."""
+    history = runs.group_history()
+    history.rows = [row for row in history.rows if row["kind"] not in ("fault", "healed")]
+    detail = {"step": 0, "fault": fault, "target": "member-0", "members": ["member-0.1"], **declared}
+    history.add("fault", "harness", 15, 15.1, outcome="ok", detail=detail)
+    return history
+
+
 def run_of(
     path: Path,
     *settings: dict[str, Any],
     workload: dict[str, Any] | None = None,
     record_ms: int = 0,
     slow_ms: int = 0,
+    history: runs.History | None = None,
     **told: Any,
 ) -> Path:
     """A run with a member for each of these settings, whose records took so long, and one ``slow_ms`` if that is not 0;
-    ``told``: what they tell besides."""
-    history = runs.group_history()
+    ``history``: else the usual one; ``told``: what they tell besides."""
+    history = history or runs.group_history()
     for member, one in enumerate(settings):
         detail = {"member": member, "protocol": "eager", "config": {**GOOD, **one}, **told}
         history.add("started", f"member-{member}.1", 3.5, detail=detail)
@@ -305,9 +322,6 @@ def the_run(path: Path, **wrong: Any) -> Path:
     scenario = json.loads((run / "scenario.json").read_text())
     scenario["scenario"]["workload"].update(wrong.get("workload", {}))
     (run / "scenario.json").write_text(json.dumps(scenario))
-    if "faults" in wrong:
-        steps = [{"step": 0, "fault": {"type": fault}} for fault in wrong["faults"]]
-        (run / "plan.json").write_text(json.dumps({"seed": 1, "steps": steps}))
     held = [
         {"topic": "orders", "partition": number, "log_start": 5, "log_end": end}
         for number, end in enumerate(wrong.get("held", ()))
@@ -410,7 +424,7 @@ def test_a_transactional_id_is_one_members_alone_in_all_its_lives_or_one_partiti
 ) -> None:
     logged = [offsets_of(*one) for one in requests]
     logged.append(offsets_of(3, 9, "a", 8, 9, api="OFFSET_FETCH"))
-    run = the_run(tmp_path / "run", requests=logged, faults=[fault])
+    run = the_run(tmp_path / "run", requests=logged, history=hit_by(fault))
     assert told_of(run) == told
 
 

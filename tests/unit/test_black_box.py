@@ -260,7 +260,7 @@ def test_who_watches_is_not_told_of_what_nobody_knows() -> None:
 
 
 def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:
-    why = "a black box tells nobody when it polls"
+    why = "a black box does not report when it polls"
     told = replace(runs.verdict("silent", runs.checks("valid")), unjudged={"stuck-member": why, "unseen": why})
     run = runs.write_run(tmp_path / "run", told, runs.group_history())
     with (tmp_path / "terminal").open("w") as file:

@@ -57,7 +57,7 @@ def paused(at: float) -> Any:
 RETURNS = [row for at in (30_000, 31_000, 32_000) for row in delivered(ZOMBIE, at, 1, range(1), 1)]
 PAUSES = (30_500, 31_500)
 GIVEN_BACK, FETCHED = event("assigned", ZOMBIE, 39_900, 1), delivered(ZOMBIE, 50_000, 1, range(1), 1)
-SOON = {"callback-ledger", "assignment-overlap", "dead-member"}
+SOON = {"callback-imbalance", "assignment-overlap", "dead-member"}
 ONCE_MORE = delivered(ZOMBIE, 200, 1, range(1))
 JOIN = [request("JOIN_GROUP", 20_500, "b", ZOMBIE)]
 
@@ -83,11 +83,11 @@ SHOWN: list[tuple[str, History, bool]] = [
     ("duplicate-write", changed(fault("move_leaders")), True),
     ("duplicate-write", changed(fault("move_leaders", "info")), False),
     ("duplicate-write", changed(fault("move_leaders", at=61_000)), False),
-    ("callback-ledger", joins(20_400, 20_600, GROWN), True),
-    ("callback-ledger", joins(20_550, 20_600, GROWN), True),
-    ("callback-ledger", joins(20_400, 20_450, GROWN), False),
-    ("callback-ledger", joins(20_400, 20_600), False),
-    ("callback-ledger", replace(joins(20_400, 20_600, GROWN), protocol="cooperative"), False),
+    ("callback-imbalance", joins(20_400, 20_600, GROWN), True),
+    ("callback-imbalance", joins(20_550, 20_600, GROWN), True),
+    ("callback-imbalance", joins(20_400, 20_450, GROWN), False),
+    ("callback-imbalance", joins(20_400, 20_600), False),
+    ("callback-imbalance", replace(joins(20_400, 20_600, GROWN), protocol="cooperative"), False),
     ("assignment-overlap", assigned_after(joins(20_400, 20_600, GROWN), "assigned"), True),
     ("assignment-overlap", assigned_after(joins(20_400, 20_600), "assigned"), False),
     ("assignment-overlap", assigned_after(joins(20_400, 20_450, GROWN), "assigned"), False),

@@ -14,6 +14,7 @@ from fencepost.errors import FaultError, WaitTimeout
 from fencepost.interfaces import Evidence
 from fencepost.interfaces.signs import CoordinatorSigns, MemberSigns, Signs
 from fencepost.model import MemberView, View
+from fencepost.model.impact import Impact
 from fencepost.model.settings import SESSION
 from fencepost.runner.injector import Injector
 from fencepost.schedule.planning import make_plan
@@ -129,6 +130,18 @@ def test_a_step_is_fired_proven_and_healed_and_each_leaves_an_event(perform):
     ]
     assert group.disturbed == set()
     assert injector.states[0].state == "healed"
+
+
+@dataclass(frozen=True)
+class Freezing(Scripted):
+    impact: ClassVar[frozenset[Impact]] = frozenset({Impact.FREEZES, Impact.DELAYS})
+
+
+@pytest.mark.parametrize(("fault", "impact"), [(Scripted("cut"), []), (Freezing("mine"), ["delays", "freezes"])])
+def test_the_events_of_a_fault_record_what_it_does_to_members(perform, fault, impact):
+    injector, _, events = perform(at(0, fault, member(1), heal_after=0))
+    until_finished(injector)
+    assert [(e["kind"], e["detail"]["impact"]) for e in events()] == [("fault", impact), ("healed", impact)]
 
 
 @pytest.mark.parametrize(("waits", "undone"), [("proves", ["pause", "stall"]), ("gone", ["stall", "pause"])])

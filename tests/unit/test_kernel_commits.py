@@ -16,9 +16,9 @@ from fencepost.checkers.kernel.before import Before
 from fencepost.checkers.kernel.commits import (
     commit_ahead,
     commit_before_send,
-    fenced_and_carried_on,
     off_by_one,
     off_by_one_of,
+    work_after_fencing,
     wrong_start,
 )
 from fencepost.checkers.kernel.part import NEVER
@@ -318,7 +318,7 @@ def carried_on(
         begin_ns=[*begin_ns, 6010],
     )
     of = stretch(tables, given)
-    fenced_and_carried_on(of)
+    work_after_fencing(of)
     return {key[2:]: numbers for key, numbers in of.tallies.items()}
 
 

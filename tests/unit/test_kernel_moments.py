@@ -188,7 +188,7 @@ def test_a_partition_is_watched_in_the_quiet_window_after_each_step_and_beside_o
     assert [*stuck._watches(part(judged=judged, tables=SimpleNamespace(quiet=windows[0])))] == [
         stuck._Watch("stuck-partition", windows[0], BOUND, False, None, None),
         stuck._Watch("slow-recovery", windows[1], 2 * BOUND, True, None, cast("Any", "step")),
-        stuck._Watch("collateral-stop", windows[2], BOUND, False, "b", cast("Any", "beside")),
+        stuck._Watch("collateral-stall", windows[2], BOUND, False, "b", cast("Any", "beside")),
     ]
     judged.bystanders = {}
     assert len([*stuck._watches(part(judged=judged, tables=SimpleNamespace(quiet=windows[0])))]) == 2

@@ -183,7 +183,7 @@ def test_work_that_was_begun_in_another_interval_of_its_member_is_not_late(
 
 
 A_OWNS = Given(TP, 0, 150, 5, "id-a", "a")
-BACKLOG = ("stale-backlog", ("b", "a"), "", "")
+BACKLOG = ("work-after-reassignment", ("b", "a"), "", "")
 
 
 @pytest.mark.parametrize(
@@ -219,7 +219,7 @@ def test_each_owner_meanwhile_is_told() -> None:
     found = stale((7, 160, 0), (8, 170, 0), (9, 190, 0), given=given)
     assert found == {
         BACKLOG: Numbers(2, 7, 8, 160, 170),
-        ("stale-backlog", ("b", "c"), "", ""): Numbers(1, 9, 9, 190, 190),
+        ("work-after-reassignment", ("b", "c"), "", ""): Numbers(1, 9, 9, 190, 190),
     }
 
 

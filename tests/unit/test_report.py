@@ -18,8 +18,6 @@ import report_runs as runs
 from markupsafe import escape
 from rich.console import Console
 
-from fencepost.checkers import coordination, faults, judge, oracle, promises
-from fencepost.checkers.sentences import SENTENCES
 from fencepost.model import Finding, Severity, Validity
 from fencepost.repeat import replay
 from fencepost.reports import folder as folders
@@ -230,14 +228,6 @@ class TestThePage:
         linked = set(re.findall(r'href="#(kind-[^"]+)"', told))
         assert linked == {"kind-unseen", "kind-redelivery", "kind-assignment-overlap", "kind-redelivery-loop"}
         assert all(told.count(f'id="{anchor}"') == 1 for anchor in linked)
-
-    def test_every_kind_that_a_checker_can_report_is_explained_and_no_other(self) -> None:
-        of_rules = {kind for kinds in {**oracle.RULES, **coordination.RULES}.values() for kind in kinds}
-        assert of_rules | {*faults.KINDS, judge.KIND_OF_FILES} == set(GLOSSARY)
-
-    def test_every_kind_that_is_promised_or_has_a_sentence_is_explained(self) -> None:
-        promised = {kind for promise in promises.__all__ for kind in getattr(promises, promise).kinds}
-        assert promised | set(SENTENCES) <= set(GLOSSARY)
 
     def test_a_member_has_one_colour_everywhere(self, invalid: Path) -> None:
         told = page(invalid)

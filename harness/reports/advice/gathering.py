@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 from fencepost.history import EventKind
 from fencepost.history.run_folder import opened
-from fencepost.model import Severity
+from fencepost.model import Severity, impact
+from fencepost.model.impact import Impact
 from fencepost.model.isolation import reads
 from fencepost.reports.advice.settings import SESSION_LEAST, SESSION_MOST, Life
 from fencepost.reports.folder import Folder, mapping
@@ -18,7 +19,6 @@ from fencepost.reports.folder import Folder, mapping
 POLL_RECORDS = "max.poll.records"
 LONGEST_SESSION_MS = 1_800_000  # unless brokers are told otherwise
 OWN_PROGRAM = "own_program"
-HOLD_UP = {"pause", "stall", "duplicate_instance"}  # faults that keep a member from finishing what it has in hand
 SENT = "TXN_OFFSET_COMMIT"  # offsets of a consumer, sent in the transaction of a producer
 
 
@@ -56,7 +56,9 @@ def lives(folder: Folder) -> Iterator[tuple[Started, Life]]:
     """The same, and what the rules of settings look at."""
     workload, sessions_ms = mapping(folder.asked.get("workload")), _sessions_ms(folder)
     each_ns, most_ns = folder.took("delivered", "begin_ns", "done_ns")
-    held_up_ns = most_ns if faults(folder) & HOLD_UP else sum(s["to_ns"] - s["from_ns"] for s in folder.stalls)
+    held_up_ns = (
+        most_ns if Impact.DELAYS in impact_of_faults(folder) else sum(s["to_ns"] - s["from_ns"] for s in folder.stalls)
+    )
     slowest_ns = max(each_ns, most_ns - held_up_ns)
     for one in started(folder):
         detail, settings = one.detail, one.detail["config"]
@@ -87,10 +89,10 @@ def _sessions_ms(folder: Folder) -> tuple[float, float]:
     return least if isinstance(least, int | float) else 0, most
 
 
-def faults(folder: Folder) -> set[str]:
-    """The types of all faults of the plan."""
-    steps = folder.plan.get("steps")
-    return {str(mapping(mapping(step).get("fault")).get("type")) for step in (steps if isinstance(steps, list) else ())}
+def impact_of_faults(folder: Folder) -> frozenset[str]:
+    """What faults did to members in this run."""
+    fired = (fact.detail for fact in folder.facts if fact.kind == EventKind.FAULT)
+    return frozenset().union(*map(impact.recorded, fired))
 
 
 def found(folder: Folder, kind: str) -> int:

@@ -11,6 +11,8 @@ from itertools import combinations
 from typing import Any
 
 from fencepost.history import EventKind
+from fencepost.model.findings import FINDINGS
+from fencepost.model.impact import Impact
 from fencepost.model.settings import MIN_INSYNC, STRATEGY
 from fencepost.reports.advice import gathering
 from fencepost.reports.advice.gathering import Sent, Started
@@ -23,19 +25,13 @@ TRANSACTIONAL = "transactional.id"
 ALL = "the group"
 HOT = 2  # times the mean of a topic's partitions
 FEW = 100  # records, of which nothing can be said
-FOUND = {
-    "avoidable-redelivery": "that had been processed came again, although the partition was given up in peace. Commit "
-    "what is done in the revoked callback, and before the consumer is closed.",
-    "duplicate-effect": "had two effects. Have an effect take the place of what the same record did before, by its "
-    "partition and offset or an id of its own; or write it and the offset in one transaction.",
-}
 Told = Iterator[tuple[str, str]]  # a sentence, and the member or topic that it is for
 
 
 def shared_ids(folder: Folder) -> Told:
     """A static id is one member's alone; unless a fault has it be that of two."""
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
-    for one in gathering.started(folder) if "duplicate_instance" not in gathering.faults(folder) else ():
+    for one in gathering.started(folder) if Impact.DUPLICATES not in gathering.impact_of_faults(folder) else ():
         if own := one.detail["config"].get(INSTANCE) or one.detail.get("instance_id"):
             found[str(own)][one.name] = None
     for own, members in found.items():
@@ -68,7 +64,7 @@ def apart(folder: Folder) -> Told:
 
 def transactional_ids(folder: Folder) -> Told:
     """One is one member's in all of its lives, or one partition's, whoever has that; unless a fault has it be so."""
-    doubled = "duplicate_instance" in gathering.faults(folder)
+    doubled = Impact.DUPLICATES in gathering.impact_of_faults(folder)
     by_id, by_life = defaultdict[str, list[Sent]](list), defaultdict[int, defaultdict[str, set[str]]](_sets)
     for one in gathering.sent(folder):
         by_id[one.id].append(one)
@@ -117,9 +113,9 @@ def producers(folder: Folder) -> Told:
 
 def findings(folder: Folder) -> Told:
     """What checks found, whether or not it is permitted."""
-    for kind, sentence in FOUND.items():
-        if count := gathering.found(folder, kind):
-            yield f"{plural(count, 'record')} {sentence}", ALL
+    for kind in FINDINGS.values():
+        if kind.advice and (count := gathering.found(folder, kind.name)):
+            yield f"{plural(count, 'record')} {kind.advice}", ALL
 
 
 def stopping(folder: Folder) -> Told:

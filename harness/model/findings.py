@@ -1,0 +1,613 @@
+"""The registry of findings: all that is known of each kind, but for the rules that find it.
+
+A new kind is an entry here, a rule of that name in the oracle or in ``coordination`` (and where the oracle has it, in
+the kernel), and their tests. The entries are in the order of alarm: the worst kinds first.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+_LOG = logging.getLogger(__name__)
+ALWAYS, AT_MOST_ONCE = "always", "at-most-once"
+# What only members themselves can report.
+DELIVERIES = "which records its client returned to it, and when"
+PROCESSING = "when it began and finished a record"
+CALLBACKS = "which partitions its client assigned to it and revoked"
+COMMITS = "how its commits were answered"
+POLLS = "when it polls"
+EFFECTS = "what its records did elsewhere"
+
+
+@dataclass(frozen=True)
+class NeededEvidence:
+    """The parts of a history that could show a violation to be harmless (see ``checkers.certainty``).
+
+    Attributes:
+        of_all: parts of which the files of every actor matter.
+        of_members: parts of which only the files of the harness and of the members matter that the anomaly names.
+    """
+
+    of_all: frozenset[str]
+    of_members: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class FindingKind:
+    """One kind of finding.
+
+    Attributes:
+        name: Jepsen's where Jepsen has a name for just this.
+        meaning: one sentence for the glossary.
+        checks: the promises that speak of it, by name; or the check that is always made, ``faults`` or ``history``.
+        needs: the evidence without which a violation is not certain; None: all of it.
+        needs_of_black_boxes, needs_by_effect: the same where members report nothing, and where their effects alone show
+            what they processed; None: as ever.
+        at_records: its offsets are those of the records concerned, so damage to other offsets does not matter.
+        liveness: something good did not happen in time; else something bad happened (safety).
+        severity: how severe it is, under a promise that does not say otherwise, if nothing excuses it.
+        unreported: what black boxes do not report, so that nobody can see this kind of them; empty: brokers show it.
+        hidden_by_effects: when nobody can see it where effects alone show what was processed: ``ALWAYS``, or where
+            ``AT_MOST_ONCE`` is promised; empty: never.
+        sentence: one finding in words, with ``t`` a ``checkers.sentences.Telling``; empty: a function there has it.
+        jepsen: Jepsen's name; empty: it has none.
+        jepsen_in_poll: Jepsen's name where the cause is ``inside one poll``, if that is another one.
+        advice: what to do where records have it; goes on from "2 records".
+        former: a name that it had before.
+    """
+
+    name: str
+    meaning: str
+    checks: tuple[str, ...]
+    needs: NeededEvidence | None = None
+    needs_of_black_boxes: NeededEvidence | None = None
+    needs_by_effect: NeededEvidence | None = None
+    at_records: bool = False
+    liveness: bool = False
+    severity: str = "violation"
+    unreported: str = ""
+    hidden_by_effects: str = ""
+    sentence: str = ""
+    jepsen: str = ""
+    jepsen_in_poll: str = ""
+    advice: str = ""
+    former: str = ""
+
+    def jepsens(self, cause: str = "") -> str:
+        """What Jepsen calls it, where it has this cause; empty when it has no name for it."""
+        return self.jepsen_in_poll if self.jepsen_in_poll and cause == "inside one poll" else self.jepsen
+
+    @property
+    def entry(self) -> str:
+        """Its entry in the glossary: the meaning, and Jepsen's name if that is another one."""
+        names = [] if self.jepsen == self.name and not self.jepsen_in_poll else [self.jepsen]
+        names = ["the same" if name == self.name else name for name in names]
+        names += [f"inside one poll, {self.jepsen_in_poll}"] if self.jepsen_in_poll else []
+        told = "; ".join(filter(None, names))
+        return f"{self.meaning.removesuffix('.')} (Jepsen: {told})." if told else self.meaning
+
+
+def _evidence(*of_all: str, own: Iterable[str] = ()) -> NeededEvidence:
+    """Nothing can be said without the scenario and the numbers of the partitions."""
+    return NeededEvidence(frozenset({"scenario", "partitions", *of_all}), frozenset(own))
+
+
+OF_PROGRESS = ("plan", "events", "delivered", "log", "offsets", "host")
+_KINDS = (
+    FindingKind(
+        "lost-write",
+        "The broker acknowledged the record, and it is not in the log at the audit.",
+        ("delivery", "outside"),
+        _evidence("log", own=("events", "produced")),
+        sentence="{t.records} {t.were} acknowledged to {t.who} ({t.span}), but the log did not hold {t.them} at the "
+        "audit",
+        jepsen="lost-write",
+    ),
+    FindingKind(
+        "delivered-then-lost",
+        "A member received the record, a producer sent it, and it is not in the log at the audit.",
+        ("delivery",),
+        _evidence("log", own=("events", "delivered")),
+        unreported=DELIVERIES,
+        sentence="{t.records} {t.were} produced, and delivered to {t.who} ({t.span}), but the log did not hold "
+        "{t.them} at the audit",
+    ),
+    FindingKind(
+        "unseen",
+        "The record is in the log, the group committed past it, and nobody finished processing it.",
+        ("delivery",),
+        _evidence("log", "events", "delivered", "offsets"),
+        needs_by_effect=_evidence("log", "events", "offsets", "effects"),
+        at_records=True,
+        unreported=DELIVERIES,
+        jepsen="unseen",
+    ),
+    FindingKind(
+        "phantom",
+        "A member received a record that nobody produced and the log does not hold.",
+        ("delivery",),
+        _evidence("log", "produced", own=("delivered",)),
+        unreported=DELIVERIES,
+        sentence="{t.records} {t.were} delivered to {t.who} ({t.span}), but nobody produced {t.them} and the log did "
+        "not hold {t.them} at the audit",
+    ),
+    FindingKind(
+        "inconsistent-offsets",
+        "One offset of one partition was seen with two different contents.",
+        ("delivery",),
+        _evidence(own=("events", "delivered")),
+        unreported=DELIVERIES,
+        sentence="{t.records} {t.were} delivered to {t.who} with another content than to {t.other} before ({t.span})",
+        jepsen="inconsistent-offsets",
+    ),
+    FindingKind(
+        "duplicate-effect",
+        "One record has two effects in what members write to.",
+        ("effects",),
+        _evidence(own=("events",)),
+        unreported=EFFECTS,
+        advice="had two effects. Have an effect take the place of what the same record did before, "
+        "by its partition and offset or an id of its own; or write it and the offset in one transaction.",
+    ),
+    FindingKind(
+        "missing-effect",
+        "The group committed past a record that has no effect in what members write to.",
+        ("effects",),
+        _evidence("log", "events", "offsets", "effects"),
+        unreported=EFFECTS,
+    ),
+    FindingKind(
+        "requeue-missing",
+        "The group committed past a record that was to come again, and is not in the log again.",
+        ("requeued",),
+        _evidence("log", "events", "delivered", "offsets", "effects"),
+        unreported=EFFECTS,
+    ),
+    FindingKind(
+        "stale-write",
+        "A member wrote to the store after the next holder of its partition's lease had written.",
+        ("effects",),
+        _evidence(own=("events",)),
+        unreported=EFFECTS,
+        sentence="{t.who} wrote the effect of {t.records} at {t.end}, after {t.other}, who had the lease of {t.place} "
+        "since, had written at {t.begin}",
+    ),
+    FindingKind(
+        "aborted-read",
+        "A read_committed member received a record of an aborted transaction.",
+        ("delivery",),
+        _evidence("log", own=("events", "delivered")),
+        unreported=DELIVERIES,
+        sentence="{t.records} {t.were} delivered to {t.who} ({t.span}), but the transaction that wrote {t.them} was "
+        "aborted",
+        jepsen="G1a",
+    ),
+    FindingKind(
+        "stale-offset-answer",
+        "A coordinator answered with an older committed offset than one that had been acknowledged before, "
+        "or this is what followed from it: the brokers' fault, and no member's.",
+        ("commits", "outside"),
+        _evidence("log", "offsets", "requests", "metadata", own=("events", "delivered")),
+    ),
+    FindingKind(
+        "commit-ahead",
+        "An offset was committed although a record below it was certainly unfinished.",
+        ("commits",),
+        _evidence("log", "delivered", "offsets", own=("events",)),
+        at_records=True,
+        unreported=PROCESSING,
+        sentence="{t.who} committed past {t.records} ({t.span}) before anybody had finished {t.them}",
+    ),
+    FindingKind(
+        "commit-beyond-end",
+        "An offset was committed above anything that can have been written by then.",
+        ("commits", "outside"),
+        _evidence("log", "produced", "delivered", "offsets", own=("events",)),
+    ),
+    FindingKind(
+        "commit-regression",
+        "The committed offset of a partition went back.",
+        ("commits", "outside"),
+        _evidence("plan", "offsets", "requests", "host", own=("events",)),
+    ),
+    FindingKind(
+        "acknowledged-commit-missing",
+        "The client reported a successful commit that the offsets topic does not hold.",
+        ("commits",),
+        _evidence("offsets", "requests", own=("events",)),
+        unreported=COMMITS,
+    ),
+    FindingKind(
+        "silent-commit-failure",
+        "The last attempt of a commit was refused, and the client reported success.",
+        ("commits",),
+        _evidence("offsets", "requests", own=("events",)),
+        unreported=COMMITS,
+    ),
+    FindingKind(
+        "work-after-fencing",
+        "The coordinator fenced the member's commit, and the member went on regardless.",
+        ("commits",),
+        _evidence("plan", "offsets", "host", own=("events", "delivered")),
+        unreported=PROCESSING,
+        former="fenced-and-carried-on",
+    ),
+    FindingKind(
+        "foreign-commit",
+        "A commit was accepted for a partition that the coordinator had given to another member.",
+        ("commits", "outside"),
+        _evidence("events", "offsets", "requests"),
+    ),
+    FindingKind(
+        "zombie-commit",
+        "A commit of a former owner was accepted after the partition had a new owner.",
+        ("commits", "outside"),
+        _evidence("events", "offsets", "requests"),
+    ),
+    FindingKind(
+        "wrong-start",
+        "The first record of an assignment is not the one that the committed offset points at.",
+        ("commits",),
+        _evidence("log", "offsets", "requests", own=("events", "delivered")),
+        unreported=DELIVERIES,
+    ),
+    FindingKind(
+        "off-by-one",
+        "The group commits the last finished offset instead of the next one to read.",
+        ("commits",),
+        _evidence("log", "events", "delivered", "offsets"),
+        unreported=PROCESSING,
+    ),
+    FindingKind(
+        "redelivery-below-commit",
+        "A record was processed again although the new owner's committed start lay above it.",
+        ("delivery",),
+        _evidence("offsets", own=("events", "delivered")),
+        unreported=DELIVERIES,
+    ),
+    FindingKind(
+        "redelivery-loop",
+        "The same offsets are delivered over and over and the committed offset stands still.",
+        ("delivery",),
+        _evidence("plan", "events", "offsets", own=("delivered",)),
+        unreported=DELIVERIES,
+    ),
+    FindingKind(
+        "rewind",
+        "Within one assignment, the member was given an offset at or below an earlier one.",
+        ("delivery",),
+        _evidence(own=("events", "delivered")),
+        unreported=DELIVERIES,
+        jepsen="nonmonotonic-poll",
+        jepsen_in_poll="int-nonmonotonic-poll",
+    ),
+    FindingKind(
+        "poll-skip",
+        "Within one assignment, the deliveries jumped over a record that is visible in the log.",
+        ("order",),
+        _evidence("log", own=("events", "delivered")),
+        unreported=DELIVERIES,
+        jepsen="poll-skip",
+        jepsen_in_poll="int-poll-skip",
+    ),
+    FindingKind(
+        "key-order",
+        "Processing of a record began before an earlier record of its key was first finished.",
+        ("order",),
+        _evidence("delivered", own=("events",)),
+        unreported=PROCESSING,
+        hidden_by_effects=ALWAYS,
+    ),
+    FindingKind(
+        "per-entity-order",
+        "A record was processed although an earlier one of its key had a dead letter that was not "
+        "retried yet, or was re-queued behind it.",
+        ("parked", "requeued"),
+        _evidence("log", "effects", own=("events", "delivered")),
+        unreported=EFFECTS,
+    ),
+    FindingKind(
+        "stale-effect",
+        "A former owner finished a record after a later owner had finished it: its effect came last.",
+        ("order", "ownership"),
+        _evidence(own=("events", "delivered")),
+        unreported=PROCESSING,
+        hidden_by_effects=ALWAYS,
+    ),
+    FindingKind(
+        "nonmonotonic-send",
+        "Records of one producer and partition landed in another order than they were sent.",
+        ("order", "outside"),
+        _evidence("log", own=("events",)),
+        jepsen="nonmonotonic-send",
+    ),
+    FindingKind(
+        "assignment-overlap",
+        "Two members certainly owned one partition at the same time, by their own callbacks.",
+        ("ownership",),
+        _evidence("offsets", own=("events",)),
+        unreported=CALLBACKS,
+    ),
+    FindingKind(
+        "coordinator-overlap",
+        "The coordinator's own records give one partition to two members.",
+        ("outside", "ownership"),
+        _evidence("offsets"),
+    ),
+    FindingKind(
+        "processing-overlap",
+        "Two members were certainly processing records of one partition at the same time.",
+        ("ownership",),
+        _evidence(own=("events", "delivered")),
+        unreported=PROCESSING,
+        hidden_by_effects=ALWAYS,
+    ),
+    FindingKind(
+        "work-after-reassignment",
+        "A former owner began to process records after the coordinator had given the partition away.",
+        ("ownership",),
+        _evidence("offsets", own=("events", "delivered")),
+        unreported=PROCESSING,
+        hidden_by_effects=ALWAYS,
+        sentence="{t.who} began to process {t.records} ({t.span}) although the coordinator had given {t.place} to "
+        "{t.other}",
+        former="stale-backlog",
+    ),
+    FindingKind(
+        "processing-after-revocation",
+        "Processing began after the member's own revocation callback had returned.",
+        ("ownership",),
+        _evidence(own=("events", "delivered")),
+        unreported=PROCESSING,
+        sentence="{t.who} began to process {t.records} ({t.span}) after its own {t.a.cause} callback for {t.place} "
+        "had returned",
+    ),
+    FindingKind(
+        "delivery-outside-assignment",
+        "A poll returned a record of a partition that the member certainly does not own.",
+        ("ownership",),
+        _evidence(own=("events", "delivered")),
+        unreported=DELIVERIES,
+        sentence="{t.records} {t.were} delivered to {t.who} ({t.span}), which did not own the partition then",
+    ),
+    FindingKind(
+        "assignment-mismatch",
+        "At rest, the callbacks that ran do not add up to the coordinator's assignment.",
+        ("ownership",),
+        _evidence("plan", "events", "offsets", "requests", "host"),
+        unreported=CALLBACKS,
+    ),
+    FindingKind(
+        "callback-imbalance",
+        "A partition was assigned twice in a row, or revoked while it was not owned.",
+        ("ownership",),
+        _evidence(own=("events",)),
+        unreported=CALLBACKS,
+        former="callback-ledger",
+    ),
+    FindingKind(
+        "early-assignment",
+        "A partition was assigned before its former owner's revocation (eager: anyone's) returned.",
+        ("ownership",),
+        _evidence("offsets", "host", own=("events",)),
+        unreported=CALLBACKS,
+    ),
+    FindingKind(
+        "needless-revocation",
+        "A partition was taken from a member and given back, with no change that explains it.",
+        ("ownership",),
+        _evidence("events", "offsets", "metadata"),
+        unreported=CALLBACKS,
+    ),
+    FindingKind(
+        "lost-reported-as-revoked",
+        "The member was fenced before its callback began, and was told revoked instead of lost.",
+        ("ownership",),
+        _evidence(own=("events",)),
+        severity="note",  # a client may have had the revocation in hand already when the answer came
+        unreported=CALLBACKS,
+        sentence="{t.who} knew at {t.begin} that it was fenced ({t.a.cause}), and was told at {t.end} that {t.place} "
+        "was revoked, not lost",
+        former="lost-told-as-revoked",
+    ),
+    FindingKind(
+        "duplicate-instance",
+        "Two live members with one static id both went on.",
+        ("outside", "ownership"),
+        _evidence("requests", own=("events",)),
+        sentence="{t.who} and {t.other} have one static id, and the coordinator heard both, {t.span}: the older was "
+        "not fenced",
+    ),
+    FindingKind(
+        "generation-regression",
+        "The group's generation or a member's epoch went back.",
+        ("outside", "ownership"),
+        _evidence("offsets"),
+    ),
+    FindingKind(
+        "stuck-partition",
+        "A partition has an owner and waiting records, and nothing was delivered beyond the bound.",
+        ("outside", "progress"),
+        _evidence(*OF_PROGRESS, "produced", "metadata"),
+        liveness=True,
+    ),
+    FindingKind(
+        "orphaned-partition",
+        "The group is stable, and nobody owns the partition.",
+        ("outside", "progress"),
+        _evidence("events", "offsets", "metadata", "host"),
+        liveness=True,
+    ),
+    FindingKind(
+        "stuck-member",
+        "A member owns partitions and sends heartbeats, and neither polls nor works on records.",
+        ("progress",),
+        _evidence("plan", "host", own=("events", "delivered")),
+        liveness=True,
+        unreported=POLLS,
+    ),
+    FindingKind(
+        "dead-member",
+        "A member ended, or its client gave up, by itself.",
+        ("outside", "progress"),
+        _evidence("plan", own=("events",)),
+        liveness=True,
+    ),
+    FindingKind(
+        "never-stable",
+        "The group did not become stable within its bound.",
+        ("outside", "progress"),
+        _evidence("events", "offsets", "host"),
+        liveness=True,
+    ),
+    FindingKind(
+        "unconsumed",
+        "Visible records were left in the log after the drain.",
+        ("outside", "progress"),
+        _evidence(*OF_PROGRESS),
+        liveness=True,
+        jepsen="unseen",
+    ),
+    FindingKind(
+        "slow-recovery",
+        "The group took longer to recover after the heal than was promised.",
+        ("outside", "progress"),
+        _evidence(*OF_PROGRESS, "produced", "metadata"),
+        liveness=True,
+    ),
+    FindingKind(
+        "collateral-stall",
+        "A partition that no fault touched stopped during a fault.",
+        ("outside", "progress"),
+        _evidence(*OF_PROGRESS, "produced", "requests", "metadata"),
+        liveness=True,
+        former="collateral-stop",
+    ),
+    FindingKind(
+        "duplicate-write",
+        "One send call is in the log at two offsets.",
+        ("delivery", "outside"),
+        _evidence("log", own=("events",)),
+        jepsen="duplicate",
+    ),
+    FindingKind(
+        "redelivery",
+        "A record was finished again after its partition changed hands, before its offset was committed.",
+        ("delivery",),
+        _evidence("offsets", own=("events", "delivered")),
+        unreported=DELIVERIES,
+        hidden_by_effects=AT_MOST_ONCE,
+    ),
+    FindingKind(
+        "avoidable-redelivery",
+        "A record was finished again although the former owner gave its partition up cleanly.",
+        ("delivery",),
+        _evidence("offsets", own=("events", "delivered")),
+        unreported=DELIVERIES,
+        advice="that had been processed came again, although the partition was given up in peace. "
+        "Commit what is done in the revoked callback, and before the consumer is closed.",
+    ),
+    FindingKind(
+        "dead-letter-twice",
+        "A record that cannot be processed has two dead letters.",
+        ("parked",),
+        _evidence(own=("events",)),
+        unreported=EFFECTS,
+    ),
+    FindingKind(
+        "dead-letter-missing",
+        "The group committed past a record that cannot be processed and has no dead letter.",
+        ("parked",),
+        _evidence("log", "events", "delivered", "offsets", "effects"),
+        unreported=EFFECTS,
+    ),
+    FindingKind(
+        "requeue-twice",
+        "A record that was re-queued is in the log again more than once.",
+        ("requeued",),
+        _evidence(own=("events",)),
+        unreported=EFFECTS,
+    ),
+    FindingKind(
+        "requeued-and-done",
+        "A record was re-queued, and processed as well: its effect comes twice.",
+        ("requeued",),
+        _evidence(own=("events", "delivered")),
+        unreported=EFFECTS,
+    ),
+    FindingKind(
+        "rebalance-on-static-bounce",
+        "A static member came back within its session, and the group rebalanced anyway.",
+        ("rebalances",),
+        _evidence("plan", "events", "offsets", "requests", "metadata"),
+        sentence="{t.who} was back under its static id as {t.other}, {t.span}, and the group rebalanced all the same",
+    ),
+    FindingKind(
+        "long-pause",
+        "A rebalance stopped a partition for longer than the promised bound.",
+        ("rebalances",),
+        _evidence("plan", "events", "host"),
+        needs_of_black_boxes=_evidence("plan", "offsets", "requests", "host"),
+        liveness=True,
+    ),
+    FindingKind(
+        "unbalanced",
+        "At rest, a member had at least two partitions more than another one.",
+        ("rebalances",),
+        _evidence("events", "offsets", "requests"),
+    ),
+    FindingKind(
+        "not-sticky",
+        "Partitions were taken from members that stayed, more than an even share asks for.",
+        ("rebalances",),
+        _evidence("events", "offsets", "requests"),
+    ),
+    FindingKind(
+        "unproven-fault",
+        "A step of the plan was not proven begun or healed, or did not reach what it was meant to.",
+        ("faults",),
+    ),
+    FindingKind(
+        "fault-not-applicable",
+        "A step of the plan that need not fire found nothing to hit.",
+        ("faults",),
+    ),
+    FindingKind(
+        "damaged-file",
+        "A file of the run folder is missing or damaged; what depends on it cannot be judged.",
+        ("history",),
+    ),
+    FindingKind(
+        "history-incomplete",
+        "The recorded history has a hole or a torn record; what depends on it cannot be judged.",
+        ("history",),
+    ),
+    FindingKind(
+        "unrecorded-delivery",
+        "A member must have received the record, and its history does not have the delivery.",
+        ("history",),
+    ),
+)
+FINDINGS: Mapping[str, FindingKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
+FORMER: Mapping[str, str] = MappingProxyType({kind.former: kind.name for kind in _KINDS if kind.former})
+
+
+def kinds_of(check: str) -> dict[str, str]:
+    """The kinds that a promise (or another check) speaks of, each with ``safety`` or ``liveness``."""
+    return {kind.name: "liveness" if kind.liveness else "safety" for kind in _KINDS if check in kind.checks}
+
+
+def usual_severity(kind: str, excuse: str) -> str:
+    """How severe an anomaly is where a promise says nothing else: what is excused is permitted."""
+    return "permitted" if excuse else FINDINGS[kind].severity
+
+
+def renamed(kinds: Iterable[str]) -> dict[str, str]:
+    """Those of ``kinds`` that are former names, each with the name of today; a warning says so."""
+    found = {kind: FORMER[kind] for kind in sorted({*kinds} & FORMER.keys())}
+    for former, today in found.items():
+        _LOG.warning("the kind of finding %r is called %r today", former, today)
+    return found
