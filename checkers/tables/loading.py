@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers.tables import coordinator, lives, renewed, requests, retention, wholeness
+from fencepost.checkers.tables import coordinator, lives, processing_rules, renewed, requests, retention, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.isolation import uncommitted
 from fencepost.checkers.tables.paused import paused
+from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.resets import resets
 from fencepost.checkers.tables.rows import Act, Life, Partition, Window
@@ -91,7 +92,28 @@ def load(run: Path) -> Tables:
         **_kept(reader, scenario, partitions),
         damage=tuple(reader.damage),
     )
-    return renewed.divided(tables, renewed.renewals(entries))
+    tables = renewed.divided(tables, renewed.renewals(entries))
+    dead = processing_rules.dead_verifiable_consumers(events, known)
+    return replace(tables, inferred=_inferred(reader, tables, events, dead, asked, numbers))
+
+
+def _inferred(
+    reader: Reader,
+    tables: Tables,
+    events: Sequence[Mapping[str, Any]],
+    dead: Collection[str],
+    asked: Sequence[Mapping[str, Any]],
+    numbers: Mapping[tuple[str, int], int],
+) -> tuple[Inferred, ...]:
+    """What the rules of processing that apply to the run make of its deliveries; records are read where one does."""
+    found: list[Inferred] = []
+    if tables.by_effect and processing_rules.effects_known(events):
+        every = [*reader.deliveries(processing_rules.OF_FIRST_DELIVERIES)]
+        found += processing_rules.infer_from_effects(tables.affected, every)
+    if dead:
+        polls = reader.deliveries(processing_rules.OF_LAST_COMMITS)
+        found += processing_rules.infer_from_commits(dead, asked, numbers, polls)
+    return tuple(found)
 
 
 def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, Partition]) -> dict[str, Any]:

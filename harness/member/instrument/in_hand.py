@@ -11,8 +11,8 @@ Most programs say nothing of this, so a rule stands for it:
     It is done with a record when it says so, whatever it polls or commits; for programs that tell (``lines``, or
     those that call ``say.processed``).
 ``effect``
-    The seal decides, by what the audit finds (``evidence.by_effect``): nobody knows meanwhile, so until then it is as
-    with ``next-poll``.
+    The judge decides, by what the audit finds (``checkers.tables.processing_rules``): nobody knows meanwhile, so what
+    is recorded is as with ``next-poll``.
 
 Of a partition it takes one record after the other: the next one is begun when the one before is done.
 """
