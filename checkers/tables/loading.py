@@ -20,6 +20,7 @@ from fencepost.checkers.tables.rows import Act, Life, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
 from fencepost.history import HARNESS, SETTINGS, EventKind
+from fencepost.history import events as from_events
 from fencepost.model import TopicPartition
 
 
@@ -37,18 +38,18 @@ def load(run: Path) -> Tables:
     numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values() if not p.gone}
     events = reader.events()
     of_harness = events or reader.unsealed_events(HARNESS)
-    phases = lives.phases(of_harness)
+    phases = from_events.phases(of_harness)
     offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl", shapes.Offset, **shapes.OF_MEMBER)
     asked = reader.lines("requests", "history/coordinator/requests.jsonl", shapes.Request)
     metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl", shapes.Metadata)
     host = reader.lines("host", "history/host.jsonl", shapes.Host)
-    steps = lives.steps(of_harness, plan.get("steps") or ())
-    known = lives.lives(events, steps)
+    steps = from_events.steps(of_harness, plan.get("steps") or ())
+    known = from_events.lives(events, steps)
     commits = lives.commits(events, numbers)
     who = coordinator.incarnations(events, asked, known)
     accepted, overtaken = coordinator.accepted(offsets, commits, numbers)
     given, gone, doubled = coordinator.assignments(offsets, who, numbers)
-    intervals = lives.intervals(events, known, numbers)
+    intervals = from_events.intervals(events, known, numbers)
     for name, instance_id in requests.static_ids(asked, who).items():  # of a black box nobody else tells
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
     seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
@@ -130,7 +131,7 @@ def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, 
 def _acts(events: Iterable[Mapping[str, Any]], numbers: Mapping[tuple[str, int], int]) -> tuple[Act, ...]:
     return tuple(
         Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
-        for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
+        for e, tp in from_events.placed(events, numbers, EventKind.ACT, anywhere=True)
     )
 
 

@@ -19,11 +19,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from fencepost.checkers.tables.lives import Event
 from fencepost.checkers.tables.reading import Deliveries
 from fencepost.checkers.tables.records import Delivered
 from fencepost.checkers.tables.rows import Life
 from fencepost.history import HARNESS, EventKind, State
+from fencepost.history.events import Event
 from fencepost.model.clients import VERIFIABLE
 
 if TYPE_CHECKING:
