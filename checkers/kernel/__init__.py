@@ -77,7 +77,7 @@ RULES: dict[str, dict[Rule, tuple[str, ...]]] = {
 def perform(history: Path, judged: Judged, tasks: Iterable[Task]) -> Tallies:
     """Judge some tasks. A rule that crashes fails its kinds (``#failed``) and no others."""
     tallies = Tallies()
-    with Files(history) as files:
+    with Files(history, judged.tables.inferred_of) as files:
         for task in tasks:
             for part in _parts(Part(judged, files, task, tallies)):
                 for rule, kinds in RULES[task.rules].items():

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Array = NDArray[Any]
+Columns = dict[str, Array]
 
 STEP = 1 << 15  # rows of which a few columns stay in the nearer caches
 

@@ -10,20 +10,19 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from operator import itemgetter
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.arrays import constant
+from fencepost.checkers.kernel.arrays import Array, Columns, constant
+from fencepost.checkers.kernel.processing import ASKED, PROCESSED, Rules, as_processed
 from fencepost.checkers.kernel.ranges import Task, told
+from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.reading import first_line
 from fencepost.history.run_folder import opened
-
-Array = NDArray[Any]
-Columns = dict[str, Array]
 
 # What the rules need of each folder's records; the rest is read where it is asked for.
 LOG = ["offset", "key", "writer", "seq"]
@@ -92,9 +91,9 @@ class DamagedFile(Exception):  # noqa: N818
 class Files:
     """The open Parquet files of one history; a footer is parsed once for all tasks of a worker's turn."""
 
-    def __init__(self, history: Path) -> None:
-        """Nothing is opened yet."""
-        self._history = history
+    def __init__(self, history: Path, rules: Rules = MappingProxyType({})) -> None:
+        """Nothing is opened yet. ``rules``: what the rule of processing makes of deliveries."""
+        self._history, self._rules = history, rules
         self._open: dict[tuple[str, str], _File] = {}
 
     def __enter__(self) -> Files:
@@ -124,7 +123,8 @@ class Files:
     def _groups(self, task: Task, folder: str, near: Near | None) -> Iterator[_Group]:
         for name, numbers in task.of(folder):
             file = self._file(folder, name)
-            for group in (_Group(file, number) for number in numbers):
+            rules = self._rules.get((file.path.stem, task.tp), ()) if folder == "delivered" else ()
+            for group in (_Group(file, number, rules) for number in numbers):
                 if near is None or not group.apart(near):
                     yield group
 
@@ -149,15 +149,17 @@ class _File(NamedTuple):
 
 
 class _Group:
-    """A row group of an open file."""
+    """A row group of an open file, of deliveries with what ``rules`` make of them."""
 
-    def __init__(self, file: _File, number: int) -> None:
-        self.file, self._number = file, number
+    def __init__(self, file: _File, number: int, rules: Sequence[Inferred]) -> None:
+        self.file, self._number, self._rules = file, number, rules
         self._metadata = file.parquet.metadata.row_group(number)
         self.rows = self._metadata.num_rows
 
     def told(self, name: str) -> Any:
         """The statistics of a column; None where they do not tell all of its values."""
+        if self._rules and name in PROCESSED:
+            return None  # the file has those of what was recorded
         return told(self._metadata.column(self.file.fields[name][0]))
 
     def apart(self, near: Near) -> bool:
@@ -174,11 +176,17 @@ class _Group:
         Raises:
             DamagedFile: they cannot be read.
         """
+        if not self._rules or PROCESSED.isdisjoint(names):
+            return self._recorded(names)
+        found = self._recorded({*names, *ASKED})
+        return {name: column for name, column in as_processed(found, self._rules).items() if name in names}
+
+    def _recorded(self, names: Iterable[str]) -> Columns:
         found = self._constants(names)
         rest = [name for name in names if name not in found]
         return {**found, **self._decoded(rest)} if rest else found
 
-    def _constants(self, names: Sequence[str]) -> Columns:
+    def _constants(self, names: Iterable[str]) -> Columns:
         """The columns of small integers that have only one value."""
         found = {}
         for name in names:

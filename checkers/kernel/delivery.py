@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.columns import Columns
+from fencepost.checkers.kernel.arrays import Columns
 from fencepost.checkers.kernel.compacted import ABORTED, NEVER_SENT, SENT, fates, replaced
 from fencepost.checkers.kernel.part import Part
 from fencepost.checkers.kernel.places import Where

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from fencepost.checkers.kernel.arrays import among, each
+from fencepost.checkers.kernel.arrays import Columns, among, each
 from fencepost.checkers.kernel.before import Before
-from fencepost.checkers.kernel.columns import DELIVERED, LOG, NEEDED, SENT, Columns, Files, Near, Piece, joined
+from fencepost.checkers.kernel.columns import DELIVERED, LOG, NEEDED, SENT, Files, Near, Piece, joined
 from fencepost.checkers.kernel.judged import Judged
 from fencepost.checkers.kernel.owners import Owners
 from fencepost.checkers.kernel.places import Places, Where

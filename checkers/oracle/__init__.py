@@ -17,6 +17,7 @@ Words used in the rules:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from fencepost.checkers import coordination
@@ -25,7 +26,8 @@ from fencepost.checkers.oracle import commits, delivery, effects, order, ownersh
 from fencepost.checkers.oracle.history import FINISHED, History, Rule
 from fencepost.checkers.sightings import gather, performed
 from fencepost.checkers.tables import Tables
-from fencepost.checkers.tables.records import load_records
+from fencepost.checkers.tables.processing_rules import as_processed
+from fencepost.checkers.tables.records import Records, load_records
 from fencepost.history import Sent
 from fencepost.model import Anomaly
 
@@ -43,10 +45,17 @@ RULES: dict[Rule, tuple[str, ...]] = {
 
 def judge(run: Path, tables: Tables, bounds: Bounds) -> tuple[list[Anomaly], Facts]:
     """The oracle as a finder of ``fencepost.checkers.judge``."""
-    history = History(tables, load_records(run), bounds)
+    history = History(tables, _processed(load_records(run), tables), bounds)
     found, failed = performed(RULES, history)
     also, also_failed = performed(coordination.RULES, tables)
     return gather([*found, *also], tables.partitions), facts(history, {**failed, **also_failed})
+
+
+def _processed(records: Records, tables: Tables) -> Records:
+    """The records, with what the rule of processing makes of deliveries."""
+    rules = tables.inferred_of
+    rows = (as_processed(row, rules.get((row.incarnation, row.tp), ())) for row in records.delivered)
+    return replace(records, delivered=tuple(rows))
 
 
 def facts(history: History, failed: Mapping[str, str]) -> Facts:

@@ -12,6 +12,7 @@ from fencepost.checkers.tables.tables import Tables
 Rows = dict[str, Any]
 BY_PARTITION = (
     *("intervals", "commits", "accepted", "given", "seeks", "paused", "leaders", "asked_commits", "fetched", "effects"),
+    "inferred",
 )
 OF_THE_DRIVER = ("doubled", "strays", "heartbeats", "joins", "damage")  # rules over records do not look at these
 

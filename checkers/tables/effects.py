@@ -7,9 +7,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from fencepost.checkers.tables.lives import Event, placed
 from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import HARNESS, EventKind
+from fencepost.history.events import Event, placed
 
 LETTER_NS = 10_000_000  # its record bears its time in milliseconds, by the wall clock
 NO_KEY = -1

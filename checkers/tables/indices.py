@@ -10,6 +10,7 @@ from functools import cached_property
 from fencepost.checkers.tables.committed import Committed
 from fencepost.checkers.tables.effects import Effect, by_key, by_tp, offsets_of
 from fencepost.checkers.tables.paused import Paused
+from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.recorded import Recorded
 from fencepost.checkers.tables.requests import Heartbeat, Request, writers
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Act, Commit, Given, Gone, Interval, Life, Round, Window
@@ -212,6 +213,14 @@ class Indexed(Recorded):
     def affected(self) -> Mapping[int, frozenset[int]]:
         """By partition the offsets of the records that have an effect."""
         return offsets_of(self.effects)
+
+    @cached_property
+    def inferred_of(self) -> Mapping[tuple[str, int], list[Inferred]]:
+        """By (incarnation, tp) what the rule of processing makes of its deliveries."""
+        found: dict[tuple[str, int], list[Inferred]] = {}
+        for one in self.inferred:
+            found.setdefault((one.incarnation, one.tp), []).append(one)
+        return found
 
     @cached_property
     def buried(self) -> Mapping[int, frozenset[int]]:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from fencepost.checkers.tables.lives import Event
 from fencepost.history import EventKind
+from fencepost.history.events import Event
 from fencepost.model.isolation import UNCOMMITTED, reads
 
 EXCUSES = {

@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from fencepost.checkers.tables import coordinator, lives, renewed, requests, retention, wholeness
+from fencepost.checkers.tables import coordinator, lives, processing_rules, renewed, requests, retention, wholeness
 from fencepost.checkers.tables.collecting import no_collecting
 from fencepost.checkers.tables.effects import effects
 from fencepost.checkers.tables.isolation import uncommitted
 from fencepost.checkers.tables.paused import paused
+from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.reading import Reader
 from fencepost.checkers.tables.resets import resets
 from fencepost.checkers.tables.rows import Act, Life, Partition, Window
 from fencepost.checkers.tables.seeks import seeks
 from fencepost.checkers.tables.tables import Tables
 from fencepost.history import HARNESS, SETTINGS, EventKind
+from fencepost.history import events as from_events
 from fencepost.model import TopicPartition
 
 
@@ -36,18 +38,18 @@ def load(run: Path) -> Tables:
     numbers = {(p.name.topic, p.name.partition): p.tp for p in partitions.values() if not p.gone}
     events = reader.events()
     of_harness = events or reader.unsealed_events(HARNESS)
-    phases = lives.phases(of_harness)
+    phases = from_events.phases(of_harness)
     offsets = reader.lines("offsets", "history/coordinator/offsets.jsonl", shapes.Offset, **shapes.OF_MEMBER)
     asked = reader.lines("requests", "history/coordinator/requests.jsonl", shapes.Request)
     metadata = reader.lines("metadata", "history/coordinator/metadata.jsonl", shapes.Metadata)
     host = reader.lines("host", "history/host.jsonl", shapes.Host)
-    steps = lives.steps(of_harness, plan.get("steps") or ())
-    known = lives.lives(events, steps)
+    steps = from_events.steps(of_harness, plan.get("steps") or ())
+    known = from_events.lives(events, steps)
     commits = lives.commits(events, numbers)
     who = coordinator.incarnations(events, asked, known)
     accepted, overtaken = coordinator.accepted(offsets, commits, numbers)
     given, gone, doubled = coordinator.assignments(offsets, who, numbers)
-    intervals = lives.intervals(events, known, numbers)
+    intervals = from_events.intervals(events, known, numbers)
     for name, instance_id in requests.static_ids(asked, who).items():  # of a black box nobody else tells
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
     seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
@@ -91,7 +93,28 @@ def load(run: Path) -> Tables:
         **_kept(reader, scenario, partitions),
         damage=tuple(reader.damage),
     )
-    return renewed.divided(tables, renewed.renewals(entries))
+    tables = renewed.divided(tables, renewed.renewals(entries))
+    dead = processing_rules.dead_verifiable_consumers(events, known)
+    return replace(tables, inferred=_inferred(reader, tables, events, dead, asked, numbers))
+
+
+def _inferred(
+    reader: Reader,
+    tables: Tables,
+    events: Sequence[Mapping[str, Any]],
+    dead: Collection[str],
+    asked: Sequence[Mapping[str, Any]],
+    numbers: Mapping[tuple[str, int], int],
+) -> tuple[Inferred, ...]:
+    """What the rules of processing that apply to the run make of its deliveries; records are read where one does."""
+    found: list[Inferred] = []
+    if tables.by_effect and processing_rules.effects_known(events):
+        every = [*reader.deliveries(processing_rules.OF_FIRST_DELIVERIES)]
+        found += processing_rules.infer_from_effects(tables.affected, every)
+    if dead:
+        polls = reader.deliveries(processing_rules.OF_LAST_COMMITS)
+        found += processing_rules.infer_from_commits(dead, asked, numbers, polls)
+    return tuple(found)
 
 
 def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, Partition]) -> dict[str, Any]:
@@ -108,7 +131,7 @@ def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, 
 def _acts(events: Iterable[Mapping[str, Any]], numbers: Mapping[tuple[str, int], int]) -> tuple[Act, ...]:
     return tuple(
         Act(str(e["detail"].get("what") or "act"), -1 if tp is None else tp, e["begin_ns"])
-        for e, tp in lives.placed(events, numbers, EventKind.ACT, anywhere=True)
+        for e, tp in from_events.placed(events, numbers, EventKind.ACT, anywhere=True)
     )
 
 

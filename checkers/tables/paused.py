@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from fencepost.checkers.tables.lives import Event, death_ns, placed
 from fencepost.checkers.tables.rows import Life, Window
 from fencepost.history import EventKind
+from fencepost.history.events import Event, death_ns, placed
 
 
 class Paused(NamedTuple):

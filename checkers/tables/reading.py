@@ -8,14 +8,15 @@ it is needed: executors of Spark may have none, and read no such file.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache, cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple, TypeVar
 
 from fencepost.checkers.tables.rows import Damage
-from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION, LACKING
+from fencepost.history import DELIVERED_COLUMNS, DELIVERED_VERSION, EVENT_COLUMNS, FORMAT_VERSION, LACKING
 from fencepost.history.run_folder import listed, opened
 
 if TYPE_CHECKING:
@@ -24,7 +25,21 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 ALWAYS_TOLD = ("kind", "actor", "id", "begin_ns", "end_ns")  # columns of events without null
 UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError)  # pyarrow's are these too
-_OTHER_VERSION = f"it has format version {{}}; {FORMAT_VERSION} can be judged"
+_OTHER_VERSION = "it has format version {}; {} can be judged"
+
+
+class Deliveries(NamedTuple):
+    """Columns of all deliveries of one incarnation.
+
+    Attributes:
+        as_recorded: whether begin, end and state are as they were recorded; else the seal applied the rule of
+            processing (see ``DELIVERED_VERSION``).
+        columns: numpy arrays by name.
+    """
+
+    incarnation: str
+    as_recorded: bool
+    columns: Mapping[str, Any]
 
 
 @dataclass
@@ -51,7 +66,7 @@ class Reader:
             value = _decoded(file.read())
             version = value.pop("format_version", None) if isinstance(value, dict) else FORMAT_VERSION
             if version != FORMAT_VERSION:
-                raise ValueError(_OTHER_VERSION.format(version))
+                raise ValueError(_OTHER_VERSION.format(version, FORMAT_VERSION))
             found: dict[str, Any] = _shaped(value, shape)
             return found
 
@@ -174,6 +189,18 @@ class Reader:
 
         self._try(part, str(path.relative_to(self.run)), read)
 
+    def deliveries(self, names: Sequence[str]) -> Iterator[Deliveries]:
+        """Columns of delivered records, file by file; null is -1. Finders report the files that cannot be read."""
+        import pyarrow.parquet as pq
+
+        for path in listed(self.run, "history/delivered/*.parquet"):
+            with suppress(*UNREADABLE), opened(self.run, path) as file:
+                schema = pq.read_schema(file)
+                if not misfit(schema, DELIVERED_COLUMNS):
+                    table = pq.read_table(file, columns=list(names), page_checksum_verification=True)
+                    columns = {name: table[name].fill_null(-1).to_numpy() for name in names}
+                    yield Deliveries(path.stem, _version(schema) == str(DELIVERED_VERSION), columns)
+
     def note(self, part: str, file: str, what: str) -> None:
         """Remember one damage."""
         self.damage.append(Damage(part, file, what))
@@ -194,9 +221,11 @@ def misfit(schema: pa.Schema, columns: Mapping[str, str]) -> str:
     """Why Parquet of this schema is not of these columns, of which integers may be of another width; else empty."""
     from pyarrow import types
 
-    version = (schema.metadata or {}).get(b"format_version", b"%d" % FORMAT_VERSION).decode(errors="replace")
-    if version != str(FORMAT_VERSION):
-        return _OTHER_VERSION.format(version)
+    version, known = _version(schema), [str(FORMAT_VERSION)]
+    if columns is DELIVERED_COLUMNS:
+        known.append(str(DELIVERED_VERSION))
+    if version not in known:
+        return _OTHER_VERSION.format(version, " and ".join(known))
     for name, wanted in columns.items():
         at = schema.get_field_index(name)
         if at < 0:
@@ -205,6 +234,11 @@ def misfit(schema: pa.Schema, columns: Mapping[str, str]) -> str:
         if not fits(schema.field(at).type):
             return f"its column {name} is {schema.field(at).type}, and not {wanted}"
     return ""
+
+
+def _version(schema: pa.Schema) -> str:
+    version: bytes = (schema.metadata or {}).get(b"format_version", b"%d" % FORMAT_VERSION)
+    return version.decode(errors="replace")
 
 
 def _decoded(text: bytes | str) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 from fencepost.checkers.promises.delivery import SOUGHT
 from fencepost.checkers.tables.effects import Effect
 from fencepost.checkers.tables.paused import Paused
+from fencepost.checkers.tables.processing_rules import Inferred
 from fencepost.checkers.tables.requests import Heartbeat, Join, Request
 from fencepost.checkers.tables.resets import AT_THE_END
 from fencepost.checkers.tables.retention import OFFSETS_KEPT_NS
@@ -53,6 +54,7 @@ class Recorded:
         loads: when another broker may have become it.
         unguarded: writers whose client was not told to be idempotent.
         copies: of records that were re-queued, by whom each was written.
+        inferred: what the rule of processing makes of deliveries, in the order in which it is applied.
         protocols: those by which members took part, as they told: of a group that is migrated there are several.
         uncommitted: by incarnation the excuse for who is given what was aborted; see ``isolation``.
         resets: where members begin that find no committed offset, as they told; nothing: as the scenario asks.
@@ -99,6 +101,7 @@ class Recorded:
     effects: tuple[Effect, ...] = ()
     dead_letters: tuple[Effect, ...] = ()
     copies: tuple[Effect, ...] = ()
+    inferred: tuple[Inferred, ...] = ()
     damage: tuple[Damage, ...] = ()
 
     @property

@@ -66,7 +66,7 @@ class Records:
 
 
 def load_records(run: Path) -> Records:
-    """Every delivered, produced and logged row. ``damage`` says which files could not be read."""
+    """Every delivered, produced and logged row, as it was recorded. ``damage`` says which files could not be read."""
     reader = Reader(run)
     delivered = [
         Delivered(path.stem, *row)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from fencepost.checkers.tables.lives import Event
 from fencepost.history import EventKind
+from fencepost.history.events import Event
 from fencepost.model.settings import RESET
 
 AT_THE_END = ("latest", "largest", "end")

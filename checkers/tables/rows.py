@@ -9,9 +9,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from fencepost.checkers.tables.windows import FOREVER as FOREVER
-from fencepost.checkers.tables.windows import NS as NS
-from fencepost.checkers.tables.windows import Window as Window
+from fencepost.history.events import Interval as Interval
+from fencepost.history.events import Life as Life
+from fencepost.history.events import Step as Step
+from fencepost.history.windows import FOREVER as FOREVER
+from fencepost.history.windows import NS as NS
+from fencepost.history.windows import Window as Window
 from fencepost.model import TopicPartition
 
 
@@ -25,79 +28,6 @@ class Partition:
     log_start: int = 0
     log_end: int = -1
     gone: bool = False
-
-
-@dataclass(frozen=True)
-class Life:
-    """One incarnation. ``how`` it ended: closed or killed by the harness, crashed by itself; empty: it lives on.
-
-    Attributes:
-        last_sign_ns: its last own event. ended_ns: its process was reaped. paused: when it was proven to stand still.
-        instance_id: its static id. fatal: the error for which its client gave up. signal: what ended it. Empty: none.
-        unpolled: from one poll to the next where that took over 1 s, and from the last one to its end.
-        subscribed: when it changed what it subscribes to.
-        asked_ns: when the harness asked a black box to end.
-        forked: whether its consumer was polled in a process that was forked from its own, where nothing can come.
-    """
-
-    incarnation: str
-    member: int = -1
-    slot: int = -1
-    started_ns: int = 0
-    ended_ns: int = 0
-    how: str = ""
-    last_sign_ns: int = 0
-    paused: tuple[Window, ...] = ()
-    instance_id: str = ""
-    fatal: str = ""
-    signal: str = ""
-    unpolled: tuple[Window, ...] = ()
-    subscribed: tuple[Window, ...] = ()
-    asked_ns: int = 0
-    forked: bool = False
-
-    @property
-    def alive(self) -> Window:
-        """From its start to its end."""
-        return Window(self.started_ns, self.ended_ns or FOREVER)
-
-
-class Interval(NamedTuple):
-    """One assignment interval, by the member's own callbacks. It certainly owned the partition from ``assigned_end_ns``
-    to ``given_up_begin_ns`` and possibly from ``assigned_begin_ns`` to ``given_up_end_ns``.
-
-    Attributes:
-        number: counts the intervals of (incarnation, tp) from 0; rows name them.
-        how: revoked, lost, closed, died, or reassigned (assigned again before it was given up); empty: nobody saw its
-            end. Then ``given_up_begin_ns`` is the member's last sign and ``given_up_end_ns`` is 0.
-    """
-
-    tp: int
-    incarnation: str
-    number: int
-    generation: int
-    member_id: str
-    assigned_begin_ns: int
-    assigned_end_ns: int
-    given_up_begin_ns: int = 0
-    given_up_end_ns: int = 0
-    how: str = ""
-
-    @property
-    def certain(self) -> Window:
-        """When it certainly owned the partition; empty when its assigned callback never returned."""
-        if not self.assigned_end_ns:
-            return Window(0, 0)
-        return Window(self.assigned_end_ns, self.given_up_begin_ns)
-
-    @property
-    def possible(self) -> Window:
-        """When it may have owned the partition."""
-        return Window(self.assigned_begin_ns, self.given_up_end_ns if self.how else FOREVER)
-
-    def possible_at(self, at_ns: int) -> bool:
-        """Whether it may have owned the partition at ``at_ns``."""
-        return self.possible.begin_ns <= at_ns <= self.possible.end_ns
 
 
 class Commit(NamedTuple):
@@ -233,40 +163,6 @@ class Round(NamedTuple):
     reason: str = ""
     uncertainty_ns: int = 0
     anew: bool = False
-
-
-@dataclass(frozen=True)
-class Step:
-    """One fault step as it went. ``begun_ns``: the inject call; ``proven_ns``: the effect was certainly there;
-    ``undone_ns``: the undo call; ``healed_ns``: the effect was certainly gone; ``impact``: see ``model.impact``."""
-
-    step: int
-    fault: str
-    target: str = ""
-    members: tuple[str, ...] = ()
-    brokers: tuple[int, ...] = ()
-    expect: str = ""
-    required: bool = True
-    heals: bool = False
-    begun_ns: int = 0
-    proven_ns: int = 0
-    undone_ns: int = 0
-    healed_ns: int = 0
-    evidence: str = ""
-    heal_evidence: str = ""
-    skipped: str = ""
-    impact: frozenset[str] = frozenset()
-
-    @property
-    def in_effect(self) -> Window:
-        """From its begin to when it was certainly over; it must have begun."""
-        over_ns = (self.healed_ns or FOREVER) if self.heals else max(self.begun_ns, self.proven_ns)
-        return Window(self.begun_ns, over_ns)
-
-    @property
-    def name(self) -> str:
-        """``step 3 (pause)``."""
-        return f"step {self.step} ({self.fault})"
 
 
 class Act(NamedTuple):

@@ -7,9 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from fencepost.checkers.tables.lives import Event, placed
 from fencepost.checkers.tables.rows import Commit
 from fencepost.history import EventKind
+from fencepost.history.events import Event, placed
 
 
 class Seek(NamedTuple):

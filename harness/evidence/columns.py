@@ -26,14 +26,15 @@ ROW_GROUP_ROWS = 256 * 1024
 Columns = dict[str, NDArray[Any]]
 
 
-def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns]) -> None:
+def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], version: int = FORMAT_VERSION) -> None:
     """Write one file of record columns under a temporary name, then rename it.
 
     Args:
         columns: name and type of each column, as ``fencepost.history`` gives them.
         groups: the rows, in pieces that do not mix topic-partitions.
+        version: the format version, which the file names.
     """
-    metadata = {"format_version": str(FORMAT_VERSION)}
+    metadata = {"format_version": str(version)}
     fields = [pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind in columns.items()]
     schema = pa.schema(fields, metadata=metadata)
     encodings = {name: "DELTA_BINARY_PACKED" for name, kind in columns.items() if kind == "int64"}

@@ -1,4 +1,4 @@
-"""The seal: what the actors recorded becomes the history that is judged.
+"""The seal: what the actors recorded becomes the history that is judged. It judges nothing itself.
 
 Segments become ``delivered/<actor>.parquet`` and ``produced/<actor>.parquet`` with ``.unacked.parquet``; the lines of
 all actors become ``events.parquet``. What is damaged is reported in ``seal.json`` and kept as it is; segments that were
@@ -17,9 +17,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from fencepost.errors import RunFolderError
-from fencepost.evidence import by_commit, by_effect, columns, event_table, renewed
+from fencepost.evidence import columns, event_table, renewed
 from fencepost.evidence.segment_reader import Segment, by_partition, read_segments, without_strangers
-from fencepost.history import DELIVERED_COLUMNS, PRODUCED_COLUMNS
+from fencepost.history import DELIVERED_COLUMNS, DELIVERED_VERSION, PRODUCED_COLUMNS
 from fencepost.history.run_folder import RunFolder, digest, fingerprint, judged_files
 from fencepost.model import TopicPartition
 from fencepost_member.segments import DELIVERED
@@ -77,7 +77,6 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         late = [segment.found(_LATE) for segment in segments if segment.header.actor in gone]
         segments = [segment for segment in segments if segment.header.actor not in gone]
         segments, gone_partitions = _apart(folder, segments)
-        segments = by_commit.applied(folder, by_effect.applied(folder, segments))
         reports, written = _write(folder.history, segments)
         written += gone_partitions
         reports += [_report_of(segment) for segment in (*segments, *late)]
@@ -127,7 +126,8 @@ def _seal_actor(history: Path, segments: Sequence[Segment]) -> list[Path]:
     header = segments[0].header
     if header.layout is DELIVERED:
         main = history / "delivered" / f"{header.actor}.parquet"
-        columns.write(main, DELIVERED_COLUMNS, columns.delivered(by_partition(segments, "ord")))
+        groups = columns.delivered(by_partition(segments, "ord"))
+        columns.write(main, DELIVERED_COLUMNS, groups, DELIVERED_VERSION)
         return [main]
     main = history / "produced" / f"{header.actor}.parquet"
     unacked = main.with_suffix(".unacked.parquet")

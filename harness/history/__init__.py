@@ -13,7 +13,8 @@
       events.parquet             EVENT_COLUMNS: the rare facts, one row per event and partition
       events/<actor>.jsonl       the same as the actors wrote them, before the seal (kept: they are the raw evidence)
       segments/<actor>.<n>.seg   the recorders' memory maps, before the seal (removed once sealed)
-      delivered/<incarnation>.parquet        DELIVERED_COLUMNS, row groups never mix partitions
+      delivered/<incarnation>.parquet        DELIVERED_COLUMNS as they were recorded, see DELIVERED_VERSION; row groups
+                                             never mix partitions
       produced/<writer>.parquet              PRODUCED_COLUMNS of acknowledged records, likewise
       produced/<writer>.unacked.parquet      the same for all others: no offset is told (-1)
       seal.json                  what the seal found: per raw file its records, torn records, sentences about damage;
@@ -39,6 +40,9 @@ from enum import IntEnum, StrEnum
 from itertools import takewhile
 
 FORMAT_VERSION = 1
+# The format version of delivered records. In version 2, begin, end and state are as they were recorded, and the judge
+# infers what a rule of processing makes of them. In version 1 the seal had already overwritten them by that rule.
+DELIVERED_VERSION = 2
 LACKING = "history/lacking.json"
 SETTINGS = "history/settings.json"
 HARNESS = "harness"  # the actor

@@ -1,19 +1,19 @@
-"""Facts to intervals: who owned which partition, which lives members had, when faults were in effect.
+"""Facts as they are drawn: who owned which partition, which lives members had, which phases the run had.
 
-Pure: takes the facts of a history, gives values in nanoseconds. ``drawing`` makes pictures of them.
+Pure: takes the facts of a history, gives values in nanoseconds. ``drawing`` makes pictures of them. What facts mean,
+``history.events`` says; here what has no end lasts until the last fact.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
+from fencepost.history import events
+from fencepost.history.events import Event, Interval, Life
 from fencepost.reports.folder import Fact
-
-_GIVES_UP = ("revoked", "lost")
-_ENDS = ("closed", "ended")
 
 
 @dataclass(frozen=True)
@@ -76,32 +76,34 @@ def last_ns(facts: Iterable[Fact]) -> int:
 
 def ownership(facts: Sequence[Fact]) -> list[Ownership]:
     """All assignment intervals, in the order in which they began. ``facts`` are in the order of their begins."""
-    open_: dict[tuple[str, str], Ownership] = {}
-    closed: list[Ownership] = []
-    horizon = last_ns(facts)
+    rows, horizon = _events(facts), last_ns(facts)
+    places = sorted({(fact.topic, fact.partition) for fact in facts if fact.topic})
+    names = [f"{topic}-{partition}" for topic, partition in places]
+    known = events.lives(rows, ())
+    intervals = events.intervals(rows, known, {place: tp for tp, place in enumerate(places)})
+    found = [_owned(i, names[i.tp], known.get(i.incarnation), horizon) for i in intervals]
+    return sorted(found, key=lambda i: (i.begin_ns, i.partition))
 
-    def give_up(key: tuple[str, str], begin_ns: int, end_ns: int, how: str) -> None:
-        interval = open_.pop(key, None)
-        if interval is not None:
-            given_up = max(begin_ns, interval.assigned_ns)
-            closed.append(replace(interval, given_up_ns=given_up, end_ns=max(end_ns, given_up), how=how))
 
-    for fact in facts:
-        partition = f"{fact.topic}-{fact.partition}"
-        key = (fact.actor, partition)
-        if fact.kind == "assigned" and fact.topic:
-            give_up(key, fact.begin_ns, fact.begin_ns, "open")
-            returned = fact.end_ns or horizon
-            open_[key] = Ownership(
-                partition, fact.actor, fact.generation, fact.begin_ns, returned, horizon, horizon, "open"
-            )
-        elif fact.kind in _GIVES_UP and fact.topic:
-            give_up(key, fact.begin_ns, fact.end_ns or fact.begin_ns, fact.kind)
-        elif fact.kind in _ENDS:
-            how = "closed" if fact.kind == "closed" or fact.detail.get("how") == "closed" else "died"
-            for other in [k for k in open_ if k[0] == fact.actor]:
-                give_up(other, fact.begin_ns, fact.end_ns or fact.begin_ns, how)
-    return sorted([*closed, *open_.values()], key=lambda i: (i.begin_ns, i.partition))
+def _owned(interval: Interval, partition: str, life: Life | None, horizon_ns: int) -> Ownership:
+    """An interval as it is drawn. One that ended with its process is drawn as certain until then."""
+    how = interval.how if interval.how not in ("", "reassigned") else "open"
+    if how == "died" and life and life.how == "closed":
+        how = "closed"
+    assigned_ns = interval.assigned_end_ns or horizon_ns
+    end_ns = min(interval.given_up_end_ns, horizon_ns) if interval.how else horizon_ns
+    given_up_ns = end_ns if interval.how in ("", "died") else interval.given_up_begin_ns
+    given_up_ns = max(given_up_ns, assigned_ns)
+    return Ownership(
+        partition,
+        interval.incarnation,
+        interval.generation,
+        interval.assigned_begin_ns,
+        assigned_ns,
+        given_up_ns,
+        max(end_ns, given_up_ns),
+        how,
+    )
 
 
 def told_ownership(told: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[Ownership]:
@@ -123,26 +125,30 @@ def told_ownership(told: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[O
 
 
 def lives(facts: Sequence[Fact]) -> list[Lifespan]:
-    """All incarnations, in the order of their launch."""
-    found: dict[str, Lifespan] = {}
+    """All incarnations of members, in the order of their launch."""
     horizon = last_ns(facts)
-    for fact in facts:
-        if fact.kind in ("launched", "started"):
-            if fact.detail.get("member") is not None or fact.actor.startswith("member-"):
-                name = member_of(fact.actor)
-                found.setdefault(fact.actor, Lifespan(fact.actor, name, fact.begin_ns, horizon, "open"))
-        elif fact.kind in _ENDS and fact.actor in found and found[fact.actor].how == "open":
-            how = "closed" if fact.kind == "closed" else str(fact.detail.get("how") or "ended")
-            found[fact.actor] = replace(found[fact.actor], end_ns=fact.end_ns or fact.begin_ns, how=how)
-    return list(found.values())
+    known = sorted(events.lives(_events(facts), ()).values(), key=lambda life: life.started_ns)
+    return [
+        Lifespan(
+            life.incarnation,
+            member_of(life.incarnation),
+            life.started_ns,
+            life.closed_ns or life.ended_ns or horizon,
+            "closed" if life.closed_ns else life.how or "open",
+        )
+        for life in known
+        if life.started_ns and life.member >= 0
+    ]
 
 
 def phases(facts: Sequence[Fact]) -> list[Phase]:
     """The phases of the run, in order."""
     horizon = last_ns(facts)
-    return [
-        Phase(str(f.detail.get("name") or "?"), f.begin_ns, f.end_ns or horizon) for f in facts if f.kind == "phase"
-    ]
+    return [Phase(name, at.begin_ns, at.end_ns or horizon) for name, at in events.phases(_events(facts)).items()]
+
+
+def _events(facts: Iterable[Fact]) -> list[Event]:
+    return [{**fact._asdict(), "member_id": "", "error": ""} for fact in facts]
 
 
 def rebalances(facts: Sequence[Fact], told: Iterable[Mapping[str, Any]], origin_ns: int) -> list[Mark]:

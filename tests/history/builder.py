@@ -30,7 +30,7 @@ import numpy as np
 from fencepost.checkers.tables.records import Delivered, Logged, Produced
 from fencepost.evidence import columns
 from fencepost.evidence.seal import seal
-from fencepost.history import DELIVERED_COLUMNS, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
+from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, LOG_COLUMNS, PRODUCED_COLUMNS, Sent, State
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import TopicPartition
 from fencepost_member.events import EventLog
@@ -338,6 +338,8 @@ class HistoryBuilder:
             "drain": (20.1, 40.0),
         }
         self.harness = EventLog(self.run.history / "events" / "harness.jsonl", "harness")
+        self.delivered_version = FORMAT_VERSION  # rows are as the rule of processing makes them, unless it is another
+        self.client: dict[str, str] = {}  # what members report of theirs
         self.term = 1
         self.blur_ns = BLUR_NS  # the uncertainty of every time that a broker told
         self.log_starts: dict[int, int] = {}
@@ -443,7 +445,7 @@ class HistoryBuilder:
         events = EventLog(self.run.history / "events" / f"{name}.jsonl", name)
         teller = MemberTeller(self, name, member_id or f"id-{name}", events)
         times = {"begin_ns": ns(at), "end_ns": ns(at)}
-        detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id, **told}
+        detail = {"slot": index, "member": index, "config": {}, "instance_id": instance_id, **self.client, **told}
         if not self.black_box:
             events.note("started", detail=detail, **times)
         self.members.append(teller)
@@ -463,6 +465,12 @@ class HistoryBuilder:
         times = {name: ns(moment) for name, moment in told.items() if moment is not None}
         detail = {"exit_code": exit_code, "how": how, **times}
         self.harness.note("ended", actor=name, detail=detail, begin_ns=ns(at), end_ns=ns(at))
+
+    def affected(self, tp: int, *offsets: int) -> None:
+        """The records at these offsets have an effect, nobody knows whose; that is read when the run is over."""
+        for offset in offsets:
+            place, detail = [[*self.partitions[tp], offset]], {"seq": offset + 1, "token": 0, "key": -1}
+            self.harness.note("effect", partitions=place, detail=detail, begin_ns=ns(41), end_ns=ns(41))
 
     def ends_transaction(self, producer: int, at: float, *, committed: bool = True) -> None:
         """The end of a producer's transaction arrives where the coordinator writes its commits."""
@@ -693,7 +701,8 @@ class HistoryBuilder:
         history = self.run.history
         for member in () if self.black_box else self.members:
             rows = [Delivered(**asdict(row)) for row in member.rows]
-            _write_rows(history / "delivered" / f"{member.name}.parquet", DELIVERED_COLUMNS, rows)
+            file = history / "delivered" / f"{member.name}.parquet"
+            _write_rows(file, DELIVERED_COLUMNS, rows, self.delivered_version)
         known = sorted((p for p in self.produced if p.outcome == Sent.OK), key=lambda p: p.offset)
         unknown = [p for p in self.produced if p.outcome != Sent.OK]
         _write_rows(history / "produced" / "producer-0.parquet", PRODUCED_COLUMNS, known)
@@ -729,12 +738,12 @@ def _slot(member: MemberTeller) -> int:
     return int(member.name.split("-")[1].split(".")[0].rstrip("bcdefghijklmnopqrstuvwxyz"))
 
 
-def _write_rows(path: Path, names: Mapping[str, str], rows: Iterable[Any]) -> None:
+def _write_rows(path: Path, names: Mapping[str, str], rows: Iterable[Any], version: int = FORMAT_VERSION) -> None:
     by_tp: dict[int, list[Any]] = defaultdict(list)
     for row in rows:
         by_tp[row.tp].append(row)
     groups = ({n: np.array([getattr(row, n) for row in of]) for n in names} for _, of in sorted(by_tp.items()))
-    columns.write(path, names, groups)
+    columns.write(path, names, groups, version)
 
 
 def _write_lines(path: Path, lines: Iterable[Mapping[str, Any]]) -> None:

@@ -16,7 +16,8 @@ from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
-from fencepost.history import State
+from fencepost.history import DELIVERED_VERSION, State
+from fencepost.model.clients import VERIFIABLE
 from history.builder import HistoryBuilder, MemberTeller, Row
 
 PROMISES = ("delivery", "order", "ownership", "progress", "commits")
@@ -39,6 +40,17 @@ def silent(folder: Path, seed: int) -> Path:
     """The same of members that tell nothing."""
     rng = random.Random(f"silent/{seed}")
     return _Group(folder, rng, wild=rng.choice((0.05, 0.15, 0.4)), guest=False, black_box=True).live()
+
+
+def recorded(folder: Path, seed: int) -> Path:
+    """Of VerifiableConsumers, or of a program by the rule of effects: the judge is left to say what was processed."""
+    rng = random.Random(f"recorded/{seed}")
+    group = _Group(folder, rng, wild=rng.choice((0.05, 0.15, 0.4)), guest=False)
+    group.h.delivered_version, group.h.client = DELIVERED_VERSION, {"client": VERIFIABLE}
+    for record in group.h.log:
+        if rng.random() < 0.8:
+            group.h.affected(record.tp, record.offset)
+    return group.live()
 
 
 class _Group:

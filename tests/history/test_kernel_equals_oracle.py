@@ -33,6 +33,7 @@ AS_IF_LARGE = {"arrays.STEP": 2, "places.SHORT": 0, "places.SPARSE": 0}  # what 
 FIRST, LAST, EACH = 50, 200, 50  # seeds below FIRST are judged on Spark, too
 BATCHES, BATCH = 50, 100  # of fresh histories, by night
 TELLERS = {"lives": random_histories.wild, "odd": odd_histories.tell, "silent": random_histories.silent}
+TELLERS["recorded"] = random_histories.recorded
 KINDS = pytest.mark.parametrize("tell", TELLERS.values(), ids=TELLERS.keys())
 pytestmark = pytest.mark.timeout(SHRINKING_S)
 

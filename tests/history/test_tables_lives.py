@@ -10,6 +10,7 @@ import pytest
 from fencepost.checkers.tables import lives
 from fencepost.checkers.tables.rows import FOREVER, Commit, Interval, Life, Step, Stray, Window
 from fencepost.history import EventKind
+from fencepost.history import events as from_events
 from fencepost.model.impact import Impact
 
 A, B = "member-0.1", "member-1.1"
@@ -30,7 +31,7 @@ def event(kind: str, actor: str = A, begin_ns: int = 5, end_ns: int = 0, **more:
 
 def test_a_phase_has_the_time_of_its_event() -> None:
     events = [event("phase", name="warm-up", end_ns=9), event("fault", name="x"), event("phase", begin_ns=9)]
-    assert lives.phases(events) == {"warm-up": Window(5, 9), "None": Window(9, 0)}
+    assert from_events.phases(events) == {"warm-up": Window(5, 9), "None": Window(9, 0)}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +62,7 @@ PLANNED = [
 
 @pytest.mark.parametrize(("entry", "step"), PLANNED)
 def test_a_step_of_the_plan_without_events_never_fired(entry: dict[str, Any], step: Step) -> None:
-    (found,) = lives.steps([event("launched", step=3)], [entry])
+    (found,) = from_events.steps([event("launched", step=3)], [entry])
     assert found == step
     assert type(found.required) is bool
 
@@ -95,13 +96,13 @@ FIRED = [
 @pytest.mark.parametrize(("kind", "detail", "step"), FIRED)
 def test_a_step_is_what_its_event_says(kind: str, detail: dict[str, Any], step: Step) -> None:
     told = event(kind, "harness", 5, 9, step=3, fault="other", **detail)
-    assert lives.steps([told], [{"step": 3, "fault": {"type": "pause"}}]) == (step,)
+    assert from_events.steps([told], [{"step": 3, "fault": {"type": "pause"}}]) == (step,)
 
 
 def test_a_step_keeps_what_the_plan_expects_unless_its_event_says_otherwise() -> None:
     plan = [{"step": 0, "fault": {"type": "pause"}, "expect": "fenced"}]
     for said, expect in ((None, "fenced"), ("survives", "survives")):
-        (step,) = lives.steps([event("fault", step=0, expect=said)], plan)
+        (step,) = from_events.steps([event("fault", step=0, expect=said)], plan)
         assert step.expect == expect
 
 
@@ -109,10 +110,10 @@ def test_steps_are_in_the_order_of_their_numbers_and_those_without_a_plan_are_ke
     events = [event("skipped", step=9, fault="kill"), event("launched"), event("healed", step=1)]
     events += [event("fault", begin_ns=6, fault="stop")]
     plan = [{"step": 2, "fault": {"type": "cut"}}, {"fault": {"type": "pause"}}]
-    assert [(s.step, s.fault, s.begun_ns, s.undone_ns) for s in lives.steps(events, plan)] == [
+    assert [(s.step, s.fault, s.begun_ns, s.undone_ns) for s in from_events.steps(events, plan)] == [
         *((-1, "stop", 6, 0), (1, "pause", 0, 5), (2, "cut", 0, 0), (9, "kill", 0, 0))
     ]
-    (unnamed,) = lives.steps([event("fault", step=4)], [])
+    (unnamed,) = from_events.steps([event("fault", step=4)], [])
     assert (unnamed.step, unnamed.fault) == (4, "")
 
 
@@ -154,7 +155,7 @@ SIGNS: list[tuple[str, dict[str, Any], Life]] = [
 @pytest.mark.parametrize(("kind", "said", "life"), SIGNS)
 def test_a_life_is_what_its_events_say(kind: str, said: dict[str, Any], life: Life) -> None:
     other = event("launched", B, 1, slot=1)
-    assert lives.lives([event("phase", A), event(kind, **said), event("act"), other], ()) == {
+    assert from_events.lives([event("phase", A), event(kind, **said), event("act"), other], ()) == {
         A: life,
         B: Life(B, 1, 1, started_ns=1),
     }
@@ -171,7 +172,7 @@ def test_a_life_keeps_what_was_told_before() -> None:
         ("error", {"begin_ns": 13, "fatal": True, "error": "SECOND"}),
         ("ended", {"begin_ns": 20, "polled_ns": 14}),
     ]
-    assert lives.lives([event(kind, **said) for kind, said in told], ()) == {
+    assert from_events.lives([event(kind, **said) for kind, said in told], ()) == {
         A: Life(A, 3, 2, 3, 20, "crashed", 15, (), "one", "FIRST", "", (Window(10, 14), Window(11, 12), Window(14, 20)))
     }
 
@@ -181,15 +182,15 @@ def test_producers_and_the_harness_are_no_members() -> None:
     of_producer = [
         event(kind, "producer-0", writer=0) if kind == "started" else event(kind, "producer-0") for kind in names
     ]
-    assert lives.lives([*of_producer, event("phase", "harness"), event("started")], ()) == {A: SIGNED}
-    assert lives.lives([event("launched", "producer-0"), *of_producer], ()) == {}
+    assert from_events.lives([*of_producer, event("phase", "harness"), event("started")], ()) == {A: SIGNED}
+    assert from_events.lives([event("launched", "producer-0"), *of_producer], ()) == {}
 
 
 @pytest.mark.parametrize(
     ("exit_code", "signal"), [(-15, "SIGTERM"), (-1, "SIGHUP"), (0, ""), (1, ""), (None, ""), (-200, "signal 200")]
 )
 def test_a_process_ends_by_a_signal_when_its_exit_code_is_negative(exit_code: int | None, signal: str) -> None:
-    assert lives.lives([event("ended", exit_code=exit_code)], ())[A].signal == signal
+    assert from_events.lives([event("ended", exit_code=exit_code)], ())[A].signal == signal
 
 
 OF_SEVERAL = [("member-2b.1", 2), ("member-2.1-3", 2), ("member-12z.10-31", 12)]
@@ -209,7 +210,7 @@ OF_SEVERAL = [("member-2b.1", 2), ("member-2.1-3", 2), ("member-12z.10-31", 12)]
     ],
 )
 def test_a_life_is_of_the_member_that_it_is_named_after(name: str, member: int) -> None:
-    assert lives.lives([event("closed", name)], ())[name].member == member
+    assert from_events.lives([event("closed", name)], ())[name].member == member
 
 
 PAUSE = Step(0, "mine", members=(A, B), proven_ns=10, undone_ns=20, impact=frozenset({Impact.FREEZES}))
@@ -235,7 +236,7 @@ def test_a_life_is_paused_from_the_proof_to_the_undo_or_to_its_end(
     """Of the other one the steps alone speak."""
     life = Life(A, 0, ended_ns=30, how="crashed", paused=tuple(Window(*of) for of in paused))
     other = {} if of_the_other is None else {B: Life(B, 1, paused=tuple(Window(*of) for of in of_the_other))}
-    assert lives.lives([event("ended", begin_ns=30)], steps) == {A: life, **other}
+    assert from_events.lives([event("ended", begin_ns=30)], steps) == {A: life, **other}
 
 
 @pytest.mark.parametrize(
@@ -344,19 +345,19 @@ def test_an_interval_ends_by_whatever_ends_it(
     events: list[dict[str, Any]], life: Life | None, expected: list[Interval]
 ) -> None:
     known = {A: life} if life else {}
-    assert lives.intervals([at("assigned", 5, 6), *events], known, NUMBERS) == tuple(expected)
+    assert from_events.intervals([at("assigned", 5, 6), *events], known, NUMBERS) == tuple(expected)
 
 
 def test_intervals_of_a_life_are_counted_by_partition() -> None:
     events = [at("assigned", begin_ns, tp=tp) for begin_ns, tp in ((1, 0), (2, 0), (3, 1), (4, 0))]
-    assert [(i.tp, i.number) for i in lives.intervals(events, {}, NUMBERS)] == [(0, 0), (0, 1), (0, 2), (1, 0)]
+    assert [(i.tp, i.number) for i in from_events.intervals(events, {}, NUMBERS)] == [(0, 0), (0, 1), (0, 2), (1, 0)]
 
 
 def test_a_callback_without_a_topic_or_partition_is_of_none_that_is_known() -> None:
     numbers = {("", -1): 3, **NUMBERS}
     strange = [event("assigned", partition=4), event("assigned", topic="orders")]
-    assert [i.tp for i in lives.intervals(strange, {}, NUMBERS)] == [4]
-    assert [i.tp for i in lives.intervals([event("assigned")], {}, numbers)] == [3]
+    assert [i.tp for i in from_events.intervals(strange, {}, NUMBERS)] == [4]
+    assert [i.tp for i in from_events.intervals([event("assigned")], {}, numbers)] == [3]
 
 
 @pytest.mark.parametrize(
@@ -414,6 +415,6 @@ def test_a_commit_is_what_its_event_says(said: dict[str, Any], commit: Commit | 
 
 def test_events_of_no_known_partition_are_left_out_unless_they_may_be_anywhere() -> None:
     events = [event("act", tp=1), event("act"), event("act", partition=4), event("act", tp=9), event("seek", tp=0)]
-    assert [tp for _, tp in lives.placed(events, NUMBERS, EventKind.ACT)] == [1, 4]
-    found = lives.placed(events, NUMBERS, EventKind.ACT, anywhere=True)
+    assert [tp for _, tp in from_events.placed(events, NUMBERS, EventKind.ACT)] == [1, 4]
+    found = from_events.placed(events, NUMBERS, EventKind.ACT, anywhere=True)
     assert found == list(zip(events[:4], [1, None, 4, None], strict=True))

@@ -6,10 +6,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pyarrow.parquet as pq
 import pytest
 from unit.test_lines import ASSIGNED, MS, REVOKED, STARTED, Told, committed, consumed, record
 
+from fencepost.checkers.tables import load, load_records
+from fencepost.checkers.tables.processing_rules import as_processed
 from fencepost.evidence import renewed, requests
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, State
@@ -48,8 +49,8 @@ def sealed(
     how: str = "killed",
     torn: str = "",
 ) -> dict[int, State]:
-    """How far the member got with each record that it was given last. Beside it is one of another client in the group,
-    to which the same happens."""
+    """How far the judge says that the member got with each record that it was given last; the seal keeps what it
+    reported. Beside it is one of another client in the group, to which the same happens."""
     run = RunFolder.create(folder, "commits", 1)
     harness = EventLog(run.history / "events" / f"{HARNESS}.jsonl", HARNESS)
     told, other = (Told(run.history, client=c, actor=a) for a, c in ((OWN, client), (OTHER, LINES)))
@@ -62,11 +63,14 @@ def sealed(
         text = "".join(json.dumps({**one, "start_ns": told.begun_ns + int(one["at_ms"] * MS)}) + "\n" for one in every)
         (run.history / requests.FILE).write_text(text + torn)
     seal(run.path)
-    own, others = (pq.read_table(run.history / "delivered" / f"{actor}.parquet").to_pylist() for actor in (OWN, OTHER))
+    rows, tables = load_records(run.path).delivered, load(run.path)
+    assert {row.offset for row in rows if row.state == DONE} == {3, 4}, "the seal keeps what was recorded"
+    rows = tuple(as_processed(row, tables.inferred_of.get((row.incarnation, row.tp), ())) for row in rows)
+    own, others = ([row for row in rows if row.incarnation == actor] for actor in (OWN, OTHER))
     for row in own:
-        assert row["state"] != DONE or row["delivered_ns"] <= row["begin_ns"] <= row["done_ns"]
-    assert {row["offset"] for row in others if row["state"] == DONE} == {3, 4}
-    return {row["offset"]: State(row["state"]) for row in own}
+        assert row.state != DONE or row.delivered_ns <= row.begin_ns <= row.done_ns
+    assert {row.offset for row in others if row.state == DONE} == {3, 4}
+    return {row.offset: State(row.state) for row in own}
 
 
 @pytest.mark.parametrize(

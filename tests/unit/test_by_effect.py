@@ -1,4 +1,4 @@
-"""Records that are processed when their effects are there: what a function tells of these, and what the seal makes of
+"""Records that are processed when their effects are there: what a function tells of these, and what the judge makes of
 it."""
 
 from __future__ import annotations
@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 
+from fencepost.checkers.tables import load, load_records
+from fencepost.checkers.tables.processing_rules import as_processed
 from fencepost.errors import MemberError
 from fencepost.evidence import audit, columns, effects, program_effects
 from fencepost.evidence.program_effects import ProgramEffects
@@ -181,7 +182,7 @@ def test_who_has_no_such_function_waits_for_nothing_and_tells_nothing(owner: Own
 
 
 def sealed(folder: RunFolder, rule: str, *affected: int, unknown: str = "") -> dict[tuple[str, int], list[int]]:
-    """Two members get offsets 0 to 2 of a partition, the second one later; with what the rule makes of that."""
+    """Two members get offsets 0 to 2 of a partition, the second one later; with what the judge makes of it."""
     events = EventLog(folder.history / "events" / f"{HARNESS}.jsonl", HARNESS)
     for actor in ("member-0.1", "member-1.1"):
         recorder = Recorder(folder.history / "segments", actor, 8)
@@ -195,15 +196,20 @@ def sealed(folder: RunFolder, rule: str, *affected: int, unknown: str = "") -> d
     effects.tell([effects.Effect("run-orders", 1, offset, HARNESS, 1, 1) for offset in affected], events)
     if unknown:
         effects.cannot_tell(events, unknown, program_effects.PARTS)
-    folder.write_json("scenario.json", {"scenario": {"workload": {"type": "own_program", "processed": rule}}})
+    workload = {"type": "own_program", "processed": rule}
+    folder.write_json("scenario.json", {"scenario": {"group": {}, "promises": [], "workload": workload}})
     folder.write_json("history/partitions.json", {"partitions": ENTRIES})
     seal(folder.path)
     found = {}
-    for path in sorted((folder.history / "delivered").glob("*.parquet")):
-        for row in pq.read_table(path).to_pylist():
-            early = [row["begin_ns"] == row["delivered_ns"], row["done_ns"] == row["delivered_ns"]]
-            found[path.stem, row["offset"]] = [row["state"], *map(int, early)]
-            assert row["begin_ns"] == row["done_ns"] == 0 or row["state"] == State.DONE
+    rules = load(folder.path).inferred_of
+    for recorded in load_records(folder.path).delivered:
+        row = as_processed(recorded, rules.get((recorded.incarnation, recorded.tp), ()))
+        early = [row.begin_ns == row.delivered_ns, row.done_ns == row.delivered_ns]
+        found[row.incarnation, row.offset] = [row.state, *map(int, early)]
+        assert row.begin_ns == row.done_ns == 0 or row.state == State.DONE
+        assert recorded.state == (State.DELIVERED if row.offset == 1 else State.DONE), (
+            "the seal keeps what was recorded"
+        )
     return found
 
 

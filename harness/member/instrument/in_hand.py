@@ -11,7 +11,8 @@ Most programs do not report this, so a rule stands in for it:
     A record is processed when the program reports it, whatever it polls or commits. For programs that do so: by JSON
     lines (``lines``) or by calling ``say.processed``.
 ``effect``
-    The seal decides by the effects that the audit finds (``evidence.by_effect``). Until then the rule is ``next-poll``.
+    The judge decides, by what the audit finds (``checkers.tables.processing_rules``): nobody knows meanwhile, so what
+    is recorded is as with ``next-poll``.
 
 Within a partition records are processed one after the other: a record begins when the previous one is processed.
 """

@@ -1,0 +1,165 @@
+"""What a rule of processing makes of deliveries: which of them were processed, inferred from what was recorded. Pure.
+
+A member records when it begins and ends a record, as far as it knows. When the run is over, two rules know better. In
+both, nobody knows when a record was processed: as early as can be, which is when it was delivered.
+
+``effect`` (the workload names it)
+    A record was processed when its effect is there; nobody knows by which member. So the first delivery of each record
+    that has an effect stands for all of them. Of every other delivery nobody knows whether anything was begun.
+
+The last commit of a VerifiableConsumer
+    Kafka's program reports the records of a poll, commits past them, and reports the commit when it is answered. When
+    it dies in between, it still had them in flight by its own report. But it was done with them when it asked for the
+    commit (see ``in_hand``), and the brokers logged that request. What it had in flight came with its last poll, before
+    it asked; what came with an earlier poll and was never done it had let go, or was delivered to it again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from fencepost.checkers.tables.reading import Deliveries
+from fencepost.checkers.tables.records import Delivered
+from fencepost.checkers.tables.rows import Life
+from fencepost.history import HARNESS, EventKind, State
+from fencepost.history.events import Event
+from fencepost.model.clients import VERIFIABLE
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+OF_FIRST_DELIVERIES = ("tp", "offset", "ord", "delivered_ns")  # the columns that say which one was the first
+OF_LAST_COMMITS = ("poll",)
+
+
+class FirstDeliveries(NamedTuple):
+    """By the rule ``effect``, an incarnation processed the deliveries of a partition that are numbered ``ords``."""
+
+    tp: int
+    incarnation: str
+    ords: frozenset[int]
+
+    def processed(self, row: Delivered) -> bool:
+        """Whether a delivery of this incarnation and partition was processed."""
+        return row.ord in self.ords
+
+    def others(self, row: Delivered) -> Delivered:
+        """What is known of a delivery that was not: nothing."""
+        return row._replace(begin_ns=0, done_ns=0, state=State.DELIVERED)
+
+
+class LastCommit(NamedTuple):
+    """An incarnation that died asked to commit a partition, certainly by ``asked_ns``.
+
+    Attributes:
+        offset: the next one to read.
+        poll: the number of its last poll.
+    """
+
+    tp: int
+    incarnation: str
+    offset: int
+    asked_ns: int
+    poll: int
+
+    def processed(self, row: Delivered) -> bool:
+        """Whether a delivery of this incarnation and partition was still in flight, and committed past."""
+        in_flight = row.done_ns == 0 and row.poll == self.poll and row.delivered_ns <= self.asked_ns
+        return in_flight and row.offset < self.offset
+
+    def others(self, row: Delivered) -> Delivered:
+        """What is known of a delivery that was not: what was recorded."""
+        return row
+
+
+Inferred = FirstDeliveries | LastCommit
+
+
+def as_processed(row: Delivered, rules: Iterable[Inferred]) -> Delivered:
+    """A delivery with what the rules of its incarnation and partition make of it, one after the other."""
+    for rule in rules:
+        if rule.processed(row):
+            row = row._replace(begin_ns=row.delivered_ns, done_ns=row.delivered_ns, state=State.DONE)
+        else:
+            row = rule.others(row)
+    return row
+
+
+def effects_known(events: Iterable[Event]) -> bool:
+    """Whether the harness read all effects; else no delivery is believed, and nothing is inferred from them."""
+    unrecorded = (event for event in events if event["kind"] == EventKind.UNRECORDED)
+    return not any(event["actor"] == HARNESS or event["id"] < 0 for event in unrecorded)
+
+
+def infer_from_effects(
+    affected: Mapping[int, Collection[int]], deliveries: Sequence[Deliveries]
+) -> tuple[FirstDeliveries, ...]:
+    """By the rule ``effect``, what each incarnation processed of each partition that was delivered to it.
+
+    Args:
+        affected: by partition, the offsets of the records that have an effect.
+        deliveries: those of all incarnations, with ``OF_FIRST_DELIVERIES``.
+    """
+    import numpy as np
+
+    whose = np.repeat(np.arange(len(deliveries)), [len(one.columns["tp"]) for one in deliveries])
+    tp, offset, ords, at_ns = (_joined(deliveries, name) for name in OF_FIRST_DELIVERIES)
+    order = np.lexsort((ords, whose, at_ns, offset, tp))
+    whose, tp, offset, ords = whose[order], tp[order], offset[order], ords[order]
+    first = np.append(True, (tp[1:] != tp[:-1]) | (offset[1:] != offset[:-1]))[: len(tp)]
+    found: dict[tuple[int, int], frozenset[int]] = {}
+    for number in np.unique(tp).tolist():
+        mine = slice(*np.searchsorted(tp, [number, number + 1]).tolist())
+        chosen = first[mine] & np.isin(offset[mine], [*affected.get(number, ())])
+        for one in np.unique(whose[mine]).tolist():
+            found[one, number] = frozenset(ords[mine][chosen & (whose[mine] == one)].tolist())
+    return tuple(
+        FirstDeliveries(number, deliveries[one].incarnation, processed)
+        for (one, number), processed in found.items()
+        if deliveries[one].as_recorded
+    )
+
+
+def _joined(deliveries: Iterable[Deliveries], name: str) -> NDArray[Any]:
+    import numpy as np
+
+    return np.concatenate([np.empty(0, np.int64), *(one.columns[name] for one in deliveries)])
+
+
+def dead_verifiable_consumers(events: Iterable[Event], lives: Mapping[str, Life]) -> frozenset[str]:
+    """The incarnations of VerifiableConsumers that died."""
+    started = (event for event in events if event["kind"] == EventKind.STARTED)
+    those = {event["actor"] for event in started if event["detail"].get("client") == VERIFIABLE}
+    return frozenset(name for name in those & lives.keys() if lives[name].how not in ("", "closed"))
+
+
+def infer_from_commits(
+    dead: Collection[str],
+    requests: Iterable[Mapping[str, Any]],
+    numbers: Mapping[tuple[str, int], int],
+    deliveries: Iterable[Deliveries],
+) -> tuple[LastCommit, ...]:
+    """The last commit of each dead VerifiableConsumer, for each of its partitions.
+
+    Args:
+        dead: its incarnations.
+        requests: what the brokers logged, in which a client has the name of its incarnation.
+        numbers: of partitions, by their names.
+        deliveries: with ``OF_LAST_COMMITS``.
+    """
+    last: dict[str, tuple[int, Mapping[str, Any]]] = {}
+    for request in requests:
+        name, start_ns = request.get("client_id") or "", request.get("start_ns")
+        if request.get("api") == "OFFSET_COMMIT" and name in dead and start_ns is not None:
+            asked_ns = start_ns + (request.get("uncertainty_ns") or 0)
+            if name not in last or asked_ns >= last[name][0]:
+                last[name] = asked_ns, request
+    return tuple(
+        LastCommit(numbers[topic, partition], one.incarnation, offset, asked_ns, int(one.columns["poll"].max()))
+        for one in deliveries
+        if one.incarnation in last and one.as_recorded and len(one.columns["poll"])
+        for asked_ns, request in [last[one.incarnation]]
+        for topic, partition, offset, _ in request.get("offsets") or ()
+        if (topic, partition) in numbers and offset is not None
+    )
