@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
 from fencepost.clusters.cache import Progress
-from fencepost.clusters.capabilities import Abilities, always
-from fencepost.errors import PlanError, ScenarioError
+from fencepost.clusters.capabilities import Abilities, always, needed
+from fencepost.errors import PlanError, ScenarioError, refuse
 from fencepost.interfaces import Cluster
 from fencepost.model.endpoint import Endpoint
 from fencepost.network import redirects
@@ -80,18 +79,18 @@ class Attachment:
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """What a run does to the cluster, a sentence each."""
+        names, load = scenario.names(plan.seed, self.prefix), scenario.workload.producer_config()
         topics = ", ".join(
-            f"{self.prefix}{t.name} ({t.partitions} partitions, {t.replication_factor} replicas)"
+            f"{names.in_cluster(t.name)} ({t.partitions} partitions, {t.replication_factor} replicas)"
             for t in (*scenario.topics, *scenario.outputs())
         )
-        group, load = self.prefix + scenario.group_name(plan.seed), scenario.workload.producer_config()
         rate = load.get("rate_hz") or 0
         lines = [
             f"make the topics {topics}",
             f"write to them {f'{rate:g} records a second' if rate else 'as fast as it goes'}",
-            f"consume them as the group {group} with {scenario.group.size} members",
+            f"consume them as the group {names.group} with {scenario.group.size} members",
         ]
-        if moves(plan):
+        if needed(plan, "coordinator"):
             lines.append(
                 "move the leader of the partition of __consumer_offsets that keeps this group, and with it all other "
                 "groups that it keeps, to another replica, and bring its replicas back into their order in the end"
@@ -106,46 +105,29 @@ class Attachment:
         """Refuse a run that nobody allowed, or that wants what only the owner of the cluster can do.
 
         Raises:
-            PlanError: says what would be done, and how to allow it; or what is to be left out.
+            PlanError: lists what is to be left out, and what would be done and how to allow it.
         """
+        refuse(map(PlanError, self._not_allowed(scenario, plan)))
+
+    def _not_allowed(self, scenario: Scenario, plan: Plan) -> Iterator[str]:
         if scenario.broker_config:
             names = ", ".join(sorted(scenario.broker_config))
-            raise PlanError(f"the brokers of {self} are configured by others: leave broker_config out ({names})")
+            yield (f"the brokers of {self} are configured by others: leave broker_config out ({names})")
         if scenario.kafka:
-            raise PlanError(f"{self} has the version that it has: leave kafka out ({scenario.kafka})")
-        if loses_packets(plan) and "SSL" in self.access.get("security.protocol", "").upper():
-            raise PlanError(
+            yield (f"{self} has the version that it has: leave kafka out ({scenario.kafka})")
+        if needed(plan, "packets") and "SSL" in self.access.get("security.protocol", "").upper():
+            yield (
                 f"{self} wants TLS, and whether a link is whole again is asked without it: leave out the faults that "
                 "lose packets"
             )
-        if not self.permitted and not loopback(self.address):
-            raise PlanError(
-                self.refusal(f"{self.address.host} is no address of this machine's own loopback", scenario, plan)
-            )
+        if not self.permitted and not self.address.loopback:
+            why = f"{self.address.host} is no address of this machine's own loopback"
+            yield self.refusal(why, scenario, plan)
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that says what would be done if somebody allowed it."""
         would = "; ".join(self.intent(scenario, plan))
         return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
-
-
-def moves(plan: Plan) -> bool:
-    """Whether the coordinator is moved, and with it those of others."""
-    return any("coordinator" in step.fault.needs for step in plan.steps)
-
-
-def loses_packets(plan: Plan) -> bool:
-    """Whether members need proxies before them, where packets are lost."""
-    return any("packets" in step.fault.needs for step in plan.steps)
-
-
-def loopback(endpoint: Endpoint) -> bool:
-    """Whether an address is certainly one of this machine alone. Names other than localhost are not looked up."""
-    host = endpoint.host.strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def read_access(path: Path) -> dict[str, str]:

@@ -39,7 +39,8 @@ class Backend(Protocol):
         """Begins the names of all topics and groups of a run; empty where the cluster is the run's own."""
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
-        """Raise a PlanError when nobody allowed the run, or it wants what only the cluster's owner can do."""
+        """Raise a ScenarioError that lists all that keeps it from being performed there: nobody allowed it, it wants
+        what only the cluster's owner can do, or no such cluster can be started."""
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """What a run does to a cluster of others, a sentence each."""
@@ -56,12 +57,14 @@ class Own:
     """A back-end that gives each run a cluster of its own, to which it may do everything. Satisfies ``Backend``.
 
     Attributes:
+        check: refuses one that cannot be started, with a ScenarioError.
         provide: starts one; see ``local.start``.
     """
 
     name: str
     abilities: Abilities
     parts: Collection[str]
+    check: Callable[[ClusterSpec], None]
     provide: START
     why: str = ""
     prefix: str = ""
@@ -71,6 +74,7 @@ class Own:
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
         """Nobody need allow anything."""
+        self.check(scenario.cluster_spec())
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """Nothing of others is touched."""
@@ -87,16 +91,16 @@ class Own:
 
 def local() -> Own:
     """Clusters of processes of this machine."""
-    from fencepost.clusters import local
+    from fencepost.clusters import local, nodes
 
-    return Own("local", local.ABILITIES, local.PARTS, local.start)
+    return Own("local", local.ABILITIES, local.PARTS, nodes.check, local.start)
 
 
 def docker() -> Own:
     """Clusters of containers on a Docker engine of this machine."""
     from fencepost.clusters import docker_host
 
-    return Own("docker", docker_host.ABILITIES, docker_host.PARTS, docker_host.start)
+    return Own("docker", docker_host.ABILITIES, docker_host.PARTS, docker_host.check, docker_host.start)
 
 
 OWN = {"local": local, "docker": docker}  # the quickest first

@@ -6,12 +6,12 @@ A client is asked for by a requirement: ``kafka-python``, or one release of it, 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from fencepost.errors import ScenarioError
+from fencepost.errors import ScenarioError, refuse
 from fencepost.model import serialization
 from fencepost.model.settings import ASSIGNORS
 from fencepost_member.adapters.settings import READ_COMMITTED, unknown
@@ -219,17 +219,21 @@ def check(clients: Iterable[Client], protocol: str, static: Iterable[bool], name
     member; ``names`` are of the group's settings.
 
     Raises:
-        ScenarioError: says which, and what it can do.
+        ScenarioError: lists all of it, and what each client can do.
     """
+    refuse(map(ScenarioError, _wrong(clients, protocol, static, names)))
+
+
+def _wrong(clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str]) -> Iterator[str]:
     for client, known_by_name in dict.fromkeys(zip(clients, static, strict=True)):
         if protocol not in client.assignors:
             can = ", ".join(client.assignors)
-            raise ScenarioError(f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
+            yield (f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
         if known_by_name and not client.static:
             since = client.library.since[STATIC]
-            raise ScenarioError(f"client {client} has no static members: it has them since release {since}")
+            yield (f"client {client} has no static members: it has them since release {since}")
         if lacking := unknown(client.name, dict.fromkeys(names)):
-            raise ScenarioError(f"the group's config: {lacking}")
+            yield (f"the group's config: {lacking}")
 
 
 def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:

@@ -1,5 +1,8 @@
 """Frozen dataclasses to plain JSON values and back, strictly: what is unknown, missing or of another type is an error
-that says what was wanted.
+that says what was wanted; what is wrong in several options is one error.
+
+Not done with msgspec: every test module that names a scenario loads this, and what pytest loads is the standard library
+alone (``tests/test_layout.py``).
 
 Plug-ins (faults, targets, workloads, promises) are stored as ``{"type": <name>, <option>: <value>, ...}`` and found by
 that name: a new file needs no entry anywhere.
@@ -12,11 +15,11 @@ import functools
 import importlib
 import pkgutil
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from fencepost.errors import ScenarioError
+from fencepost.errors import Complaints, ScenarioError
 
 # Family -> where its classes are: a package with one module each, or one module for all.
 FAMILIES = {
@@ -76,33 +79,45 @@ def build(cls: type[Any], options: Any, what: str) -> Any:
     """``cls(**options)``, refusing options that are unknown, missing or of another type.
 
     Raises:
-        ScenarioError: says which option is wrong, what it wants, and which exist.
+        ScenarioError: says which options are wrong, what they want, and which exist.
     """
-    options = fit(options, Mapping[str, Any], what)
+    return cls(**check_options(cls, options, what))
+
+
+def check_options(cls: type[Any], options: Any, what: str, read: Collection[str] = ()) -> dict[str, Any]:
+    """The options for ``cls``, with lists as tuples. Those named in ``read`` are neither checked nor needed.
+
+    Raises:
+        ScenarioError: see ``build``.
+    """
+    options, complaints = fit(options, Mapping[str, Any], what), Complaints()
     fields = {f.name: f for f in dataclasses.fields(cls)}
-    unknown = sorted(set(options) - set(fields))
-    if unknown:
-        raise ScenarioError(f"{what} has no option {unknown[0]!r}; it has {', '.join(fields) or 'none'}")
-    missing = [
-        name
-        for name, f in fields.items()
-        if name not in options and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise ScenarioError(f"{what} needs the option {missing[0]!r}")
-    wanted = _annotations(cls)  # type: ignore[arg-type]  # which is hashable
-    return cls(**{name: fit(value, wanted.get(name, Any), f"{what}: {name}") for name, value in options.items()})
+    for name in sorted(set(options) - set(fields)):
+        complaints.found.append(ScenarioError(f"{what} has no option {name!r}; it has {', '.join(fields) or 'none'}"))
+    for name, f in fields.items():
+        needed = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        if needed and name not in options and name not in read:
+            complaints.found.append(ScenarioError(f"{what} needs the option {name!r}"))
+    wanted, fitting = _annotations(cls), {}  # type: ignore[arg-type]  # which is hashable
+    for name in (name for name in options if name in fields and name not in read):
+        with complaints.gather(ScenarioError):
+            fitting[name] = fit(options[name], wanted.get(name, Any), f"{what}: {name}")
+    complaints.refuse()
+    return fitting
 
 
 def settle(instance: Any) -> None:
     """Check every option of a frozen dataclass as ``build`` does; lists become tuples. For its ``__post_init__``.
 
     Raises:
-        ScenarioError: says which option is wrong and what it wants.
+        ScenarioError: says which options are wrong and what they want.
     """
+    complaints = Complaints()
     for name, wanted in _annotations(instance.__class__).items():
-        value = fit(getattr(instance, name), wanted, f"{type(instance).__name__}.{name}")
-        object.__setattr__(instance, name, value)
+        with complaints.gather(ScenarioError):
+            value = fit(getattr(instance, name), wanted, f"{type(instance).__name__}.{name}")
+            object.__setattr__(instance, name, value)
+    complaints.refuse()
 
 
 def fit(value: Any, wanted: Any, what: str) -> Any:

@@ -40,15 +40,11 @@ class Where:
     spark_remote: str | None = None
     check: bool = True
 
-    def ready(self) -> None:
-        """Refuse what cannot be done here, before anything is started.
+    def ready(self, cases: Iterable[tuple[Scenario, Plan]]) -> None:
+        """Refuse what cannot be performed here, before anything starts. Raises: see ``preflight.check``."""
+        from fencepost.runner import preflight
 
-        Raises:
-            ProvisionError: something is missing on this machine.
-        """
-        from fencepost.clusters import doctor
-
-        doctor.require(self.cluster, self.runs)
+        preflight.check(cases, self.cluster, self.runs, lambda note: out.print(note, markup=False))
 
     def once(self) -> Where:
         """The same for one run, whose names in a cluster of others are its own."""
@@ -93,8 +89,10 @@ def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> 
 
 
 def perform_all(cases: Iterable[tuple[Scenario, Plan]], where: Where) -> Validity | None:
-    """All of ``cases``, shown, one after the other: the worst of their verdicts, or None where nothing is judged."""
-    where.ready()
+    """All of ``cases``, shown, one after the other: the worst of their verdicts, or None where nothing is judged.
+
+    Call ``where.ready`` before with all that is known of them, so that what is wrong is said before Spark starts.
+    """
     with where.judge() as spark:
         verdicts = [_show(scenario, plan, where, spark) for scenario, plan in cases]
     judged = [verdict.validity for verdict in verdicts if verdict is not None]

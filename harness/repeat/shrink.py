@@ -90,9 +90,10 @@ def shrink(run: Path, where: Where, effort: Effort) -> Shrunk:
 
     Raises:
         RunFolderError: ``run`` did not fail, or nothing tells how.
+        ScenarioError, ProvisionError: it cannot be performed here; see ``preflight.check``.
     """
     case, kind = failure(run)
-    where.ready()
+    where.ready([(case.scenario, case.plan)])
     where = replace(where, runs=where.runs / f"{run.resolve().name}-shrunk-{time.strftime('%Y%m%d-%H%M%S')}")
     with where.judge() as spark:
 
