@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from fencepost.errors import Complaints, ScenarioError
+from fencepost.errors import Complaints, ScenarioError, refuse
 
 # Family -> where its classes are: a package with one module each, or one module for all.
 FAMILIES = {
@@ -112,12 +112,14 @@ def settle(instance: Any) -> None:
     Raises:
         ScenarioError: says which options are wrong and what they want.
     """
-    complaints = Complaints()
+    wrong: list[ScenarioError] = []
     for name, wanted in _annotations(instance.__class__).items():
-        with complaints.gather(ScenarioError):
+        try:  # no ``Complaints``: this is done for every step that is ever drawn
             value = fit(getattr(instance, name), wanted, f"{type(instance).__name__}.{name}")
             object.__setattr__(instance, name, value)
-    complaints.refuse()
+        except ScenarioError as error:
+            wrong.append(error)
+    refuse(wrong)
 
 
 def fit(value: Any, wanted: Any, what: str) -> Any:

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from math import sqrt
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from fencepost.clusters.backends import Backend
@@ -111,8 +113,8 @@ def tally(judged: Sequence[Validity]) -> str:
 
 def rate(failed: int, of: int) -> str:
     """``3 of 10 (30 %; with 95 % confidence 11 to 60 %)``: the interval is Wilson's score interval (JASA 22, 1927)."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(failed, of).proportion_ci(CONFIDENCE, method="wilson")
-    share, low, high = (f"{100 * part:.0f}" for part in (failed / of, interval.low, interval.high))
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle = (failed + z**2 / 2) / (of + z**2)
+    half = z / (of + z**2) * sqrt(failed * (of - failed) / of + z**2 / 4)
+    share, low, high = (f"{100 * part:.0f}" for part in (failed / of, max(0.0, middle - half), middle + half))
     return f"{failed} of {of} ({share} %; with {100 * CONFIDENCE:.0f} % confidence {low} to {high} %)"
