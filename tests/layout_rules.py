@@ -32,7 +32,7 @@ PLACES: dict[str, str | tuple[str, ...]] = {
     "py4j": "checkers/spark/",
     "docker": "harness/clusters/docker",
     "kafka": (
-        "harness/clusters/admin",
+        "harness/clusters/admin/",
         "harness/member/adapters/kafka_python",
         "harness/member/instrument/kafka_python.py",
     ),

@@ -10,7 +10,7 @@ from typing import Protocol
 from fencepost.clock import eventually
 from fencepost.clusters import cleaning_task, environments, transparent
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
-from fencepost.clusters.admin_cleaning import discover
+from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.cache import Progress, quiet
 from fencepost.clusters.capabilities import needed
 from fencepost.clusters.cleaning_task import CLEAN_S, Task
