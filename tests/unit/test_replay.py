@@ -148,7 +148,8 @@ def test_a_replay_performs_the_stored_plan_as_often_as_asked_and_tells_the_rate(
 
 def test_an_exact_replay_pins_what_was_hit(shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     acted = stage.set_up(monkeypatch, V.VALID)
-    code, out, _ = shell("replay", run_of(tmp_path, SCENARIO.plan(5)), "--exact")
+    hit = [*HIT[:3], Target(members=(1,))]
+    code, out, _ = shell("replay", run_of(tmp_path, SCENARIO.plan(5), hit), "--exact")
     assert code == 0
     assert acted.plans[0].steps[2].target == brokers((3,))
     assert "black_hole on brokers for 5 s" in out
