@@ -7,9 +7,24 @@ member side, which runs without the rest, has its own ``ConfigError``.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
 
 class FencepostError(Exception):
-    """Base of all errors that are meant for people; anything else is a defect of the harness."""
+    """Base of all errors that are meant for people; anything else is a defect of the harness.
+
+    Attributes:
+        each: the errors that this one lists; itself alone where it is about one thing.
+    """
+
+    @property
+    def each(self) -> tuple[FencepostError, ...]:
+        """See above."""
+        return self._listed or (self,)
+
+    _listed: tuple[FencepostError, ...] = ()
 
 
 class ScenarioError(FencepostError):
@@ -59,3 +74,45 @@ class BrokenPromises(AssertionError):  # noqa: N818
 
 class UnknownVerdict(FencepostError):  # noqa: N818
     """The run could not be judged (a fault without a witness, too few facts, a stalled host). A retry may help."""
+
+
+def refuse(errors: Iterable[FencepostError]) -> None:
+    """Raise the one error; of several, one of the first one's class that lists each of them once; else do nothing."""
+    found = tuple({str(one): one for error in errors for one in error.each}.values())
+    if len(found) > 1:
+        combined = type(found[0])("\n- ".join([f"{len(found)} things are wrong:", *map(str, found)]))
+        combined._listed = found
+        raise combined
+    if found:
+        raise found[0]
+
+
+class Complaints:
+    """Gathers what is wrong with what somebody asked for, so that one error lists all of it.
+
+    Attributes:
+        found: the errors, in the order in which they were found.
+    """
+
+    def __init__(self) -> None:
+        self.found: list[FencepostError] = []
+
+    @contextmanager
+    def gather(self, *kinds: type[FencepostError]) -> Iterator[None]:
+        """Keep an error of these kinds that is raised inside, and go on after the block."""
+        try:
+            yield
+        except kinds as error:
+            self.found.append(error)
+
+    def each(self, call: Callable[[Any], Any], items: Iterable[Any], *kinds: type[FencepostError]) -> list[Any]:
+        """What ``call`` makes of each item, without those for which it raises an error of these kinds."""
+        made = []
+        for item in items:
+            with self.gather(*kinds):
+                made.append(call(item))
+        return made
+
+    def refuse(self) -> None:
+        """See ``refuse``."""
+        refuse(self.found)

@@ -90,7 +90,7 @@ class Chaos:
             from fencepost import runner
 
             backend = _backend(config)
-            plan = scenario.plan(chosen)
+            plan = scenario.drawn(chosen)
             folder = runner.run(scenario, plan=plan, runs=runs, observe=None, backend=backend)
         run = ChaosRun(folder, chosen, self._spark)
         self._item.stash[_RUNS].append(run)

@@ -24,10 +24,11 @@ from fencepost import faults
 from fencepost.clock import NS, now_ns
 from fencepost.clusters import backends
 from fencepost.clusters.attachment import Attachment
-from fencepost.clusters.capabilities import Abilities, needs
+from fencepost.clusters.capabilities import Abilities
 from fencepost.interfaces import Evidence, Fault, Injection, Selector, Target
 from fencepost.model import serialization
 from fencepost.model.settings import SESSION
+from fencepost.runner.preflight import needs
 from fencepost.schedule.planning import make_plan
 from fencepost.schedule.single import at
 from fencepost.targets import brokers, idle, member

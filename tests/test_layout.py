@@ -5,19 +5,21 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+import tomllib
+from collections.abc import Iterable
+from importlib import metadata
 from pathlib import Path
 
 import layout_rules as rules
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 TOP = Path(__file__).parent.parent
 FOLDERS = ("harness", "faults", "workloads", "checkers", "tests")
 TEXTS = {".py", ".toml", ".txt", ".md", ".yaml", ".yml", ".html", ".css", ".js", ".sha256", ".j2", ""}
 # Loaded by every pytest session that has Fencepost installed, or by a test module that names a scenario.
 LIGHT = ["fencepost", "fencepost.plugin", "fencepost.targets", "fencepost.workloads", "fencepost.checkers"]
-
-
-CIRCLES = {"fencepost.clusters.attachment", "fencepost_member.adapters.confluent_kafka"}
 
 
 def sources() -> list[rules.Source]:
@@ -32,9 +34,7 @@ def test_every_module_keeps_the_rule(rule: rules.Rule) -> None:
 
 
 def test_no_modules_import_each_other() -> None:
-    """Two circles are left, each of files that belong together."""
-    found = [source for source in sources() if source.module not in CIRCLES]
-    assert rules.circles(found) == []
+    assert rules.circles(sources()) == []
 
 
 def test_modules_that_import_each_other_are_found() -> None:
@@ -86,6 +86,32 @@ def test_the_top_level_holds_what_the_design_says() -> None:
     assert visible - generated == files | set(FOLDERS) | {"docker", "docs"}
 
 
+def undeclared(found: Iterable[rules.Source], dependencies: Iterable[str]) -> list[str]:
+    """What the product imports of libraries that no dependency names; that another one brings it along may end."""
+    declared = {canonicalize_name(Requirement(line).name) for line in dependencies}
+    brought_by = metadata.packages_distributions()
+    return [
+        f"{source.path}:{line}: found import of {top}, use a line in pyproject.toml that declares it"
+        for source in found
+        for line, name in source.imports()
+        if source.part != "tests" and rules.foreign(top := name.split(".")[0])
+        if declared.isdisjoint(map(canonicalize_name, brought_by.get(top, [top])))
+    ]
+
+
+def test_every_library_that_is_imported_is_declared() -> None:
+    project = tomllib.loads((TOP / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    dependencies = [*project["dependencies"], *(line for name in extras if name != "dev" for line in extras[name])]
+    assert not (complaints := undeclared(sources(), dependencies)), "\n".join(complaints)
+
+
+def test_an_import_that_is_not_declared_is_found() -> None:
+    imports = rules.Source("harness/runner/drain.py", "import json\nfrom requests import get\nimport fencepost.model")
+    assert len(undeclared([imports], ["docker>=7"])) == 1
+    assert undeclared([imports], ["docker>=7", "Requests>=2"]) == []
+
+
 def loaded_by(*modules: str) -> set[str]:
     """The packages of others that importing ``modules`` loads on top of pytest."""
     program = (
@@ -121,7 +147,6 @@ BROKEN = [
     ("imports_go_one_way", "checkers/promises/order.py", "from fencepost.judging import judge"),
     ("imports_go_one_way", "harness/reports/html.py", "from fencepost.checkers import judge"),
     ("imports_go_one_way", "harness/member/loop.py", "from fencepost.model import Outcome"),
-    ("imports_go_one_way", "harness/history/run_folder.py", "from .model import Verdict"),
     ("imports_go_one_way", "harness/brand_new.py", ""),
     ("the_judged_do_not_import_the_specification", "checkers/kernel/x.py", "from fencepost.checkers.oracle import a"),
     ("the_judged_do_not_import_the_specification", "checkers/oracle/x.py", "import fencepost.checkers.kernel.part"),
@@ -139,14 +164,39 @@ BROKEN = [
     ("plug_ins_are_one_class_a_file", "faults/pause.py", "class Freeze: ..."),
     ("plug_ins_are_one_class_a_file", "faults/pause.py", "class Pause: ...\nclass Resume: ..."),
     ("plug_ins_are_one_class_a_file", "workloads/poll_loop.py", "POLL = 1"),
-    ("nobody_sleeps", "tests/unit/test_x.py", "import time\ntime.sleep(1)"),
-    ("nobody_sleeps", "harness/runner/__init__.py", "from time import sleep\nsleep(1)"),
-    ("errors_are_named", "harness/runner/__init__.py", "try:\n    pass\nexcept:\n    pass"),
-    ("modules_say_what_they_are_for", "harness/runner/__init__.py", "import os"),
     ("functions_are_short", "tests/unit/test_x.py", "def f():\n" + "    x = 1\n" * 70),
     ("no_place_is_written_down", "README.md", "download it from pypi." + "org"),
     ("no_place_is_written_down", "Makefile", "cd /" + "home/ann/fencepost"),
 ]
+
+
+LINTED = [
+    ("E722", "harness/runner/x.py", "try:\n    pass\nexcept:\n    pass"),
+    ("D100", "harness/runner/x.py", "import os"),
+    ("D100", "tests/unit/test_x.py", "import os"),
+    ("D104", "tests/unit/__init__.py", "import os"),
+    ("TID252", "harness/history/x.py", "from .model import Verdict"),
+    ("TID251", "tests/unit/test_x.py", "import time\ntime.sleep(1)"),
+    ("TID251", "harness/runner/x.py", "from time import sleep\nsleep(1)"),
+    ("TID251", "harness/runner/x.py", "import asyncio\nasyncio.sleep(1)"),
+]
+
+
+@pytest.mark.parametrize(("rule", "path", "text"), LINTED)
+def test_the_linter_finds_what_no_rule_here_looks_for(rule: str, path: str, text: str) -> None:
+    argv = [
+        sys.executable,
+        "-m",
+        "ruff",
+        "check",
+        "--no-cache",
+        "--output-format=concise",
+        "--stdin-filename",
+        path,
+        "-",
+    ]
+    done = subprocess.run(argv, cwd=TOP, input=text, capture_output=True, text=True, check=False)
+    assert f" {rule} " in done.stdout
 
 
 @pytest.mark.parametrize(("rule", "path", "text"), BROKEN)

@@ -6,7 +6,6 @@ left when this process is killed while the JVM starts, is removed by the next on
 
 from __future__ import annotations
 
-import fcntl
 import os
 import shutil
 import subprocess
@@ -22,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 from fencepost.checkers.spark import class_archive
 from fencepost.checkers.spark.class_archive import Archive
 from fencepost.errors import ProvisionError
+from fencepost_member import lock
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
@@ -176,13 +176,11 @@ def make_work() -> tuple[Path, int]:
 
 def _lock(directory: Path) -> int:
     """Raises OSError when somebody holds it."""
-    lock = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(lock)
-        raise
-    return lock
+    held = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
+    if not lock.try_take(held):
+        os.close(held)
+        raise BlockingIOError(f"{directory} is locked by another process")
+    return held
 
 
 def _let_go(process: subprocess.Popen[bytes]) -> None:

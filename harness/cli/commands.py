@@ -116,8 +116,9 @@ def run(
     first = secrets.randbelow(2**31) if seed is None else seed
     seeds = range(first, first + repeat)
     where = Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
-    cases = coverage.cases(asked, seeds, where) if steer else [(asked, asked.plan(number)) for number in seeds]
-    _leave(batch.perform_all(cases, where))
+    drawn = [(asked, asked.drawn(number)) for number in seeds]
+    where.ready(drawn)
+    _leave(batch.perform_all(coverage.cases(asked, seeds, where) if steer else drawn, where))
 
 
 @app.command("replay")
@@ -143,6 +144,7 @@ def replay_(
     asked, plan = replay.load(run)
     case = asked, replay.pinned(plan, run) if exact else plan
     where = Where(runs, backend(cluster, cluster_config, yes), spark_master, spark_remote, check)
+    where.ready([case])
     _leave(batch.perform_all([case] * repeat, where))
 
 

@@ -5,13 +5,14 @@ from __future__ import annotations
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from fencepost.clock import eventually
 from fencepost.clusters import cleaning_task, environments, transparent
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
-from fencepost.clusters.admin_cleaning import discover
-from fencepost.clusters.attachment import Attachment, loopback, loses_packets, moves
+from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.cache import Progress, quiet
+from fencepost.clusters.capabilities import needed
 from fencepost.clusters.cleaning_task import CLEAN_S, Task
 from fencepost.clusters.foreign import ForeignEvidence
 from fencepost.clusters.transparent import TransparentProxies
@@ -143,8 +144,31 @@ class AttachedCluster:
         return self._proxies
 
 
+class Asked(Protocol):
+    """A cluster of others, and how a run may use it: what ``attachment.Attachment`` is."""
+
+    @property
+    def address(self) -> Endpoint:
+        """A broker's listener for clients."""
+
+    @property
+    def access(self) -> Mapping[str, str]:
+        """Its settings of SASL and TLS."""
+
+    @property
+    def permitted(self) -> bool:
+        """Whether its brokers may be on other machines."""
+
+    @property
+    def prefix(self) -> str:
+        """What the names of the run begin with."""
+
+    def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
+        """The sentence that refuses the run."""
+
+
 def start(
-    attachment: Attachment, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress = quiet
+    attachment: Asked, scenario: Scenario, plan: Plan, owner: Owner, progress: Progress = quiet
 ) -> AttachedCluster:
     """Find the brokers, ensure that everything the run creates will be removed, and return; nothing is created yet.
 
@@ -157,11 +181,11 @@ def start(
         ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
         WaitTimeout: groups get no coordinator.
     """
-    group = attachment.prefix + scenario.group_name(plan.seed)
+    group = scenario.names(plan.seed, attachment.prefix).group
     interpreters = environments.interpreters(scenario.group.environments, progress)
     progress(f"attaching to the cluster of {attachment.address}")
     brokers = discover(attachment.address, attachment.access)
-    far = [str(endpoint) for endpoint in brokers.values() if not loopback(endpoint)]
+    far = [str(endpoint) for endpoint in brokers.values() if not endpoint.loopback]
     if far and not attachment.permitted:
         why = f"{attachment.address} is an address of this machine, but brokers behind it are {', '.join(far)}"
         raise PlanError(attachment.refusal(why, scenario, plan))
@@ -175,11 +199,11 @@ def start(
         partition = group_partition(group, len(replicas) or 1)
         evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
         evidence.begin(progress)
-        if loses_packets(plan):
-            progress("starting proxies between members and brokers")
+        if needed(plan, "packets"):
+            progress("starting proxies before the members")
             before = transparent.start(owner, brokers, scenario.cluster_spec().slots, progress)
         cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress, before)
-        kept = {partition: replicas[partition]} if replicas and moves(plan) else {}
+        kept = {partition: replicas[partition]} if replicas and needed(plan, "coordinator") else {}
         task = Task(brokers, attachment.access, attachment.prefix, kept)
         cluster.cleaner = Cleaner(cleaning_task.__name__, task.to_json())
     except BaseException:

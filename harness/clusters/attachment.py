@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import ipaddress
 import re
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import ClassVar
 
 from fencepost.clusters.cache import Progress
-from fencepost.clusters.capabilities import Abilities, always
-from fencepost.errors import PlanError, ScenarioError
+from fencepost.clusters.capabilities import Abilities, always, needed
+from fencepost.errors import PlanError, ScenarioError, refuse
 from fencepost.interfaces import Cluster
 from fencepost.model.endpoint import Endpoint
 from fencepost.network import redirects
@@ -79,19 +78,19 @@ class Attachment:
         return attach.start(self, scenario, plan, owner, progress)
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """The run's actions on the cluster, a clause each."""
+        """What a run does to the cluster, a sentence each."""
+        names, load = scenario.names(plan.seed, self.prefix), scenario.workload.producer_config()
         topics = ", ".join(
-            f"{self.prefix}{t.name} ({t.partitions} partitions, {t.replication_factor} replicas)"
+            f"{names.in_cluster(t.name)} ({t.partitions} partitions, {t.replication_factor} replicas)"
             for t in (*scenario.topics, *scenario.outputs())
         )
-        group, load = self.prefix + scenario.group_name(plan.seed), scenario.workload.producer_config()
         rate = load.get("rate_hz") or 0
         lines = [
-            f"create the topics {topics}",
-            f"write to them {f'{rate:g} records a second' if rate else 'as fast as possible'}",
-            f"consume them as the group {group} with {scenario.group.size} members",
+            f"make the topics {topics}",
+            f"write to them {f'{rate:g} records a second' if rate else 'as fast as it goes'}",
+            f"consume them as the group {names.group} with {scenario.group.size} members",
         ]
-        if moves(plan):
+        if needed(plan, "coordinator"):
             lines.append(
                 "move the leader of this group's partition of __consumer_offsets, and with it the coordinator of all "
                 "groups in that partition, to another replica, and restore the order of its replicas in the end"
@@ -106,45 +105,29 @@ class Attachment:
         """Refuse a run that was not permitted, or that needs the cluster's owner.
 
         Raises:
-            PlanError: says what would be done, and how to permit it; or what to remove from the scenario.
+            PlanError: lists what is to be left out, and what would be done and how to allow it.
         """
+        refuse(map(PlanError, self._not_allowed(scenario, plan)))
+
+    def _not_allowed(self, scenario: Scenario, plan: Plan) -> Iterator[str]:
         if scenario.broker_config:
             names = ", ".join(sorted(scenario.broker_config))
-            raise PlanError(f"the brokers of {self} are configured by others: remove broker_config ({names})")
+            yield (f"the brokers of {self} are configured by others: leave broker_config out ({names})")
         if scenario.kafka:
-            raise PlanError(f"{self} has a fixed version: remove kafka ({scenario.kafka})")
-        if loses_packets(plan) and "SSL" in self.access.get("security.protocol", "").upper():
-            raise PlanError(
-                f"{self} needs TLS, and links can only be checked without it: remove the faults that lose packets"
+            yield (f"{self} has the version that it has: leave kafka out ({scenario.kafka})")
+        if needed(plan, "packets") and "SSL" in self.access.get("security.protocol", "").upper():
+            yield (
+                f"{self} wants TLS, and whether a link is whole again is asked without it: leave out the faults that "
+                "lose packets"
             )
-        if not self.permitted and not loopback(self.address):
-            raise PlanError(
-                self.refusal(f"{self.address.host} is not a loopback address of this machine", scenario, plan)
-            )
+        if not self.permitted and not self.address.loopback:
+            why = f"{self.address.host} is no address of this machine's own loopback"
+            yield self.refusal(why, scenario, plan)
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that says what the run would do, if it were permitted."""
         would = "; ".join(self.intent(scenario, plan))
         return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
-
-
-def moves(plan: Plan) -> bool:
-    """Whether the coordinator is moved, and with it the coordinator of other groups."""
-    return any("coordinator" in step.fault.needs for step in plan.steps)
-
-
-def loses_packets(plan: Plan) -> bool:
-    """Whether members need proxies, as packets are lost there."""
-    return any("packets" in step.fault.needs for step in plan.steps)
-
-
-def loopback(endpoint: Endpoint) -> bool:
-    """Whether an address certainly belongs to this machine. Names other than localhost are not looked up."""
-    host = endpoint.host.strip("[]")
-    try:
-        return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 def read_access(path: Path) -> dict[str, str]:

@@ -39,7 +39,8 @@ class Backend(Protocol):
         """Begins the names of all topics and groups of a run; empty where the cluster is the run's own."""
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
-        """Raise a PlanError when the run was not permitted, or needs the cluster's owner."""
+        """Raise a ScenarioError that lists all that keeps it from being performed there: nobody allowed it, it wants
+        what only the cluster's owner can do, or no such cluster can be started."""
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """The run's actions on a foreign cluster, a clause each."""
@@ -56,12 +57,14 @@ class Own:
     """A back-end that starts a new cluster for each run, with all rights over it. Satisfies ``Backend``.
 
     Attributes:
+        check: refuses one that cannot be started, with a ScenarioError.
         provide: starts one; see ``local.start``.
     """
 
     name: str
     abilities: Abilities
     parts: Collection[str]
+    check: Callable[[ClusterSpec], None]
     provide: START
     why: str = ""
     prefix: str = ""
@@ -70,7 +73,8 @@ class Own:
         return self.name
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
-        """Every run is permitted."""
+        """Nobody need allow anything."""
+        self.check(scenario.cluster_spec())
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """Nothing foreign is touched."""
@@ -87,16 +91,16 @@ class Own:
 
 def local() -> Own:
     """Clusters of processes of this machine."""
-    from fencepost.clusters import local
+    from fencepost.clusters import local, nodes
 
-    return Own("local", local.ABILITIES, local.PARTS, local.start)
+    return Own("local", local.ABILITIES, local.PARTS, nodes.check, local.start)
 
 
 def docker() -> Own:
     """Clusters of containers on a Docker engine of this machine."""
     from fencepost.clusters import docker_host
 
-    return Own("docker", docker_host.ABILITIES, docker_host.PARTS, docker_host.start)
+    return Own("docker", docker_host.ABILITIES, docker_host.PARTS, docker_host.check, docker_host.start)
 
 
 OWN = {"local": local, "docker": docker}  # the quickest first

@@ -7,7 +7,6 @@ the other waits.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -19,6 +18,7 @@ from pathlib import Path
 
 from fencepost.clock import eventually
 from fencepost.errors import ProvisionError
+from fencepost_member import lock
 
 Progress = Callable[[str], None]
 NEEDED_BYTES = 400_000_000
@@ -105,16 +105,9 @@ def _sizes_and_times(folder: Path) -> dict[str, list[int]]:
 def _locked(name: str) -> Iterator[None]:
     locks = directory() / "locks"
     locks.mkdir(parents=True, exist_ok=True)
-    with (locks / name).open("w") as lock:
-
-        def ours() -> bool:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                return False
-            return True
-
-        eventually(ours, WAIT_S, f"another run to finish creating {name}", hint=f"Its lock is {lock.name}")
+    with (locks / name).open("w") as file:
+        awaited = f"another run to finish making {name}"
+        eventually(lambda: lock.try_take(file), WAIT_S, awaited, hint=f"Its lock is {file.name}")
         yield
 
 

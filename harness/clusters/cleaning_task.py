@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from fencepost.clusters.admin import OFFSETS_TOPIC, ObserverAdmin
-from fencepost.clusters.admin_cleaning import Cleaning
+from fencepost.clusters.admin.cleaning import Cleaning
 from fencepost.errors import FencepostError
 from fencepost.model import TopicPartition
 from fencepost.model.endpoint import Endpoint

@@ -7,7 +7,7 @@ nothing behind them. The harness reaches all of them at their fixed addresses: n
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from importlib import resources
 from pathlib import Path
@@ -23,7 +23,7 @@ from fencepost.clusters.docker_packets import ContainerPackets
 from fencepost.clusters.docker_processes import ContainerProcess, Containers, Place
 from fencepost.clusters.jvm import Jvm
 from fencepost.clusters.own import OWN, OwnCluster
-from fencepost.errors import ClusterError, ScenarioError
+from fencepost.errors import ClusterError, Complaints, ScenarioError
 from fencepost.interfaces import ClusterSpec
 from fencepost.interfaces.process import Environment, Interpreter, Spawn
 from fencepost.model.clients import VERIFIABLE
@@ -124,8 +124,9 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
         ProvisionError: no engine answers, or an image could not be built.
         ClusterError, WaitTimeout: a container did not start or serve; nothing is left of it.
     """
-    nodes.check(spec)
-    _check(spec)
+    check(spec)
+    for image in {wanted.image for wanted in spec.members} - {""}:
+        docker.must_have(image)
     made = images(progress)
     containers = Containers(owner, docker.open_client())
     try:
@@ -139,19 +140,25 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
     return cluster
 
 
-def _check(spec: ClusterSpec) -> None:
-    """Refuse members that the images do not support, and fetch the user's images."""
-    ours = [one for one in spec.members if not one.image]
+def check(spec: ClusterSpec) -> None:
+    """Refuse what cannot be started, or the images do not have. Raises a ScenarioError that lists all of it."""
+    complaints = Complaints()
+    with complaints.gather(ScenarioError):
+        nodes.check(spec)
+    complaints.found += map(ScenarioError, _not_in_images(spec))
+    complaints.refuse()
+
+
+def _not_in_images(spec: ClusterSpec) -> Iterator[str]:
+    ours = [wanted for wanted in spec.members if not wanted.image]
     there = [client.name for client in installed()]
-    if any(one.own or one.client.name not in (*there, VERIFIABLE) for one in ours):
-        raise ScenarioError(
-            f"members in containers use their image's Python with the {', '.join(there)} that are installed here, "
-            f"or the {VERIFIABLE} of its Kafka: use --cluster local for others (the group's client and python)"
+    if any(wanted.own or wanted.client.name not in (*there, VERIFIABLE) for wanted in ours):
+        yield (
+            f"members in containers run on their image's Python with the {', '.join(there)} that are installed here, "
+            f"or are the {VERIFIABLE} of its Kafka: use --cluster local for others (the group's client and python)"
         )
-    for image in {one.image for one in spec.members} - {""}:
-        docker.must_have(image)
     if spec.kafka not in ("", KAFKAS[0]):
-        raise ScenarioError(f"the images are of Kafka {KAFKAS[0]}: use --cluster local for Kafka {spec.kafka}")
+        yield f"the images are of Kafka {KAFKAS[0]}: use --cluster local for Kafka {spec.kafka}"
 
 
 def _networks(containers: Containers) -> int:

@@ -8,11 +8,11 @@ is a separate process, so that a fault on a broker removes no voter.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from fencepost.errors import ScenarioError
+from fencepost.errors import ScenarioError, refuse
 from fencepost.interfaces import ClusterSpec
 from fencepost.model.endpoint import Endpoint
 from fencepost.model.settings import KAFKAS, of_kafka_3
@@ -53,17 +53,21 @@ def check(spec: ClusterSpec) -> None:
 
     Raises:
         ScenarioError: too few or too many brokers or slots, a setting that belongs to the harness, or members whose
-            client these brokers no longer understand.
+            client these brokers no longer understand; lists all of it.
     """
+    refuse(map(ScenarioError, _wrong(spec)))
+
+
+def _wrong(spec: ClusterSpec) -> Iterator[str]:
     if not 1 <= spec.brokers <= MOST_BROKERS:
-        raise ScenarioError(f"found {spec.brokers} brokers; use 1 to {MOST_BROKERS}")
+        yield (f"a cluster has 1 to {MOST_BROKERS} brokers, but {spec.brokers} are asked for")
     if not 0 <= spec.slots <= MOST_SLOTS:
-        raise ScenarioError(f"found {spec.slots} slots for members; use 0 to {MOST_SLOTS}")
+        yield (f"a cluster has 0 to {MOST_SLOTS} slots, but {spec.slots} are asked for")
     for name in sorted({*spec.broker_config, *spec.controller_config} & OURS):
-        raise ScenarioError(f"the setting {name} belongs to the harness: remove it")
-    old = [one.client for one in spec.members if not one.client.kafka_4]
+        yield (f"the setting {name} belongs to the harness: leave it out")
+    old = [wanted.client for wanted in spec.members if not wanted.client.kafka_4]
     if old and not of_kafka_3(spec.kafka):
-        raise ScenarioError(
+        yield (
             f"{old[0]} cannot talk to Kafka 4, which no longer knows its requests (KIP-896): use a later "
             f"release, or an older Kafka with the scenario's option kafka ({', '.join(KAFKAS)})"
         )

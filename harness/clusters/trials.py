@@ -1,6 +1,6 @@
 """Whether clients accept a group's settings: each client tries them, where its members will run, before the start.
 
-One short process for each client and release, which connects to no broker.
+One short process for each client and release, which connects to nobody; an answer that is yes is remembered.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 from fencepost.clusters import environments
 from fencepost.clusters.cache import Progress
 from fencepost.clusters.capabilities import Abilities
-from fencepost.errors import ProvisionError, ScenarioError, WaitTimeout
+from fencepost.errors import Complaints, ProvisionError, ScenarioError, WaitTimeout
 from fencepost.group.incarnation import member_side
 from fencepost.interfaces.process import Environment
 from fencepost.processes.owner import Owner, wait_ended
@@ -21,6 +21,7 @@ from fencepost.scenario.group import Group
 from fencepost_member.process import BAD_CONFIG
 
 SLOW_S, TRIAL_S = 2.0, 60.0
+_taken: set[tuple[str, str]] = set()  # each interpreter and settings that its client takes
 
 
 def try_settings(group: Group, abilities: Abilities, progress: Progress) -> None:
@@ -30,13 +31,16 @@ def try_settings(group: Group, abilities: Abilities, progress: Progress) -> None
     back-end has none; the back-end refuses it itself.
 
     Raises:
-        ScenarioError: names the client, its release, and its error.
+        ScenarioError: names each such client, its release, and what it said.
         ProvisionError: see ``environments.interpreter``; or the trial itself failed.
     """
+    complaints = Complaints()
     for environment in dict.fromkeys(group.environments):
         elsewhere = "command" not in abilities or abilities["command"]()
         if not group.command and environment.client.library.imported and not (environment.own and elsewhere):
-            _try(group, environment, progress)
+            with complaints.gather(ScenarioError, ProvisionError):
+                _try(group, environment, progress)
+    complaints.refuse()
 
 
 def _try(group: Group, environment: Environment, progress: Progress) -> None:
@@ -55,11 +59,15 @@ def _try(group: Group, environment: Environment, progress: Progress) -> None:
         "protocol": group.protocol,
         "client_config": group.client_config(),
     }
-    code, output = _tried(python, config, lambda: progress(f"checking the group's settings with {release}"))
+    key = (python, json.dumps(config))
+    if key in _taken:
+        return
+    code, said = _asked(python, config, lambda: progress(f"asking {release} whether it takes the group's settings"))
     if code == BAD_CONFIG:
         raise ScenarioError(f"{release} refuses the group's config: {output}")
     if code:
-        raise ProvisionError(f"the group's settings could not be checked with {release}: {output}")
+        raise ProvisionError(f"{release} could not be asked whether it takes the group's settings: {said}")
+    _taken.add(key)
 
 
 def _tried(python: str, config: Mapping[str, Any], slow: Callable[[], None]) -> tuple[int, str]:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from fencepost.evidence.segment_reader import Records, take
 from fencepost.history import DELIVERED_COLUMNS, FORMAT_VERSION, PRODUCED_COLUMNS, Sent, State
+from fencepost.history.atomic import replacing
 from fencepost_member.segments import ABORTED, FAILED, UNKNOWN
 
 ROW_GROUP_ROWS = 256 * 1024
@@ -26,8 +27,8 @@ ROW_GROUP_ROWS = 256 * 1024
 Columns = dict[str, NDArray[Any]]
 
 
-def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], version: int = FORMAT_VERSION) -> None:
-    """Write one file of record columns under a temporary name, then rename it.
+def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns]) -> None:
+    """Write one file of record columns.
 
     Args:
         columns: name and type of each column, as ``fencepost.history`` gives them.
@@ -39,22 +40,20 @@ def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], ver
     schema = pa.schema(fields, metadata=metadata)
     encodings = {name: "DELTA_BINARY_PACKED" for name, kind in columns.items() if kind == "int64"}
     path.parent.mkdir(parents=True, exist_ok=True)
-    draft = path.with_name(f".{path.name}.new")
-    try:
-        with pq.ParquetWriter(
+    with (
+        replacing(path) as draft,
+        pq.ParquetWriter(
             draft,
             schema,
             compression="lz4",
             write_page_checksum=True,
             use_dictionary=[name for name in columns if name not in encodings],
             column_encoding=encodings,
-        ) as writer:
-            for group in groups:
-                arrays = [pa.array(group[field.name], type=field.type) for field in schema]
-                writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=ROW_GROUP_ROWS)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
+        ) as writer,
+    ):
+        for group in groups:
+            arrays = [pa.array(group[field.name], type=field.type) for field in schema]
+            writer.write_table(pa.Table.from_arrays(arrays, schema=schema), row_group_size=ROW_GROUP_ROWS)
 
 
 def delivered(partitions: Iterable[Records]) -> Iterator[Columns]:

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from fencepost.history import EVENT_COLUMNS, FORMAT_VERSION
+from fencepost.history.atomic import replacing
 from fencepost_member.events import read
 
 Row = dict[str, Any]
@@ -42,15 +43,11 @@ def read_rows(path: Path) -> tuple[list[Row], int, int, list[str]]:
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
-    """Write ``events.parquet`` under a temporary name, in the order of the begins, then rename it."""
+    """Write ``events.parquet``, in the order of the begins."""
     ordered = sorted(rows, key=lambda row: (row["begin_ns"], row["actor"], row["id"]))
-    draft = path.with_name(f".{path.name}.new")
-    try:
+    with replacing(path) as draft:
         table = pa.table({name: [row[name] for row in ordered] for name in EVENT_COLUMNS}, schema=_SCHEMA)
         pq.write_table(table, draft, compression="zstd", compression_level=1, write_page_checksum=True)
-        draft.replace(path)
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def _explode(event: Mapping[str, Any]) -> Iterator[Row]:

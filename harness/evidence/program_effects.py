@@ -19,6 +19,7 @@ from fencepost.errors import MemberError, WaitTimeout
 from fencepost.evidence import audit, effects
 from fencepost.interfaces import Cluster, Workload
 from fencepost.interfaces.process import TellsEffects
+from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import Owner, send, wait_ended
 from fencepost_member.effects import SETTINGS
 from fencepost_member.events import EventLog
@@ -33,8 +34,8 @@ Named = tuple[str, int, int] | int  # topic, partition, offset; or the number th
 class ProgramEffects:
     """Asks the function of a workload. Where it has none, there is nothing to tell, and nothing to wait for."""
 
-    def __init__(self, workload: Workload, cluster: Cluster, owner: Owner, logs: Path, prefix: str) -> None:
-        """``prefix``: what names of topics begin with in the cluster, and not for the program.
+    def __init__(self, workload: Workload, cluster: Cluster, owner: Owner, logs: Path, names: RunNames) -> None:
+        """``names``: the program knows those of the scenario.
 
         Raises:
             MemberError: there is no such function.
@@ -42,7 +43,7 @@ class ProgramEffects:
         self._function = workload.effects if isinstance(workload, TellsEffects) else ""
         self._writers = workload.producer_config().get("producers", 1)
         self._settings = {**cluster.access, "bootstrap.servers": cluster.bootstrap()}
-        self._owner, self._log, self._prefix = owner, logs / "effects.log", prefix
+        self._owner, self._log, self._names = owner, logs / "effects.log", names
         self._next_ns, self.state = 0, ""
         if self._function:
             self._ask()
@@ -91,7 +92,7 @@ class ProgramEffects:
             if isinstance(effect, int):
                 numbers[effect] += 1
                 continue
-            topic, partition, offset = self._prefix + effect[0], *effect[1:]
+            topic, partition, offset = self._names.in_cluster(effect[0]), *effect[1:]
             if offset >= ends.get((topic, partition), 0):
                 raise MemberError(f"{self._function} tells an effect of {effect}, and there is no such record")
             yield topic, partition, offset

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from fencepost.history.atomic import replacing
+
 MS = 1_000_000
 
 
@@ -64,11 +66,9 @@ class Collected(NamedTuple):
 def write_lines(path: Path, facts: Iterable[Mapping[str, Any]]) -> int:
     """Write one JSON object per line; the number of lines. The file is whole or not there."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_suffix(".partial")
     count = 0
-    with partial.open("w") as file:
+    with replacing(path) as draft, draft.open("w") as file:
         for fact in facts:
             file.write(json.dumps(fact, separators=(",", ":")) + "\n")
             count += 1
-    partial.replace(path)
     return count

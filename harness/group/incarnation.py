@@ -23,6 +23,7 @@ from fencepost.group import programs
 from fencepost.group.event_tail import last_poll_ns
 from fencepost.group.process_consumers import Inside
 from fencepost.history import EventKind
+from fencepost.history.atomic import replacing
 from fencepost.interfaces.process import Interpreter, Process
 from fencepost.processes.owner import Owner
 from fencepost_member.events import EventLog
@@ -199,9 +200,8 @@ class Incarnation:
             self.signal(signals.SIGHUP)
 
     def _configure(self, changes: Mapping[str, Any]) -> None:
-        new = self._file.with_suffix(".new")
-        new.write_text(json.dumps({**self._config, **changes}, indent=1), encoding="utf-8")
-        new.replace(self._file)  # so that no reader sees half of it
+        with replacing(self._file) as draft:
+            draft.write_text(json.dumps({**self._config, **changes}, indent=1), encoding="utf-8")
 
     def wait_ended(self, within_s: float) -> int:
         """Wait for its end and return its exit code (negative: the signal's number)."""

@@ -19,6 +19,7 @@ import confluent_kafka as ck
 from fencepost.evidence import effects
 from fencepost.interfaces import Cluster, Workload
 from fencepost.interfaces.process import Retried
+from fencepost.model.run_names import RunNames
 from fencepost_member.adapters.confluent_reading import reading
 from fencepost_member.events import EventLog
 from fencepost_member.payload import SOURCE, letter_id, source_of
@@ -29,17 +30,15 @@ END_S = 45.0  # it may query an administrator, which takes longer than the flush
 
 
 @contextmanager
-def of(workload: Workload, cluster: Cluster, prefix: str, events: EventLog) -> Iterator[None]:
-    """Run the retry program of a workload that has one, for the duration of the block. If it fails, the history records
-    that retries are unknown.
-
-    Args:
-        prefix: the beginning of the cluster's topic names.
+def of(workload: Workload, cluster: Cluster, names: RunNames, events: EventLog) -> Iterator[None]:
+    """If what a workload's members park is retried: that is done, meanwhile. Where it cannot be, nobody knows what was
+    retried, and the history says so.
     """
     if not isinstance(workload, Retried) or not workload.retried:
         yield
         return
-    program = Program(cluster, prefix + workload.into, prefix + workload.retried, workload.retried_after_ms / 1000)
+    letters, retried = names.in_cluster(workload.into), names.in_cluster(workload.retried)
+    program = Program(cluster, letters, retried, workload.retried_after_ms / 1000)
     thread = threading.Thread(target=program.run, name="retries", daemon=True)
     thread.start()
     try:

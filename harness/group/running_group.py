@@ -15,6 +15,7 @@ from fencepost.group.incarnation import KILL_S, Home, Incarnation, stop
 from fencepost.group.member_handle import MemberProcess
 from fencepost.interfaces import Cluster, Workload
 from fencepost.interfaces.process import Interpreter, Supervised
+from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
 
 __all__ = ["Group", "Home", "Incarnation", "Interpreter", "MemberProcess", "RecordCounts", "make", "stop"]
@@ -178,30 +179,27 @@ def make(
     spec: scenario.Group,
     workload: Workload,
     *,
-    name: str,
+    names: RunNames,
     topics: Mapping[str, Mapping[int, int]],
     seed: int,
-    prefix: str = "",
 ) -> Group:
     """The group that a scenario describes: member ``i`` in slot ``i``; producers do not use proxies. Starts nothing.
 
     Args:
-        name: ``group.id``.
-        topics: topic -> partition -> number ``tp``.
-        prefix: the part of the cluster's topic names that the scenario's names do not have.
+        topics: topic, as the cluster calls it -> partition -> number ``tp``.
     """
     shared = {
-        "group": name,
+        "group": names.group,
         "topics": topics,
         "protocol": spec.protocol,
         "client_config": {**cluster.access, **spec.client_config()},
-        "prefix": prefix,
+        "prefix": names.prefix,
     }
     members = []
     for index, (environment, static) in enumerate(zip(spec.environments, spec.statics, strict=True)):
-        instance = f"{name}-member-{index}" if static else None
+        instance = f"{names.group}-member-{index}" if static else None
         loop = workload.member_config(index)
-        loop.update({option: prefix + loop[option] for option in ("into", "redirect") if loop.get(option)})
+        loop.update({option: names.in_cluster(loop[option]) for option in ("into", "redirect") if loop.get(option)})
         own = {
             "bootstrap": cluster.bootstrap(index),
             "client": environment.client.name,
@@ -221,7 +219,7 @@ def make(
         "client_config": dict(cluster.access),
         "text": not spec.imports,
     }
-    outside = Outside(cluster.admin, name) if spec.silent else None
+    outside = Outside(cluster.admin, names.group) if spec.silent else None
     killed_after_ms = workload.killed_after_ms if isinstance(workload, Supervised) else 0
     writers = [{**common, "writer": writer} for writer in range(count)]
     return Group(home, members, writers, spec.spare, outside, killed_after_ms)

@@ -1,7 +1,6 @@
 """The run folder on disk: its folders, the JSON files at its top, and how any of its files is opened.
 
-``fencepost.history`` says what all files mean; those of the history are written by what gathers them. JSON is written
-to a temporary name and renamed, so that a reader never sees half a file.
+``fencepost.history`` says what all files mean; those of the history are written by what gathers them.
 
 A run folder may come from anybody. Whoever judges, reports or replays it reads a file of it by ``opened`` and lists a
 folder of it by ``listed``: nothing that stands there instead of a file is waited for, and nothing outside is read.
@@ -24,6 +23,7 @@ from typing import Any
 
 from fencepost.errors import RunFolderError
 from fencepost.history import FORMAT_VERSION, JUDGED
+from fencepost.history.atomic import replacing
 from fencepost.model import Verdict
 
 SIGNS = ("scenario.json", "history/events", "history/events.parquet")  # of a run folder: one at least
@@ -98,14 +98,12 @@ class RunFolder:
             RunFolderError: it cannot be written (disk full, or something else is in its place).
         """
         path = self.path / name
-        temporary = path.with_name(f".{path.name}.{os.getpid()}")
         text = json.dumps({"format_version": FORMAT_VERSION, **value}, indent=2, ensure_ascii=False, default=str)
         try:
             # What is no text, because an escape in some JSON said half a character, stays that escape.
-            temporary.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
-            temporary.replace(path)
+            with replacing(path) as draft:
+                draft.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
-            temporary.unlink(missing_ok=True)
             raise RunFolderError(f"{path} cannot be written: {error.strerror or error}") from error
         return path
 

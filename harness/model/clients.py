@@ -6,12 +6,12 @@ A client is named by a requirement: ``kafka-python``, or one release of it, ``ka
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from types import MappingProxyType
 
-from fencepost.errors import ScenarioError
+from fencepost.errors import ScenarioError, refuse
 from fencepost.model import serialization
 from fencepost.model.settings import ASSIGNORS
 from fencepost_member.adapters.settings import READ_COMMITTED, unknown
@@ -219,17 +219,21 @@ def check(clients: Iterable[Client], protocol: str, static: Iterable[bool], name
     ``names``: the names of the group's client settings.
 
     Raises:
-        ScenarioError: names the client, and what it can do.
+        ScenarioError: lists all of it, and what each client can do.
     """
-    for client, is_static in dict.fromkeys(zip(clients, static, strict=True)):
+    refuse(map(ScenarioError, _wrong(clients, protocol, static, names)))
+
+
+def _wrong(clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str]) -> Iterator[str]:
+    for client, known_by_name in dict.fromkeys(zip(clients, static, strict=True)):
         if protocol not in client.assignors:
             can = ", ".join(client.assignors)
-            raise ScenarioError(f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
-        if is_static and not client.static:
+            yield (f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
+        if known_by_name and not client.static:
             since = client.library.since[STATIC]
-            raise ScenarioError(f"client {client} has no static members: it has them since release {since}")
-        if problem := unknown(client.name, dict.fromkeys(names)):
-            raise ScenarioError(f"the group's config: {problem}")
+            yield (f"client {client} has no static members: it has them since release {since}")
+        if lacking := unknown(client.name, dict.fromkeys(names)):
+            yield (f"the group's config: {lacking}")
 
 
 def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:

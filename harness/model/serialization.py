@@ -1,5 +1,8 @@
-"""Frozen dataclasses to plain JSON values and back, strictly: an option that is unknown, missing or of another type is
-an error that says what was expected.
+"""Frozen dataclasses to plain JSON values and back, strictly: what is unknown, missing or of another type is an error
+that says what was wanted; what is wrong in several options is one error.
+
+Not done with msgspec: every test module that names a scenario loads this, and what pytest loads is the standard library
+alone (``tests/test_layout.py``).
 
 Plug-ins (faults, targets, workloads, promises) are stored as ``{"type": <name>, <option>: <value>, ...}`` and found by
 that name: a new file needs no registration.
@@ -12,11 +15,11 @@ import functools
 import importlib
 import pkgutil
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from fencepost.errors import ScenarioError
+from fencepost.errors import Complaints, ScenarioError, refuse
 
 # Family -> the place of its classes: a package with one module each, or one module for all.
 FAMILIES = {
@@ -76,33 +79,47 @@ def build(cls: type[Any], options: Any, what: str) -> Any:
     """``cls(**options)``, refusing options that are unknown, missing or of another type.
 
     Raises:
-        ScenarioError: names the wrong option, what it must be, and the valid ones.
+        ScenarioError: says which options are wrong, what they want, and which exist.
     """
-    options = fit(options, Mapping[str, Any], what)
+    return cls(**check_options(cls, options, what))
+
+
+def check_options(cls: type[Any], options: Any, what: str, read: Collection[str] = ()) -> dict[str, Any]:
+    """The options for ``cls``, with lists as tuples. Those named in ``read`` are neither checked nor needed.
+
+    Raises:
+        ScenarioError: see ``build``.
+    """
+    options, complaints = fit(options, Mapping[str, Any], what), Complaints()
     fields = {f.name: f for f in dataclasses.fields(cls)}
-    unknown = sorted(set(options) - set(fields))
-    if unknown:
-        raise ScenarioError(f"{what} has no option {unknown[0]!r}; it has {', '.join(fields) or 'none'}")
-    missing = [
-        name
-        for name, f in fields.items()
-        if name not in options and f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
-    ]
-    if missing:
-        raise ScenarioError(f"{what} needs the option {missing[0]!r}")
-    types = _annotations(cls)  # type: ignore[arg-type]  # which is hashable
-    return cls(**{name: fit(value, types.get(name, Any), f"{what}: {name}") for name, value in options.items()})
+    for name in sorted(set(options) - set(fields)):
+        complaints.found.append(ScenarioError(f"{what} has no option {name!r}; it has {', '.join(fields) or 'none'}"))
+    for name, f in fields.items():
+        needed = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
+        if needed and name not in options and name not in read:
+            complaints.found.append(ScenarioError(f"{what} needs the option {name!r}"))
+    wanted, fitting = _annotations(cls), {}  # type: ignore[arg-type]  # which is hashable
+    for name in (name for name in options if name in fields and name not in read):
+        with complaints.gather(ScenarioError):
+            fitting[name] = fit(options[name], wanted.get(name, Any), f"{what}: {name}")
+    complaints.refuse()
+    return fitting
 
 
 def settle(instance: Any) -> None:
     """Check every option of a frozen dataclass as ``build`` does; lists become tuples. For its ``__post_init__``.
 
     Raises:
-        ScenarioError: names the wrong option and what it must be.
+        ScenarioError: says which options are wrong and what they want.
     """
-    for name, annotation in _annotations(instance.__class__).items():
-        value = fit(getattr(instance, name), annotation, f"{type(instance).__name__}.{name}")
-        object.__setattr__(instance, name, value)
+    wrong: list[ScenarioError] = []
+    for name, wanted in _annotations(instance.__class__).items():
+        try:  # no ``Complaints``: this is done for every step that is ever drawn
+            value = fit(getattr(instance, name), wanted, f"{type(instance).__name__}.{name}")
+            object.__setattr__(instance, name, value)
+        except ScenarioError as error:
+            wrong.append(error)
+    refuse(wrong)
 
 
 def fit(value: Any, annotation: Any, what: str) -> Any:

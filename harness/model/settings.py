@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations
 from typing import Any
 
-from fencepost.errors import ScenarioError
+from fencepost.errors import ScenarioError, refuse
 from fencepost_member.adapters.settings import ACCESS_PREFIXES
 from fencepost_member.adapters.settings import ISOLATION as ISOLATION
 from fencepost_member.adapters.settings import STRATEGY as STRATEGY
@@ -56,29 +56,31 @@ def check_client(config: Mapping[str, Any], protocol: str, known: Sequence[str],
     assignors that its clients have in common for it; ``beside``: assignors that a list may contain in addition.
 
     Raises:
-        ScenarioError: names the setting and what to use instead.
+        ScenarioError: names each such setting and what to use instead.
     """
+    refuse(map(ScenarioError, _wrong(config, protocol, known, beside)))
+
+
+def _wrong(config: Mapping[str, Any], protocol: str, known: Sequence[str], beside: Sequence[str]) -> Iterator[str]:
     for name in config:
         if name in DECIDED:
-            raise ScenarioError(f"the group's config cannot set {name}: {DECIDED[name]}")
+            yield f"the group's config cannot set {name}: {DECIDED[name]}"
         if name.startswith(ACCESS_PREFIXES):
-            raise ScenarioError(f"the group's config cannot set {name}: {ACCESS}")
-    if STRATEGY in config:
-        if not known:
-            raise ScenarioError(
-                f"the group's config cannot set {STRATEGY} with protocol {protocol!r}: the brokers assign"
-            )
+            yield f"the group's config cannot set {name}: {ACCESS}"
+    if STRATEGY in config and not known:
+        yield f"the group's config cannot set {STRATEGY} with protocol {protocol!r}: the brokers assign"
+    elif STRATEGY in config:
         names = str(config[STRATEGY]).split(",")
         allowed = {*known, *(beside if any(name.strip() in known for name in names) else ())}
         if wrong := [name for name in names if name.strip() not in allowed]:
-            raise ScenarioError(
+            yield (
                 f"the group's {STRATEGY} {wrong[0].strip()!r} contradicts its protocol {protocol!r}, "
                 f"which goes with {' or '.join(known)}"
             )
     for name in (SESSION, HEARTBEAT, POLL_INTERVAL):
         value = config.get(name, 1)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            raise ScenarioError(f"the group's {name} must be a whole number of milliseconds above 0, found {value!r}")
+            yield f"the group's {name} wants a whole number of milliseconds above 0, but {value!r} came"
 
 
 def check_python(version: str) -> None:

@@ -7,7 +7,6 @@ and members miss heartbeats for unplanned reasons. ``runner.run`` takes a permit
 
 from __future__ import annotations
 
-import fcntl
 import logging
 import os
 import tempfile
@@ -19,6 +18,7 @@ from typing import TextIO
 
 from fencepost.clock import eventually
 from fencepost.errors import ClusterError
+from fencepost_member import lock
 
 CORES_A_RUN = 2
 MEMORY_A_RUN_BYTES = 2_500_000_000
@@ -69,11 +69,11 @@ def turn(
         locks = [stack.enter_context((home / str(n)).open("a+")) for n in range(places())]
 
         def free() -> TextIO | None:
-            nonlocal reported
-            found = next((lock for lock in locks if _try(lock)), None)
-            if found is None and _holders(locks) != reported:
-                reported = _holders(locks)
-                tell(f"waiting for {reported} to end: this machine carries {_so_many(len(locks))} at once")
+            nonlocal told
+            found = next((file for file in locks if lock.try_take(file)), None)
+            if found is None and _holders(locks) != told:
+                told = _holders(locks)
+                tell(f"waiting for {told} to end: this machine carries {_so_many(len(locks))} at once")
             return found
 
         place = eventually(
@@ -103,19 +103,11 @@ def _user() -> int:
     return next((outside + user - inside for inside, outside, count in maps if 0 <= user - inside < count), user)
 
 
-def _try(lock: TextIO) -> bool:
-    try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True
-
-
 def _holders(locks: Sequence[TextIO]) -> str:
     names = []
-    for lock in locks:
-        lock.seek(0)
-        names.append(lock.read() or "a run that has just begun")
+    for file in locks:
+        file.seek(0)
+        names.append(file.read() or "a run that has just begun")
     return " and ".join(names)
 
 

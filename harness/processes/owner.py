@@ -8,7 +8,6 @@ next owner. A program that wipes its environment can only be found by its living
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -27,6 +26,7 @@ from fencepost.clock import eventually
 from fencepost.errors import ClusterError
 from fencepost.interfaces.process import Process
 from fencepost.processes import reaper
+from fencepost_member import lock
 
 PREFIX = "fencepost-"
 CLOSE_S = 20.0 + reaper.REMOVAL_S
@@ -60,16 +60,16 @@ class Owner:
         token = secrets.token_hex(8)
         try:
             parent.mkdir(parents=True, exist_ok=True)
-            home, lock = _locked_directory(parent, token)
+            home, held = _locked_directory(parent, token)
         except OSError as error:
             raise ClusterError(f"no temporary directory can be created in {parent}: {error}") from error
         try:
             pipe, watcher = _start_reaper(token, home)
         except BaseException:
             shutil.rmtree(home, ignore_errors=True)
-            os.close(lock)
+            os.close(held)
             raise
-        return cls(token, home, lock, pipe, watcher)
+        return cls(token, home, held, pipe, watcher)
 
     def spawn(
         self,
@@ -161,15 +161,15 @@ def sweep(parent: Path) -> list[Path]:
     swept = []
     for home in parent.glob(f"{PREFIX}{'[0-9a-f]' * 16}/"):  # no other program gives a folder such a name
         try:
-            lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+            held = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
         except OSError:
             continue  # gone in the meantime, or owned by another user
         try:
-            if _owned_by_us(lock) and _try_lock(lock):
+            if _owned_by_us(held) and lock.try_take(held):
                 reaper.clean_up(home.name.removeprefix(PREFIX), home)
                 swept.append(home)
         finally:
-            os.close(lock)
+            os.close(held)
     return swept
 
 
@@ -199,11 +199,11 @@ def _locked_directory(parent: Path, token: str) -> tuple[Path, int]:
     home = parent / f"{PREFIX}{token}"
     while True:
         home.mkdir(mode=0o700, exist_ok=True)
-        lock = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
-        fcntl.flock(lock, fcntl.LOCK_EX)
+        held = os.open(home, os.O_RDONLY | os.O_DIRECTORY)
+        lock.take(held)
         if home.exists():
-            return home, lock
-        os.close(lock)  # a sweep removed it between mkdir and lock: again
+            return home, held
+        os.close(held)  # a sweeper came between mkdir and lock and removed it: again
 
 
 def _start_reaper(token: str, home: Path) -> tuple[int, subprocess.Popen[bytes]]:
@@ -234,11 +234,3 @@ def _start_reaper(token: str, home: Path) -> tuple[int, subprocess.Popen[bytes]]
 
 def _owned_by_us(descriptor: int) -> bool:
     return os.fstat(descriptor).st_uid == os.getuid()
-
-
-def _try_lock(descriptor: int) -> bool:
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    return True

@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
+from math import sqrt
 from pathlib import Path
+from statistics import NormalDist
 from typing import TYPE_CHECKING
 
 from fencepost.clusters.backends import Backend
@@ -40,15 +42,11 @@ class Where:
     spark_remote: str | None = None
     check: bool = True
 
-    def ready(self) -> None:
-        """Check the machine before anything is started.
+    def ready(self, cases: Iterable[tuple[Scenario, Plan]]) -> None:
+        """Refuse what cannot be performed here, before anything starts. Raises: see ``preflight.check``."""
+        from fencepost.runner import preflight
 
-        Raises:
-            ProvisionError: something is missing on this machine.
-        """
-        from fencepost.clusters import doctor
-
-        doctor.require(self.cluster, self.runs)
+        preflight.check(cases, self.cluster, self.runs, lambda note: out.print(note, markup=False))
 
     def once(self) -> Where:
         """The same for one run, with new names in an attached cluster."""
@@ -93,8 +91,10 @@ def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> 
 
 
 def perform_all(cases: Iterable[tuple[Scenario, Plan]], where: Where) -> Validity | None:
-    """Perform all ``cases``, one after the other; returns the worst of their verdicts, or None without a judge."""
-    where.ready()
+    """All of ``cases``, shown, one after the other: the worst of their verdicts, or None where nothing is judged.
+
+    Call ``where.ready`` before with all that is known of them, so that what is wrong is said before Spark starts.
+    """
     with where.judge() as spark:
         verdicts = [_show(scenario, plan, where, spark) for scenario, plan in cases]
     judged = [verdict.validity for verdict in verdicts if verdict is not None]
@@ -113,8 +113,8 @@ def tally(judged: Sequence[Validity]) -> str:
 
 def rate(failed: int, of: int) -> str:
     """``3 of 10 (30 %; with 95 % confidence 11 to 60 %)``: the interval is Wilson's score interval (JASA 22, 1927)."""
-    from scipy.stats import binomtest
-
-    interval = binomtest(failed, of).proportion_ci(CONFIDENCE, method="wilson")
-    share, low, high = (f"{100 * part:.0f}" for part in (failed / of, interval.low, interval.high))
+    z = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
+    middle = (failed + z**2 / 2) / (of + z**2)
+    half = z / (of + z**2) * sqrt(failed * (of - failed) / of + z**2 / 4)
+    share, low, high = (f"{100 * part:.0f}" for part in (failed / of, max(0.0, middle - half), middle + half))
     return f"{failed} of {of} ({share} %; with {100 * CONFIDENCE:.0f} % confidence {low} to {high} %)"

@@ -23,15 +23,15 @@ EVENTS = "history/events.parquet"
 
 
 def load(run: Path) -> tuple[Scenario, Plan]:
-    """The scenario and the plan of a run.
+    """The scenario and the plan of a run; whether it can be performed is for the preflight to say.
 
     Raises:
         RunFolderError: they are missing or damaged.
-        ScenarioError: they need something that this release does not have, or contradict each other.
+        ScenarioError: they name what this release does not have.
     """
     folder = RunFolder.open(run)
     scenario = Scenario.from_json(folder.read_json("scenario.json").get("scenario"))
-    return scenario, scenario.checked(plan_from_json(folder.read_json("plan.json")))
+    return scenario, plan_from_json(folder.read_json("plan.json"))
 
 
 def pinned(plan: Plan, run: Path) -> Plan:

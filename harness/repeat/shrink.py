@@ -89,10 +89,11 @@ def shrink(run: Path, where: Where, effort: Effort) -> Shrunk:
     """The smallest case that still fails as ``run`` did; its runs are stored in a new folder under ``where``.
 
     Raises:
-        RunFolderError: ``run`` did not fail, or its finding is unknown.
+        RunFolderError: ``run`` did not fail, or nothing tells how.
+        ScenarioError, ProvisionError: it cannot be performed here; see ``preflight.check``.
     """
     case, kind = failure(run)
-    where.ready()
+    where.ready([(case.scenario, case.plan)])
     where = replace(where, runs=where.runs / f"{run.resolve().name}-shrunk-{time.strftime('%Y%m%d-%H%M%S')}")
     with where.judge() as spark:
 

@@ -31,8 +31,8 @@ class Case:
 
     @classmethod
     def of(cls, scenario: Scenario, plan: Plan) -> Case:
-        """Raises ScenarioError: the plan cannot be performed in the scenario."""
-        return cls(replace(scenario, schedule=as_schedule(plan)), scenario.checked(plan))
+        """Of a plan, whether or not it can be performed in that scenario."""
+        return cls(replace(scenario, schedule=as_schedule(plan)), plan)
 
     def __str__(self) -> str:
         partitions = sum(topic.partitions for topic in self.scenario.topics)
@@ -74,7 +74,8 @@ def _performed(one_pass: Pass, case: Case, known: list[Case]) -> Search:
         what, other, steps = change
         kept = False
         try:
-            smaller = Case.of(replace(case.scenario, **other), Plan.of(seed, steps))
+            scenario = replace(case.scenario, **other)
+            smaller = Case.of(scenario, scenario.checked(Plan.of(seed, steps)))
         except ScenarioError:
             pass  # it names a member that is gone, or cannot cause what it expects
         else:

@@ -95,7 +95,8 @@ class Folder:
         try:
             Scenario.from_json(self.asked).checked(plan_from_json(self.plan))
         except ScenarioError as error:
-            return f"# only what made this run can repeat it, with the seed {self.seed}: {error}"
+            why = "; ".join(map(str, error.each))
+            return f"# only what made this run can repeat it, with the seed {self.seed}: {why}"
         return shlex.join(["fencepost", "replay", self.place])
 
     def rows(self, kind: str) -> int | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import shlex
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
+from fencepost.history.atomic import replacing
 from fencepost.model import Severity
 from fencepost.reports import folder as folders
 from fencepost.reports import headline, view, words
@@ -55,9 +55,8 @@ def render(run: Path) -> Path:
     )
     text = environment.get_template("report.html.j2").render(_context(folders.read(run), environment))
     path = run / "report.html"
-    temporary = path.with_name(f".report.html.{os.getpid()}")
-    temporary.write_text(text, encoding="utf-8", errors="backslashreplace")
-    temporary.replace(path)
+    with replacing(path) as draft:
+        draft.write_text(text, encoding="utf-8", errors="backslashreplace")
     return path
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
 from xml.etree import ElementTree as ET
 
+from fencepost.history.atomic import replacing
 from fencepost.model import Check, Severity, Validity
 from fencepost.reports import folder as folders
 from fencepost.reports import headline
@@ -48,9 +48,8 @@ def render(run: Path) -> Path:
     root.append(suite)
     ET.indent(root)
     path = run / "junit.xml"
-    temporary = path.with_name(f".junit.xml.{os.getpid()}")
-    ET.ElementTree(root).write(temporary, encoding="utf-8", xml_declaration=True)
-    temporary.replace(path)
+    with replacing(path) as draft:
+        ET.ElementTree(root).write(draft, encoding="utf-8", xml_declaration=True)
     return path
 
 

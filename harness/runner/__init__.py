@@ -16,8 +16,7 @@ from pathlib import Path
 
 from fencepost.clock import clock_pair
 from fencepost.clusters.backends import Backend, local
-from fencepost.clusters.capabilities import check_abilities, network, on_network
-from fencepost.clusters.trials import try_settings
+from fencepost.clusters.capabilities import network, on_network
 from fencepost.errors import FencepostError, WaitTimeout
 from fencepost.evidence import audit, broker_settings, effects, host, outputs, recorded
 from fencepost.evidence.program_effects import ProgramEffects
@@ -30,11 +29,11 @@ from fencepost.history.run_folder import RunFolder
 from fencepost.interfaces import Cluster
 from fencepost.processes.concurrency import turn
 from fencepost.processes.owner import Owner
+from fencepost.runner import preflight
 from fencepost.runner.drain import drain
 from fencepost.runner.fault_context import World
 from fencepost.runner.injector import Injector
 from fencepost.runner.phases import Observer, Phases, Progress
-from fencepost.runner.program_command import check_command
 from fencepost.runner.versions import versions
 from fencepost.scenario.run_topics import Topics
 from fencepost.scenario.scenario import Scenario
@@ -65,18 +64,14 @@ def run(
     do as it should once the cluster serves, is no error: the history tells in which phase it happened, and what.
 
     Raises:
-        PlanError: the plan cannot be performed on this back-end, or nobody allowed it; nothing was started.
-        ScenarioError: a client refuses the group's settings; nothing was started but what asked it.
+        ScenarioError, ProvisionError: see ``preflight.check``; nothing was started but what asked clients.
         FencepostError: the cluster could not be provided; the folder keeps what was recorded.
         WaitTimeout: other runs kept all the machine's places; nothing was started.
     """
     backend = backend or local()
-    plan = scenario.checked(on_network(plan, scenario.network, backend.abilities))
-    check_abilities(plan, backend.abilities, str(backend))
-    check_command(scenario.group, backend.abilities, str(backend))
-    backend.permit(scenario, plan)
     tell = _to(observe) if observe else logging.getLogger(__name__).warning
-    try_settings(scenario.group, backend.abilities, tell)
+    preflight.check([(scenario, plan)], backend, runs, tell)
+    plan = on_network(plan, scenario.network, backend.abilities)
     with turn(f"{scenario.name}, seed {plan.seed}", tell=tell):
         folder = _make_folder(scenario, plan, runs, backend)
         with Owner.open() as owner:
@@ -98,7 +93,7 @@ def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: Backend) -
             "seed": seed,
             "backend": str(backend),
             "backend_why": backend.why,
-            "group": backend.prefix + scenario.group_name(seed),
+            "group": scenario.names(seed, backend.prefix).group,
             "cluster": {} if backend.prefix else asdict(scenario.cluster_spec()),
             "network": network(backend.abilities, scenario.network),
             "versions": versions(),
@@ -117,7 +112,8 @@ class _Run:
         self._scenario, self._plan, self._folder, self._owner, self._backend = scenario, plan, folder, owner, backend
         self._events = EventLog(folder.history / "events" / f"{HARNESS}.jsonl", HARNESS)
         self._phases, self._pairs = Phases(self._events, observe), [clock_pair()]
-        self._name, self._topics = backend.prefix + scenario.group_name(plan.seed), Topics(scenario, backend.prefix)
+        self._names = scenario.names(plan.seed, backend.prefix)
+        self._topics = Topics(scenario, self._names)
 
     def perform(self) -> None:
         """All phases; what is in effect when one fails is undone, and the history that is there stays."""
@@ -136,8 +132,8 @@ class _Run:
             stack.callback(cluster.stop)
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
             self._topics.create(cluster.admin)
-            stack.enter_context(retry_service.of(self._scenario.workload, cluster, self._backend.prefix, self._events))
-            told_by = (cluster, self._owner, self._folder.logs, self._backend.prefix)
+            stack.enter_context(retry_service.of(self._scenario.workload, cluster, self._names, self._events))
+            told_by = (cluster, self._owner, self._folder.logs, self._names)
             self._effects = ProgramEffects(self._scenario.workload, *told_by)
         group = self._phases.group = self._make_group(cluster)
         stack.callback(group.kill)
@@ -151,7 +147,7 @@ class _Run:
 
     def _under_chaos(self, group: groups.Group, cluster: Cluster) -> None:
         """The phases in which the group lives."""
-        world = World(cluster, group, self._topics.by_name, self._name, self._backend.prefix)
+        world = World(cluster, group, self._topics.by_name, self._names)
         injector = Injector(self._plan, world, self._events, world.disturbed, world.signs)
         self._phases.states = injector.states
         with self._phases.phase("warm-up"):
@@ -173,10 +169,9 @@ class _Run:
             cluster,
             self._scenario.group,
             self._scenario.workload,
-            name=self._name,
+            names=self._names,
             topics=self._topics.by_name,
             seed=self._plan.seed,
-            prefix=self._backend.prefix,
         )
 
     def _until_warm(self, group: groups.Group, cluster: Cluster) -> bool:
@@ -204,7 +199,7 @@ class _Run:
         try:
             self._phases.wait(warm, WARM_UP_S, "the group to be stable and to consume", group.describe, hint)
         except WaitTimeout:
-            seen = Outside(cluster.admin, self._name)
+            seen = Outside(cluster.admin, self._names.group)
             if group.outside or group.progress().delivered:
                 raise
             with suppress(FencepostError):  # who is not answered knows of no shares
@@ -231,7 +226,7 @@ class _Run:
 
     def _drain(self, group: groups.Group, cluster: Cluster) -> None:
         """See ``draining``."""
-        drain(self._scenario, group, cluster, self._topics, self._name, self._phases, self._effects)
+        drain(self._scenario, group, cluster, self._topics, self._names.group, self._phases, self._effects)
 
     def _audit(self, cluster: Cluster) -> None:
         """What each partition really holds, and what the brokers recorded of the group, side by side."""
@@ -240,12 +235,12 @@ class _Run:
         effects.of_store(history, self._events)
         outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
-        told = broker_settings.read(cluster.admin, self._topics.by_name, cluster.admin.coordinator(self._name))
+        told = broker_settings.read(cluster.admin, self._topics.by_name, cluster.admin.coordinator(self._names.group))
         self._folder.write_json(SETTINGS, told)
         with ThreadPoolExecutor(max_workers=1) as beside:
-            committed = cluster.admin.committed(self._name)
+            committed = cluster.admin.committed(self._names.group)
             reading = beside.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
-            if lacking := recorded.collect(cluster, pairs, self._name, self._topics.by_name, history):
+            if lacking := recorded.collect(cluster, pairs, self._names.group, self._topics.by_name, history):
                 self._folder.write_json(LACKING, {"parts": lacking})
             self._effects.tell(history, entries := reading.result(), self._events)
             self._folder.write_json("history/partitions.json", {"partitions": entries})

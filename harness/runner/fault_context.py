@@ -12,6 +12,7 @@ from fencepost.group.running_group import Group, MemberProcess
 from fencepost.interfaces import Cluster
 from fencepost.interfaces.signs import MemberSigns, Signs
 from fencepost.model import MemberView, TopicPartition, View, group_partition
+from fencepost.model.run_names import RunNames
 
 
 class World:
@@ -22,10 +23,10 @@ class World:
         disturbed: members that a fault has in its hands now; the injector keeps it up to date.
     """
 
-    def __init__(self, cluster: Cluster, group: Group, topics: Iterable[str], name: str, prefix: str = "") -> None:
-        """``topics``: those of the workload; ``name``: ``group.id``; ``prefix``: of topics, unknown to selectors."""
-        self.cluster, self.group, self._handles, self._topics = cluster, name, group, tuple(topics)
-        self._prefix = prefix
+    def __init__(self, cluster: Cluster, group: Group, topics: Iterable[str], names: RunNames) -> None:
+        """``topics``: those of the workload, as the cluster calls them."""
+        self.cluster, self.group, self._handles, self._topics = cluster, names.group, group, tuple(topics)
+        self._names = names
         self.disturbed: set[int] = set()
         self._log: CoordinatorLog | None = None
         self._read: dict[int, int] = dict.fromkeys(cluster.brokers, 0)  # bytes of each broker's log
@@ -38,7 +39,7 @@ class World:
     @property
     def topics(self) -> Mapping[str, str]:
         """The workload's topics: as the scenario calls them, and as the cluster does."""
-        return {topic.removeprefix(self._prefix): topic for topic in self._topics}
+        return {self._names.in_scenario(topic): topic for topic in self._topics}
 
     def view(self) -> View:
         """The state now."""
@@ -95,4 +96,4 @@ class World:
 
     def _known(self, tp: TopicPartition) -> TopicPartition:
         """As selectors name it."""
-        return tp._replace(topic=tp.topic.removeprefix(self._prefix))
+        return tp._replace(topic=self._names.in_scenario(tp.topic))

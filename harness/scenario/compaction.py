@@ -6,10 +6,10 @@ never there, but by a later record of the same key; so what could take that, too
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from fencepost.errors import PlanError
+from fencepost.errors import PlanError, refuse
 from fencepost.model.settings import CLEANED, CLEANUP, DAY_MS, TOMBSTONES, Setting
 from fencepost.schedule.selectors import partition_of
 
@@ -45,33 +45,39 @@ def check(topics: Iterable[Topic], brokers: Settings, steps: Iterable[Step], lon
         program: whether the group runs a program of its own.
 
     Raises:
-        PlanError: says what, and what to ask for instead.
+        PlanError: lists all of it, and what to ask for instead.
     """
+    refuse(map(PlanError, _wrong(topics, brokers, steps, longest_s, program)))
+
+
+def _wrong(
+    topics: Iterable[Topic], brokers: Settings, steps: Iterable[Step], longest_s: float, program: bool
+) -> Iterator[str]:
     those = compacted(topics, brokers)
     if those and (rolling := [name for name in ROLLING if name in brokers]):
-        raise PlanError(
+        yield (
             f"{rolling[0]} of the brokers would have __consumer_offsets compacted beside the topic {those[0].name!r}, "
             "and with it what the group committed: use the topic's own segment.ms, segment.bytes or "
             "max.compaction.lag.ms"
         )
     for topic in those if program else ():
-        _check_tombstones(topic, brokers, longest_s + BESIDE_S)
+        yield from _short_lived_tombstones(topic, brokers, longest_s + BESIDE_S)
     whole = [topic.name for topic in those if "delete" not in policies(topic.config, brokers)]
     for step in steps:
         if "deletion" in step.fault.needs:
             named = {partition_of(name).topic for name in getattr(step.fault, "partitions", ())} or {*whole}
             if refused := sorted(named & {*whole}):
-                raise PlanError(
+                yield (
                     f"{step.named}: Kafka deletes no records of the topic {refused[0]!r}, which is only compacted: "
                     f"use {CLEANUP}=compact,delete"
                 )
 
 
-def _check_tombstones(topic: Topic, brokers: Settings, longest_s: float) -> None:
+def _short_lived_tombstones(topic: Topic, brokers: Settings, longest_s: float) -> Iterator[str]:
     """Producers of ours write no tombstones. A program may; and of one that is gone nobody knows what it deleted."""
     kept_ms = float(topic.config.get(TOMBSTONES, brokers.get(f"log.cleaner.{TOMBSTONES}", DAY_MS)))
     if kept_ms < 1000 * longest_s:
-        raise PlanError(
+        yield (
             f"the topic {topic.name!r} is compacted, and its tombstones go after {TOMBSTONES} = {kept_ms:g}: where the "
             "group's own program writes some, nobody could tell a record that one deleted from a record that was lost. "
             f"Use {1000 * longest_s:.0f} or more, the longest that the run may take"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from fencepost.errors import ScenarioError
+from fencepost.errors import Complaints, ScenarioError
 from fencepost.interfaces.process import Environment
 from fencepost.model import clients, serialization, settings
 from fencepost.model.clients import BLACK_BOX, LINES, VERIFIABLE, Client, Members
@@ -52,36 +52,41 @@ class Group:
 
     def __post_init__(self) -> None:
         serialization.settle(self)
-        if self.protocol not in PROTOCOLS:
-            raise ScenarioError(f"protocol {self.protocol!r} is unknown; known are {', '.join(PROTOCOLS)}")
-        if self.size < 1:
-            raise ScenarioError("a group needs at least one member")
+        complaints = Complaints()
+        with complaints.gather(ScenarioError):
+            settings.check_python(self.python)
         if self.spare < 0:
-            raise ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more")
-        settings.check_python(self.python)
-        self._check_command()
+            complaints.found.append(ScenarioError(f"a group cannot have {self.spare} spare members: use 0 or more"))
+        if self.protocol not in PROTOCOLS:
+            known = ", ".join(PROTOCOLS)
+            complaints.found.append(ScenarioError(f"protocol {self.protocol!r} is unknown; known are {known}"))
+        if self.size < 1:
+            complaints.found.append(ScenarioError("a group needs at least one member"))
+        with complaints.gather(ScenarioError):
+            complaints.found += map(ScenarioError, self._wrong_command())
+        complaints.refuse()  # the rest needs a protocol, and members with clients
         clients.check(self.clients, self.protocol, self.statics, set(self.config) - set(settings.DECIDED))
         assignors = (find(self.clients, self.protocol) for find in (clients.in_common, clients.beside))
         settings.check_client(self.config, self.protocol, *assignors)
         if self.heartbeat_interval_ms >= self.session_timeout_ms:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
 
-    def _check_command(self) -> None:
+    def _wrong_command(self) -> Iterator[str]:
         """A user's program is one, and brings its libraries and its Python."""
         used = tuple(dict.fromkeys(self.clients))
         names = {client.name for client in used}
         if self.command and (self.python or any(client.version for client in used)):
-            raise ScenarioError("a group with a command leaves python and the client's release out: it brings its own")
+            yield "a group with a command leaves python and the client's release out: it brings its own"
         if self.command and len(used) > 1:
-            raise ScenarioError(f"a group with a command has one client, found {', '.join(map(str, used))}")
+            yield f"a group with a command has one client, found {', '.join(map(str, used))}"
         if self.command and VERIFIABLE in names:
-            raise ScenarioError(f"the client {VERIFIABLE} is a program of its own: leave the group's command out")
+            yield f"the client {VERIFIABLE} is a program of its own: leave the group's command out"
         if (yours := sorted(names & {LINES, BLACK_BOX})) and not self.command:
-            raise ScenarioError(f"the client {yours[0]} is a program of yours: give the group its command")
+            yield f"the client {yours[0]} is a program of yours: give the group its command"
         if VERIFIABLE in names and self.python:
-            raise ScenarioError(f"the client {VERIFIABLE} runs on Java: leave the group's python out")
+            yield f"the client {VERIFIABLE} runs on Java: leave the group's python out"
         if self.image and not self.command:
-            raise ScenarioError("the group's image is for its command: give that, or leave the image out")
+            yield "the group's image is for its command: give that, or leave the image out"
 
     @property
     def _each(self) -> tuple[Members, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from fencepost.interfaces import Writes
 from fencepost.interfaces.admin import ReplicaAdmin, TopicAdmin
 from fencepost.model import TopicPartition
+from fencepost.model.run_names import RunNames
 from fencepost.scenario.scenario import Scenario
 from fencepost_member.config import Numbers
 
@@ -22,10 +23,9 @@ class Topics:
         by_name: the same, topic -> partition -> number, as the run begins.
     """
 
-    def __init__(self, scenario: Scenario, prefix: str) -> None:
-        """``prefix``: what their names begin with in the cluster, and not in the scenario."""
+    def __init__(self, scenario: Scenario, names: RunNames) -> None:
         self.made, self.beside = (
-            [replace(topic, name=prefix + topic.name) for topic in those]
+            [replace(topic, name=names.in_cluster(topic.name)) for topic in those]
             for those in (scenario.topics, scenario.outputs())
         )
         self.requeued = isinstance(scenario.workload, Writes) and not self.beside

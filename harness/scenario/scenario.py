@@ -7,14 +7,15 @@ Building one from plain values is strict: an unknown option is an error that lis
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any
 
-from fencepost.errors import ScenarioError
+from fencepost.errors import Complaints, PlanError, ScenarioError
 from fencepost.interfaces import ClusterSpec, Names, Promise, Workload, Writes
 from fencepost.interfaces.process import Retried
 from fencepost.model import Inventory, serialization, settings
+from fencepost.model.run_names import RunNames
 from fencepost.model.settings import CLEANUP, MIN_INSYNC, NETWORKS, Setting
 from fencepost.model.topic import Topic
 from fencepost.scenario import compaction
@@ -59,26 +60,32 @@ class Scenario:
 
     def __post_init__(self) -> None:
         serialization.settle(self)
+        complaints = Complaints()
+        complaints.found += map(ScenarioError, self._wrong())
+        with complaints.gather(ScenarioError):
+            settings.check_kafka(self.kafka, self.group.protocol)
+        with complaints.gather(ScenarioError):
+            settings.check_topics([topic.name for topic in self.topics])
+        complaints.refuse()
+
+    def _wrong(self) -> Iterator[str]:
         if not self.name.strip():
-            raise ScenarioError("a scenario needs a name")
-        if not self.topics:
-            raise ScenarioError(f"scenario {self.name!r} needs at least one topic")
+            yield "a scenario needs a name"
         if self.chaos_s <= 0 or self.drain_s <= 0 or self.min_records < 0:
-            raise ScenarioError(f"scenario {self.name!r} needs chaos_s and drain_s above 0, min_records of 0 or more")
+            yield f"scenario {self.name!r} needs chaos_s and drain_s above 0, min_records of 0 or more"
         if self.network not in NETWORKS:
-            raise ScenarioError(f"found network {self.network!r}, use one of {', '.join(filter(None, NETWORKS))}")
-        settings.check_kafka(self.kafka, self.group.protocol)
-        settings.check_topics([topic.name for topic in self.topics])
+            yield f"found network {self.network!r}, use one of {', '.join(filter(None, NETWORKS))}"
         for topic in self.topics:
             if topic.replication_factor > self.brokers:
                 wanted = topic.replication_factor
-                raise ScenarioError(
-                    f"topic {topic.name!r} wants {wanted} replicas, but there are {self.brokers} brokers"
-                )
+                yield f"topic {topic.name!r} wants {wanted} replicas, but there are {self.brokers} brokers"
+        if not self.topics:
+            yield f"scenario {self.name!r} needs at least one topic"
+            return
         if isinstance(self.workload, Names) and (lacking := self.workload.lacking(self.inventory())):
-            raise ScenarioError(f"the workload: {lacking}")
-        for name in {topic.name for topic in self.topics} & {topic.name for topic in self.outputs()}:
-            raise ScenarioError(f"the workload: the topic {name!r} is one that the group reads")
+            yield f"the workload: {lacking}"
+        for name in sorted({topic.name for topic in self.topics} & {topic.name for topic in self.outputs()}):
+            yield f"the workload: the topic {name!r} is one that the group reads"
 
     def outputs(self) -> tuple[Topic, ...]:
         """The topics that the workload's members write besides: that for what they write of records, if they do, and
@@ -113,15 +120,27 @@ class Scenario:
         """``group.id``: the group's own name, or one made from the scenario's name and the seed."""
         return self.group.name or f"{re.sub('[^A-Za-z0-9]+', '-', self.name).strip('-') or 'group'}-{seed}"
 
+    def names(self, seed: int, prefix: str = "") -> RunNames:
+        """What a run with this seed calls its group and topics in a cluster."""
+        return RunNames(prefix + self.group_name(seed), prefix)
+
     def plan(self, seed: int) -> Plan:
         """The schedule with every draw made from ``seed``. Raises PlanError where it cannot do what it says."""
-        return self.checked(make_plan(self.schedule, seed, self.group.gives_up_after_s(), self.inventory()))
+        return self.checked(self.drawn(seed))
+
+    def drawn(self, seed: int) -> Plan:
+        """The same, before anybody asks whether it can do what it says. Raises PlanError: an entry has no times."""
+        return make_plan(self.schedule, seed, self.group.gives_up_after_s(), self.inventory())
 
     def checked(self, plan: Plan) -> Plan:
-        """``plan``, if it can be performed with this group, on these topics and in this time; else raises PlanError."""
-        check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
-        longest_s = self.chaos_s + self.drain_s
-        compaction.check(self.topics, self.broker_config, plan.steps, longest_s, program=bool(self.group.command))
+        """``plan``, if it can be performed with this group, on these topics and in this time; else raises a PlanError
+        that lists all that is wrong."""
+        complaints, longest_s = Complaints(), self.chaos_s + self.drain_s
+        with complaints.gather(PlanError):
+            check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
+        with complaints.gather(PlanError):
+            compaction.check(self.topics, self.broker_config, plan.steps, longest_s, program=bool(self.group.command))
+        complaints.refuse()
         return plan
 
     def cluster_spec(self) -> ClusterSpec:
@@ -155,16 +174,24 @@ class Scenario:
 
     @classmethod
     def from_json(cls, data: Any) -> Scenario:
-        """The inverse of ``to_json``, and the reader of TOML scenarios. Raises ScenarioError."""
-        parts = dict(serialization.fit(data, Mapping[str, Any], "a scenario"))
-        topics, steps, promises = (
-            serialization.fit(parts.get(name, ()), tuple[Any, ...], f"the scenario: {name}")
-            for name in ("topics", "schedule", "promises")
-        )
-        parts["topics"] = [serialization.build(Topic, t, "a topic") for t in topics]
-        parts["group"] = Group.from_json(parts.get("group", {}))
-        parts["workload"] = serialization.decode("workload", parts.get("workload", "poll_loop"))
-        parts["schedule"] = [entry_from_json(e) for e in steps]
-        parts["promises"] = [serialization.decode("promise", p) for p in promises]
+        """The inverse of ``to_json``, and the reader of TOML scenarios. Raises a ScenarioError that lists all that is
+        wrong."""
+        parts, complaints = dict(serialization.fit(data, Mapping[str, Any], "a scenario")), Complaints()
+        lists: dict[str, Callable[[Any], Any]] = {
+            "topics": lambda topic: serialization.build(Topic, topic, "a topic"),
+            "schedule": entry_from_json,
+            "promises": lambda promise: serialization.decode("promise", promise),
+        }
+        with complaints.gather(ScenarioError):
+            serialization.check_options(cls, parts, "the scenario", read={*lists, "group", "workload"})
+        for name, read in lists.items():
+            with complaints.gather(ScenarioError):
+                items = serialization.fit(parts.get(name, ()), tuple[Any, ...], f"the scenario: {name}")
+                parts[name] = complaints.each(read, items, ScenarioError)
+        with complaints.gather(ScenarioError):
+            parts["group"] = Group.from_json(parts.get("group", {}))
+        with complaints.gather(ScenarioError):
+            parts["workload"] = serialization.decode("workload", parts.get("workload", "poll_loop"))
+        complaints.refuse()
         scenario: Scenario = serialization.build(cls, parts, "the scenario")
         return scenario

@@ -7,11 +7,11 @@ perform.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from fencepost.errors import PlanError, ScenarioError
+from fencepost.errors import PlanError, ScenarioError, refuse
 from fencepost.interfaces import Fault, Names, Selector
 from fencepost.interfaces.signs import State
 from fencepost.model import Inventory, serialization
@@ -117,18 +117,22 @@ def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], c
         times_s: eviction time-outs in seconds, by client setting (see ``Outlasts``).
 
     Raises:
-        PlanError: names the step, and what is wrong with it.
+        PlanError: lists everything that is wrong: the step, and what it lacks.
     """
-    there = [inventory]  # possible inventories by then: a permanent change applies to some members, or to all
+    refuse(map(PlanError, _wrong(plan, inventory, times_s, chaos_s)))
+
+
+def _wrong(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], chaos_s: float) -> Iterator[str]:
+    there = [inventory]  # as it may be by then: what stays is so of some members, or of all
     for step in plan.steps:
-        _check_sense(step, times_s)
+        yield from _senseless(step, times_s)
         for part in (step.fault, step.target, step.when, step.until):
-            if isinstance(part, Names) and all(problems := [part.lacking(one) for one in there]):
-                raise PlanError(f"{step.named}: {problems[0]}")
+            if isinstance(part, Names) and all(lacking := [part.lacking(one) for one in there]):
+                yield f"{step.named}: {lacking[0]}"
         if isinstance(step.fault, Stays) and step.fault.stays:
             there.append(step.fault.leaves(inventory))
         if step.end_s > chaos_s:
-            raise PlanError(
+            yield (
                 f"{step.named} is over only after {step.end_s:g} s, but the chaos phase ends after chaos_s = "
                 f"{chaos_s:g}: make chaos_s longer, or the schedule shorter"
             )
@@ -148,32 +152,32 @@ def _outlasted(fault: Fault) -> str | None:
     return fault.outlasts if isinstance(fault, Outlasts) else SESSION
 
 
-def _check_sense(step: Step, times_s: Mapping[str, float]) -> None:
+def _senseless(step: Step, times_s: Mapping[str, float]) -> Iterator[str]:
     name, hits = step.named, sorted(step.fault.hits)
     if step.heal_after_s is not None and not step.fault.heals:
-        raise PlanError(f"{name} has nothing to heal: leave heal_after out")
+        yield f"{name} has nothing to heal: leave heal_after out"
     if step.heal_after_s is None and step.fault.heals:
-        raise PlanError(f"{name} must be healed: add heal_after, in seconds")
+        yield f"{name} has to be healed: say after how many seconds"
     if step.heal_after_s is not None and step.heal_after_s < 0:
-        raise PlanError(f"{name} has a negative heal_after: use 0 or more seconds")
+        yield f"{name} would be healed in the past: use a heal_after of 0 or more seconds"
     if step.hits is None and hits:
-        raise PlanError(f"{name} needs a target: add one that selects {' or '.join(hits)}")
+        yield f"{name} needs a target: something that selects {' or '.join(hits)}"
     if step.hits is not None and step.hits not in step.fault.hits:
         aim = f"hits {' or '.join(hits)}" if hits else "chooses its target itself"
         whose = f"its target {step.target} selects" if step.target else f"without a target {step.when} is a state of"
-        raise PlanError(f"{name} {aim}, but {whose} {step.hits}")
+        yield f"{name} {aim}, but {whose} {step.hits}"
     if step.when and step.within_s <= 0:
-        raise PlanError(f"{name} fires when {step.when}: add within_s, more than 0 seconds")
+        yield f"{name} fires when {step.when}: say within how many seconds, more than 0"
     if step.until and step.heal_after_s is None:
-        raise PlanError(f"{name} is healed when {step.until}: add at_most, the longest time in seconds")
+        yield f"{name} is healed when {step.until}: say after how many seconds at the latest"
     if step.expect is None:
         return
     if step.expect not in EXPECTATIONS:
-        raise PlanError(f"{name} expects {step.expect!r}; known expectations are {', '.join(EXPECTATIONS)}")
+        yield f"{name} expects {step.expect!r}; known expectations are {', '.join(EXPECTATIONS)}"
     setting = _outlasted(step.fault)
     if step.expect == "fenced" and setting and (step.heal_after_s or 0) <= times_s[setting]:
         longer = "heal_after=past_session(1.5)" if setting == SESSION else "a longer heal_after"
-        raise PlanError(
+        yield (
             f"{name} expects its target to be fenced, but lasts only {step.heal_after_s or 0:g} s under a {setting} "
             f"of {times_s[setting]:g} s: use {longer}, or a shorter {setting}"
         )

@@ -182,7 +182,6 @@ CASES = {
 def turns(asked: argparse.Namespace) -> Iterator[tuple[str, str, Verdict]]:
     """Every run of every case that was asked for, judged: (case, client, verdict)."""
     where = Where(asked.runs, backends.named("local"), "local[2]")
-    where.ready()
     with where.judge() as spark:
         for name in asked.only or CASES:
             for client in (CASES[name].affected, CASES[name].control):

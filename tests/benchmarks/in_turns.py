@@ -20,7 +20,6 @@ def performed(
 ) -> Iterator[tuple[str, Path, Tables, Verdict]]:
     """Each scenario with each seed, by name: its run folder, what is in it, and its verdict, which is printed."""
     where = Where(runs, backends.named("local"), "local[2]")
-    where.ready()
     with where.judge() as spark:
         for seed in seeds:
             for name, scenario in scenarios.items():

@@ -23,6 +23,7 @@ from fencepost.group import running_group
 from fencepost.group.incarnation import Home, Incarnation
 from fencepost.interfaces import ClusterSpec
 from fencepost.interfaces.process import Interpreter
+from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import Owner
 from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
@@ -107,7 +108,7 @@ def write(home: Home, cluster: OwnCluster, topics: Mapping[str, Mapping[int, int
     """Fill the topic as fast as one producer can."""
     spec = scenario.Group(command=["none"], members=1)
     made = running_group.make(
-        home, cluster, spec, OwnProgram(payload=payload, rate_hz=1e6), name="g", topics=topics, seed=1
+        home, cluster, spec, OwnProgram(payload=payload, rate_hz=1e6), names=RunNames("g"), topics=topics, seed=1
     )
     made.start_producers()
     eventually(lambda: made.progress().acknowledged >= RECORDS, WITHIN_S, "the records to be written")

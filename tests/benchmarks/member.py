@@ -26,6 +26,7 @@ from fencepost.evidence import audit
 from fencepost.group import running_group
 from fencepost.interfaces import ClusterSpec
 from fencepost.model import TopicPartition
+from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import Owner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
@@ -102,7 +103,7 @@ def write(cluster: OwnCluster, owner: Owner, folder: Path) -> float:
     home = running_group.Home(owner, log, folder / "history", folder / "logs")
     spec = scenario.Group(members=1)
     topics = {t: {int(p): tp for p, tp in ps.items()} for t, ps in TOPICS.items()}
-    writers = running_group.make(home, cluster, spec, PollLoop(rate_hz=0), name="g", topics=topics, seed=1)
+    writers = running_group.make(home, cluster, spec, PollLoop(rate_hz=0), names=RunNames("g"), topics=topics, seed=1)
     writers.start_producers()
     until = time.monotonic() + WRITE_S
     eventually(lambda: time.monotonic() > until, WRITE_S + 1, "the time to pass")

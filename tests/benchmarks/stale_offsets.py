@@ -26,9 +26,8 @@ import kafka
 from cluster import running
 
 from fencepost.clock import NS, eventually, now_ns
-from fencepost.clusters import admin_requests as requests
-from fencepost.clusters.admin import OFFSETS_TOPIC
-from fencepost.clusters.admin_connections import Connections
+from fencepost.clusters.admin import OFFSETS_TOPIC, requests
+from fencepost.clusters.admin.connections import Connections
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import WaitTimeout
 from fencepost.interfaces import ClusterSpec

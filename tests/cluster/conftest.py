@@ -22,6 +22,7 @@ from fencepost.clusters.own import OwnCluster
 from fencepost.errors import ProvisionError
 from fencepost.group import running_group as groups
 from fencepost.interfaces import Cluster, ClusterSpec, Fault, Injection, Target
+from fencepost.model.run_names import RunNames
 from fencepost.network import packets
 from fencepost.processes.owner import Owner
 from fencepost.scenario import scenario
@@ -85,7 +86,7 @@ def consuming(
     config = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 200}
     spec = scenario.Group(members=2, spare=2, static=static, protocol=protocol, config=config)
     topics = {topic: {p: 4 * number + p for p in range(4)} for number, topic in enumerate(names)}
-    group = groups.make(home, cluster, spec, PollLoop(rate_hz=200), name=name, topics=topics, seed=1)
+    group = groups.make(home, cluster, spec, PollLoop(rate_hz=200), names=RunNames(name), topics=topics, seed=1)
     try:
         group.start()
 

@@ -16,7 +16,7 @@ from cluster.test_attach import address, violations
 from fencepost import runner
 from fencepost.checkers.spark.session import Spark
 from fencepost.clusters import local, nodes
-from fencepost.clusters.admin_cleaning import discover
+from fencepost.clusters.admin.cleaning import discover
 from fencepost.clusters.attachment import Attachment
 from fencepost.clusters.nodes import Listener
 from fencepost.clusters.own import OwnCluster

@@ -18,6 +18,7 @@ from fencepost.evidence import audit, metadata, offsets, requests
 from fencepost.group import running_group as groups
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition, group_partition
+from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import Owner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
@@ -62,7 +63,7 @@ def ran(
     )
     spec = scenario.Group(members=2, protocol=protocol, config={"session.timeout.ms": 6000})
     numbers = {topic: {p: p for p in range(4)}}
-    group = groups.make(home, cluster, spec, PollLoop(rate_hz=1000), name=name, topics=numbers, seed=1)
+    group = groups.make(home, cluster, spec, PollLoop(rate_hz=1000), names=RunNames(name), topics=numbers, seed=1)
     partition = group_partition(name, 3)
     try:
         group.start()

@@ -18,6 +18,7 @@ from fencepost.errors import MemberError
 from fencepost.evidence.segment_reader import read_segments
 from fencepost.group import running_group as groups
 from fencepost.model import TopicPartition
+from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import Owner
 from fencepost.scenario import scenario
 from fencepost.workloads import PollLoop
@@ -53,7 +54,9 @@ class Run:
         self.group: groups.Group
 
     def make(self, spec: scenario.Group, workload: PollLoop) -> groups.Group:
-        group = groups.make(self.home, self.cluster, spec, workload, name=self.name, topics=self.topics, seed=1)
+        group = groups.make(
+            self.home, self.cluster, spec, workload, names=RunNames(self.name), topics=self.topics, seed=1
+        )
         self.group = group
         return group
 

@@ -18,6 +18,7 @@ from fencepost.clusters.own import OwnCluster
 from fencepost.evidence import outputs
 from fencepost.group import retry_service
 from fencepost.history import EventKind
+from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
 from fencepost.workloads import DeadLetters
 from fencepost_member import adapters
@@ -316,7 +317,7 @@ def test_the_retry_program_is_done_with_letters_in_their_time_and_the_audit_tell
     log = EventLog(cast.folder / "harness.jsonl", "harness")
     output = cast.owner("after-batch", redirect=workload.redirect)
     output.parked.taking([cast.tp(A)])
-    with retry_service.of(workload, cast.cluster, "", log):
+    with retry_service.of(workload, cast.cluster, RunNames("g"), log):
         for offset, key in enumerate([b"a", None, b"b"]):
             if key and keep_order:
                 output.parked.add(cast.tp(A), offset, key)
@@ -327,9 +328,11 @@ def test_the_retry_program_is_done_with_letters_in_their_time_and_the_audit_tell
         eventually(lambda: sum(ends(workload.retried).values()) == told, LONG_S, "all letters to be retried")
         free = [lambda key=key: not output.parked.holds(cast.tp(A), key) for key in (b"a", b"b")]
         eventually(lambda: all(is_free() for is_free in free), LONG_S, "both keys to be free")
-    with retry_service.of(workload, cast.cluster, "no-such-", log):
+    with retry_service.of(workload, cast.cluster, RunNames("g", "no-such-"), log):
         pass
-    with retry_service.of(replace(workload, keep_order=False, retried_after_ms=0), cast.cluster, "no-such-", log):
+    with retry_service.of(
+        replace(workload, keep_order=False, retried_after_ms=0), cast.cluster, RunNames("g", "no-such-"), log
+    ):
         pass
     outputs.tell(workload, Names([cast.into], workload.retried), cast.cluster, [clock_pair()], log)
     log.close()

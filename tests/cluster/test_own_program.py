@@ -21,6 +21,7 @@ from fencepost.evidence import audit
 from fencepost.group import running_group as groups
 from fencepost.history import LOG_COLUMNS
 from fencepost.model import TopicPartition, Validity
+from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
 from fencepost_member.events import read
@@ -117,9 +118,9 @@ def group(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> groups.G
     for number in range(2):  # each tells in a file of its own
         command = [sys.executable, "program.py", f"told-{number}", run.topic.removeprefix(PREFIX)]
         spec = scenario.Group(command=command, members=2, config=config)
-        names = {"name": run.name, "topics": run.topics, "prefix": PREFIX}
+        names = RunNames(run.name, PREFIX)
         workload = OwnProgram(payload="fakes:order", rate_hz=300)
-        run.group = groups.make(run.home, run.cluster, spec, workload, seed=1, **names)
+        run.group = groups.make(run.home, run.cluster, spec, workload, names=names, topics=run.topics, seed=1)
         members.append(run.group.members[number])
     run.group.members = tuple(members)
     return run.group

@@ -16,6 +16,7 @@ import pytest
 from cluster.test_group import LONG_S, PARTITIONS, SESSION_MS, Run, run  # noqa: F401 (a fixture)
 from fencepost.clock import eventually
 from fencepost.group import running_group as groups
+from fencepost.model.run_names import RunNames
 from fencepost.scenario import scenario
 from fencepost.workloads import OwnProgram
 from fencepost_member.segments import DELIVERED
@@ -120,7 +121,7 @@ def started(run: Run, client: str, command: list[str]) -> groups.Group:  # noqa:
     config = {"session.timeout.ms": SESSION_MS, "heartbeat.interval.ms": 500}
     spec = scenario.Group(command=command, members=1, client=client, protocol="eager", config=config)
     workload = OwnProgram(payload="shop.fakes:order", rate_hz=300)
-    run.group = groups.make(run.home, run.cluster, spec, workload, name=run.name, topics=run.topics, seed=1)
+    run.group = groups.make(run.home, run.cluster, spec, workload, names=RunNames(run.name), topics=run.topics, seed=1)
     run.group.start()
     return run.group
 

@@ -10,6 +10,7 @@ from fencepost import runner
 from fencepost.group.running_group import MemberProcess
 from fencepost.model import Validity
 from fencepost.model.topic import Topic
+from fencepost.runner import preflight
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.workloads import PollLoop
 
@@ -41,7 +42,7 @@ def test_a_group_whose_members_the_brokers_refuse_is_unknown_and_the_verdict_say
 
 def test_a_member_that_does_not_start_is_unknown_with_its_last_words(chaos, monkeypatch):
     # As where nobody can ask its client before, which would refuse it.
-    monkeypatch.setattr(runner, "try_settings", lambda *_: None)
+    monkeypatch.setattr(preflight, "try_settings", lambda *_: None)
     group = replace(SCENARIO.group, config={**SCENARIO.group.config, "fetch.min.bytes": "many"})
     reason = history_of(chaos, replace(SCENARIO, group=group))
     assert "member-0.1 ended with exit code 2 at its start" in reason

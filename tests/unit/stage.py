@@ -14,7 +14,7 @@ from fencepost.cli import commands
 from fencepost.clusters.backends import Backend
 from fencepost.history.run_folder import RunFolder
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
-from fencepost.runner import Observer, Progress
+from fencepost.runner import Observer, Progress, preflight
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan, plan_to_json
 
@@ -108,6 +108,7 @@ def run_folder(runs: Path, scenario: Scenario, plan: Plan) -> RunFolder:
 def set_up(monkeypatch: pytest.MonkeyPatch, *verdicts: Validity | BaseException) -> Stage:
     stage = Stage(list(verdicts))
     monkeypatch.setattr(runner, "run", stage.run)
+    monkeypatch.setattr(preflight, "try_settings", lambda *_: None)  # it takes seconds
     monkeypatch.setattr(judging, "judge", stage.judge)
     monkeypatch.setattr(Spark, "start", stage.start)
     return stage

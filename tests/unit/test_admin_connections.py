@@ -8,8 +8,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from fencepost.clusters import admin_connections, admin_requests
-from fencepost.clusters.admin_connections import Connections
+from fencepost.clusters.admin import connections, requests
+from fencepost.clusters.admin.connections import Connections
 from fencepost.errors import WaitTimeout
 from fencepost.model.endpoint import Endpoint
 
@@ -17,17 +17,17 @@ from fencepost.model.endpoint import Endpoint
 @pytest.fixture
 def brokers(monkeypatch: pytest.MonkeyPatch) -> Iterator[Connections]:
     """One, number 2, at an address where nobody listens."""
-    monkeypatch.setattr(admin_connections, "WITHIN_S", 0.5)
+    monkeypatch.setattr(connections, "WITHIN_S", 0.5)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
-        connections = Connections({2: Endpoint(*taken.getsockname())})
-        yield connections
-        connections.close()
+        found = Connections({2: Endpoint(*taken.getsockname())})
+        yield found
+        found.close()
 
 
 def test_a_broker_that_refuses_connections_is_named_with_the_reason(brokers: Connections) -> None:
     with pytest.raises(WaitTimeout, match=r"any broker .* state now: broker 2: KafkaConnectionError: 111 ECONNREFUSED"):
-        brokers.ask(admin_requests.everything)
+        brokers.ask(requests.everything)
 
 
 def test_an_answer_that_puts_off_is_told_and_any_other_is_not(brokers: Connections) -> None:

@@ -11,9 +11,8 @@ from typing import Any
 import pytest
 
 from fencepost.clusters import local, transparent
-from fencepost.clusters.attachment import Attachment, loopback, read_access
+from fencepost.clusters.attachment import Attachment, read_access
 from fencepost.clusters.cache import quiet
-from fencepost.clusters.capabilities import check_abilities
 from fencepost.clusters.cleaning_task import Task
 from fencepost.clusters.foreign import ForeignEvidence, whole_batches
 from fencepost.clusters.selection import backend
@@ -36,6 +35,7 @@ from fencepost.faults import (
 from fencepost.model.endpoint import Endpoint
 from fencepost.model.topic import Topic
 from fencepost.processes.owner import Owner
+from fencepost.runner.preflight import check_abilities
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.single import at
 from fencepost.targets import brokers, member
@@ -64,12 +64,12 @@ def test_back_ends_have_names_and_those_of_our_own_take_no_settings_of_access() 
 
 @pytest.mark.parametrize("host", ["localhost", "127.0.0.1", "127.77.3.1", "[::1]"])
 def test_these_are_addresses_of_this_machine_alone(host: str) -> None:
-    assert loopback(Endpoint(host, 9092))
+    assert Endpoint(host, 9092).loopback
 
 
 @pytest.mark.parametrize("host", ["kafka.example", "10.0.0.1", "0.0.0.0", "[2001:db8::1]", "localhost.example"])
 def test_these_may_be_anywhere(host: str) -> None:
-    assert not loopback(Endpoint(host, 9092))
+    assert not Endpoint(host, 9092).loopback
 
 
 def test_a_cluster_elsewhere_wants_yes_and_is_told_what_would_be_done() -> None:

@@ -18,6 +18,7 @@ from fencepost.evidence.program_effects import ProgramEffects
 from fencepost.evidence.seal import seal
 from fencepost.history import HARNESS, LOG_COLUMNS, EventKind, State
 from fencepost.history.run_folder import RunFolder
+from fencepost.model.run_names import RunNames
 from fencepost.processes.owner import Owner
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member.events import EventLog, read
@@ -79,7 +80,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> RunFolder:
 
 def of(function: str, owner: Owner, folder: RunFolder, **options: Any) -> ProgramEffects:
     workload = OwnProgram("effect", f"done:{function}", **options)
-    return ProgramEffects(workload, Cluster(), owner, folder.logs, "run-")  # type: ignore[arg-type]
+    return ProgramEffects(workload, Cluster(), owner, folder.logs, RunNames("g", "run-"))  # type: ignore[arg-type]
 
 
 def told(function: str, owner: Owner, folder: RunFolder, **options: Any) -> list[dict[str, Any]]:
@@ -175,7 +176,7 @@ def test_it_is_asked_from_time_to_time_alone(owner: Owner, folder: RunFolder) ->
 def test_who_has_no_such_function_waits_for_nothing_and_tells_nothing(owner: Owner, folder: RunFolder) -> None:
     events = EventLog(folder.history / "events" / f"{HARNESS}.jsonl", HARNESS)
     for workload in (OwnProgram(), PollLoop()):
-        asked = ProgramEffects(workload, Cluster(), owner, folder.logs, "")  # type: ignore[arg-type]
+        asked = ProgramEffects(workload, Cluster(), owner, folder.logs, RunNames("g"))  # type: ignore[arg-type]
         assert asked.there(99)
         asked.tell(folder.history, ENTRIES, events)
     assert read(folder.history / "events" / f"{HARNESS}.jsonl").events == []

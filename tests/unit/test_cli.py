@@ -236,7 +236,7 @@ def test_what_a_run_does_to_a_cluster_of_others_is_said_under_the_names_of_that_
     shell: Shell, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     acted = stage.set_up(monkeypatch, V.VALID, V.VALID)
-    _, out, _ = shell("run", "demo", "--cluster", "attach:127.0.0.1:9092", "--repeat", "2")
+    _, out, _ = shell("run", "commit-each-batch", "--cluster", "attach:127.0.0.1:9092", "--repeat", "2")
     told = " ".join(out.split())
     first, second = (backend.prefix for backend in acted.backends)
     assert first != second

@@ -13,7 +13,7 @@ import pytest
 from kafka.net.selector import NetworkSelector
 from kafka.protocol.metadata import MetadataRequest
 
-from fencepost.clusters.admin_connections import Connections
+from fencepost.clusters.admin.connections import Connections
 from fencepost.console import library_logs
 from fencepost.model.endpoint import Endpoint
 

@@ -16,7 +16,7 @@ from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeSubscription, Kill, Pause, Stall
 from fencepost.model.clients import BLACK_BOX, LINES, Members
 from fencepost.model.topic import Topic
-from fencepost.runner.program_command import check_command, keeping_apart
+from fencepost.runner.preflight import check_command, isolating_option
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.single import at
 from fencepost.targets import one_member
@@ -147,8 +147,8 @@ def test_a_program_that_is_not_there_is_refused() -> None:
 )
 def test_an_option_that_keeps_python_from_being_instrumented_is_found(options: tuple[str, ...], found: str) -> None:
     for interpreter in ("python", "/usr/bin/python3.13", "pypy3"):
-        assert keeping_apart((interpreter, *options)) == found
-    assert keeping_apart(("./consumer", *options)) == keeping_apart(("python-shop", *options)) == ""
+        assert isolating_option((interpreter, *options)) == found
+    assert isolating_option(("./consumer", *options)) == isolating_option(("python-shop", *options)) == ""
 
 
 def test_a_program_that_nothing_would_redirect_is_refused_before_it_starts() -> None:

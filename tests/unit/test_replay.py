@@ -12,10 +12,11 @@ import pytest
 import stage
 from stage import Shell
 
-from fencepost.errors import PlanError, RunFolderError, ScenarioError
+from fencepost.errors import RunFolderError, ScenarioError
 from fencepost.evidence import event_table
 from fencepost.faults import BlackHole, MoveCoordinator, Pause, ScaleOut
 from fencepost.history import EventKind
+from fencepost.history.run_folder import RunFolder
 from fencepost.interfaces import Target
 from fencepost.model import Validity
 from fencepost.model.topic import Topic
@@ -113,11 +114,17 @@ def test_what_is_missing_or_damaged_is_named(
         replay.load(run)
 
 
-def test_a_plan_that_does_not_fit_its_scenario_is_refused(tmp_path: Path) -> None:
-    drawn = SCENARIO.plan(5)
+def test_a_plan_that_does_not_fit_its_scenario_is_refused(
+    shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    acted, drawn = stage.set_up(monkeypatch), SCENARIO.plan(5)
     run = run_of(tmp_path, replace(drawn, steps=(*drawn.steps[:1], replace(drawn.steps[1], target=member(7)))))
-    with pytest.raises(PlanError, match="there is no member 7; there are 0 to 2"):
-        replay.load(run)
+    for command in ("replay", "shrink"):
+        RunFolder.open(run).write_verdict(stage.verdict(V.INVALID))
+        code, _, err = shell(command, run)
+        assert code == 2
+        assert "there is no member 7; there are 0 to 2" in err
+    assert acted.sparks == []
 
 
 def test_without_events_nothing_is_pinned(tmp_path: Path) -> None:
@@ -141,7 +148,8 @@ def test_a_replay_performs_the_stored_plan_as_often_as_asked_and_tells_the_rate(
 
 def test_an_exact_replay_pins_what_was_hit(shell: Shell, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     acted = stage.set_up(monkeypatch, V.VALID)
-    code, out, _ = shell("replay", run_of(tmp_path, SCENARIO.plan(5)), "--exact")
+    hit = [*HIT[:3], Target(members=(1,))]
+    code, out, _ = shell("replay", run_of(tmp_path, SCENARIO.plan(5), hit), "--exact")
     assert code == 0
     assert acted.plans[0].steps[2].target == brokers((3,))
     assert "black_hole on brokers for 5 s" in out

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import pytest
 
-from fencepost.clusters.capabilities import check_abilities, network, on_network
+from fencepost.clusters.capabilities import network, on_network
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import (
     BlackHole,
@@ -23,6 +23,7 @@ from fencepost.faults import (
 from fencepost.interfaces import Injection, Target, World
 from fencepost.model import Inventory
 from fencepost.model.settings import SESSION
+from fencepost.runner.preflight import check_abilities
 from fencepost.schedule.plan import Plan, check_plan, plan_from_json, plan_to_json
 from fencepost.schedule.planning import make_plan
 from fencepost.schedule.single import At, at, every, past_session

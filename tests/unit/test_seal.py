@@ -331,7 +331,7 @@ def test_a_history_that_cannot_be_written_is_told_and_can_be_sealed_later(folder
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert segments(folder) == raw
-    assert [path for path in folder.history.rglob("*") if path.name.endswith((".new", ".parquet"))] == []
+    assert [path for path in folder.history.rglob("*") if path.name.startswith(".") or path.suffix == ".parquet"] == []
     seal(folder.path)
     assert len(delivered(folder)) == 20
 

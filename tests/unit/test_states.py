@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from fencepost.clusters.capabilities import check_abilities
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import BlackHole, Kill, MoveCoordinator, Pause
 from fencepost.interfaces import Target
 from fencepost.interfaces.signs import CoordinatorSigns, MemberSigns, Occurrence, Signs
 from fencepost.model import Inventory, serialization
 from fencepost.model.settings import SESSION
+from fencepost.runner.preflight import check_abilities
 from fencepost.scenario.loader import load
 from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import check_plan, plan_from_json, plan_to_json

@@ -16,7 +16,6 @@ from stage import Shell
 
 from fencepost.clusters import backends
 from fencepost.clusters.attachment import Attachment
-from fencepost.clusters.capabilities import check_abilities
 from fencepost.clusters.local import ABILITIES
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.evidence import event_table
@@ -26,6 +25,7 @@ from fencepost.model import Validity, serialization
 from fencepost.model.topic import Topic
 from fencepost.repeat import coverage, replay
 from fencepost.repeat.batch import Where
+from fencepost.runner.preflight import check_abilities
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.combinators import together
 from fencepost.schedule.fault_tolerance import given_up, in_the_way

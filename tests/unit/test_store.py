@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from fencepost.errors import RunFolderError
+from fencepost.history.atomic import replacing
 from fencepost.history.run_folder import RunFolder, opened
 from fencepost.model import Check, Finding, Severity, Validity, Verdict
 
@@ -70,3 +71,15 @@ def test_a_place_that_cannot_hold_runs_is_said_to_be_none(tmp_path):
 def test_a_device_is_not_opened():
     with pytest.raises(OSError, match="a device is in its place"):
         opened(Path("/dev"), Path("/dev/zero"))
+
+
+def test_a_file_is_replaced_whole_or_not_at_all(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    with replacing(file) as draft:
+        draft.write_text("first")
+    with pytest.raises(ZeroDivisionError), replacing(file) as draft:  # noqa: PT012
+        draft.write_text("sec")
+        assert file.read_text() == "first"
+        raise ZeroDivisionError
+    assert [*tmp_path.iterdir()] == [file]
+    assert file.read_text() == "first"

@@ -22,7 +22,8 @@ from typing import Any, Callable, List, Optional, Sequence
 import confluent_kafka as client
 
 from fencepost_member.adapters import Delays, Record
-from fencepost_member.adapters.confluent_kafka import CLASSIC_ONLY, ConfluentKafka, consumer_of, tps_of
+from fencepost_member.adapters.confluent_consumer import CLASSIC_ONLY, ConfluentKafka, consumer_of
+from fencepost_member.adapters.confluent_values import tps_of
 from fencepost_member.adapters.handover import Handover
 from fencepost_member.config import MemberConfig
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any, Dict, Mapping, Optional
+from typing import Any, Dict, Mapping, Optional, Protocol
 
 import confluent_kafka as client
 
-from fencepost_member.adapters import Headers, Listener, Tp
+from fencepost_member.adapters import Adapter, Headers, Listener, Tp
 from fencepost_member.adapters.confluent_errors import cause, error_name
-from fencepost_member.adapters.confluent_kafka import MAGIC, ConfluentKafka, identity_of, partitions_of
 from fencepost_member.adapters.confluent_parked import Letters, Redirects
 from fencepost_member.adapters.confluent_trying import CALL_S, tried
+from fencepost_member.adapters.confluent_values import MAGIC, identity_of, partitions_of
 from fencepost_member.adapters.settings import access_of
 from fencepost_member.config import TRANSACTION, ConfigError, MemberConfig
 from fencepost_member.payload import SOURCE, source
@@ -20,7 +20,14 @@ GIVE_UP_S = 60.0  # how long retriable errors are retried
 FULL_S = 0.01  # wait between attempts when the producer's queue is full
 
 
-def output(config: MemberConfig, adapter: ConfluentKafka, listener: Listener) -> Output:
+class InGroup(Adapter, Protocol):
+    """The adapter of a member that a producer commits for."""
+
+    def group(self) -> Any:
+        """The group, with who the member is in it now, as a producer of this library wants it."""
+
+
+def output(config: MemberConfig, adapter: InGroup, listener: Listener) -> Output:
     """The output for ``config.loop.commit``. Raises ConfigError when librdkafka refuses the settings."""
     return (Transactions if config.loop.commit == TRANSACTION else Output)(config, adapter, listener)
 
@@ -28,7 +35,7 @@ def output(config: MemberConfig, adapter: ConfluentKafka, listener: Listener) ->
 class Output:
     """Without transactions: records first, then offsets. Satisfies ``adapters.Output``."""
 
-    def __init__(self, config: MemberConfig, adapter: ConfluentKafka, listener: Listener) -> None:
+    def __init__(self, config: MemberConfig, adapter: InGroup, listener: Listener) -> None:
         """Raises ConfigError when librdkafka refuses the settings."""
         self._into, self._actor, self._adapter, self._listener = config.loop.into, config.actor, adapter, listener
         self.identity = adapter.identity

@@ -6,12 +6,12 @@ its process, however that ends. Every earlier consumer in a place has left an ev
 
 from __future__ import annotations
 
-import fcntl
 import itertools
 import os
 from pathlib import Path
 from typing import Optional
 
+from fencepost_member import lock
 from fencepost_member.config import MemberConfig
 from fencepost_member.names import PLACES, name
 from fencepost_member.process import event_file
@@ -48,10 +48,7 @@ def claim(config: MemberConfig, folder: Path) -> Optional[Claim]:
     for place in PLACES:
         path = folder / (name(config.actor, place, 1) + ".lock")
         file = os.open(str(path), os.O_WRONLY | os.O_CREAT, 0o600)
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(file)
-        else:
+        if lock.try_take(file):
             return Claim(config, place, file)
+        os.close(file)
     return None

@@ -11,8 +11,9 @@ from typing import Any, Callable, Dict, Iterable, Iterator, List, Mapping, Optio
 from confluent_kafka import cimpl
 
 from fencepost_member.account import FOR_EVER_NS
+from fencepost_member.adapters.confluent_consumer import identity
 from fencepost_member.adapters.confluent_errors import error_name, told
-from fencepost_member.adapters.confluent_kafka import answered, identity
+from fencepost_member.adapters.confluent_values import answered
 from fencepost_member.adapters.settings import STRATEGY
 from fencepost_member.instrument.claims import Claim
 from fencepost_member.instrument.program import Program

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from kafka import errors as kafka_errors
 
 from fencepost.clock import eventually
-from fencepost.clusters import admin_requests as requests
-from fencepost.clusters.admin_connections import Connections
+from fencepost.clusters.admin import requests
+from fencepost.clusters.admin.connections import Connections
 from fencepost.errors import ClusterError, WaitTimeout
 from fencepost.model.endpoint import Endpoint
 

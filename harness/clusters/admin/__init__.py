@@ -1,6 +1,8 @@
-"""The administrator's view of a cluster, without proxies.
+"""The administrator of a cluster, past all proxies: the only one that there is.
 
-Only this module and the others with its prefix (connections, requests, groups, topics, cleaning) know kafka-python.
+It sends requests of kafka-python, which has Kafka's whole protocol. confluent-kafka's AdminClient reassigns no
+partitions, removes no members of a group and does not ask a chosen broker (who coordinates, who leads). What is used of
+kafka-python is below its public interface, so ``pyproject.toml`` has the range of releases that were tried.
 """
 
 from __future__ import annotations
@@ -8,10 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any
 
-from fencepost.clusters import admin_groups as groups
-from fencepost.clusters import admin_requests as requests
-from fencepost.clusters import admin_topics as made
-from fencepost.clusters.admin_connections import Connections, late, needless, refuse
+from fencepost.clusters.admin import groups, requests
+from fencepost.clusters.admin import topics as made
+from fencepost.clusters.admin.connections import Connections, late, needless, refuse
 from fencepost.errors import ClusterError
 from fencepost.interfaces.described import Described
 from fencepost.model import TopicPartition

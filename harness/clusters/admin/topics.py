@@ -9,8 +9,8 @@ from typing import Any
 from kafka import errors as kafka_errors
 
 from fencepost.clock import eventually
-from fencepost.clusters import admin_requests as requests
-from fencepost.clusters.admin_connections import WITHIN_S, Connections, late, refuse
+from fencepost.clusters.admin import requests
+from fencepost.clusters.admin.connections import WITHIN_S, Connections, late, refuse
 from fencepost.model.topic import Topic
 
 

@@ -26,8 +26,8 @@ from kafka.protocol.consumer import (
 )
 from kafka.protocol.metadata import FindCoordinatorRequest, MetadataRequest
 
-from fencepost.clusters.admin_connections import ANSWER_MS
-from fencepost.clusters.admin_schemas import ConsumerGroupDescribeRequest
+from fencepost.clusters.admin.connections import ANSWER_MS
+from fencepost.clusters.admin.schemas import ConsumerGroupDescribeRequest
 from fencepost.model import TopicPartition
 from fencepost.model.topic import Topic
 

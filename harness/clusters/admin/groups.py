@@ -9,8 +9,8 @@ from typing import Any
 from kafka import errors as kafka_errors
 from kafka.protocol.consumer.metadata import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 
-from fencepost.clusters import admin_requests as requests
-from fencepost.clusters.admin_connections import Connections, refuse
+from fencepost.clusters.admin import requests
+from fencepost.clusters.admin.connections import Connections, refuse
 from fencepost.interfaces.described import Described, GroupMember
 from fencepost.model import TopicPartition
 

@@ -1,0 +1,140 @@
+"""Whether a plan can be performed, before anything starts: everything that is wrong with it is one error.
+
+It asks the plan itself, the back-end, the group's command, the machine, and the clients of the group. What only a
+running cluster can tell (whether its brokers accept the group's settings) is seen in the warm-up.
+"""
+
+from __future__ import annotations
+
+import re
+import shutil
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+
+from fencepost.clusters import doctor
+from fencepost.clusters.backends import Backend
+from fencepost.clusters.capabilities import Abilities, on_network
+from fencepost.clusters.trials import try_settings
+from fencepost.errors import Complaints, PlanError, ProvisionError, ScenarioError, refuse
+from fencepost.scenario.group import Group
+from fencepost.scenario.scenario import Scenario
+from fencepost.schedule.plan import Plan, Step
+
+PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
+ISOLATING = "ISE"  # with any of these options Python imports nothing of ours
+VALUED = "WX"  # a value follows these, in the same word or in the next one
+LAST = "cm"  # after these all is the program's
+LONG_AND_VALUED = "--check-hash-based-pycs"
+
+
+def check(cases: Iterable[tuple[Scenario, Plan]], backend: Backend, runs: Path, tell: Callable[[str], None]) -> None:
+    """Refuse plans that cannot be performed, each in the setting of its scenario.
+
+    Args:
+        backend: gives each its cluster.
+        runs: where run folders would be made.
+        tell: is called with a sentence where a client takes long to answer.
+
+    Raises:
+        ScenarioError: lists everything that is wrong, what this machine lacks included.
+        ProvisionError: the plans are right, and this machine lacks something; lists all of that.
+    """
+    complaints, name = Complaints(), str(backend)
+    groups: list[Group] = []
+    for scenario, drawn in cases:
+        plan, group = on_network(drawn, scenario.network, backend.abilities), scenario.group
+        with complaints.gather(PlanError):
+            scenario.checked(plan)
+        with complaints.gather(PlanError):
+            check_abilities(plan, backend.abilities, name)
+        with complaints.gather(PlanError):
+            check_command(group, backend.abilities, name)
+        with complaints.gather(ScenarioError):
+            backend.permit(scenario, plan)
+        groups += [] if group in groups else [group]
+    missing = Complaints()
+    for group in groups:
+        with complaints.gather(ScenarioError), missing.gather(ProvisionError):
+            try_settings(group, backend.abilities, tell)
+    with missing.gather(ProvisionError):
+        doctor.require(backend, runs)
+    refuse([*complaints.found, *missing.found])
+
+
+def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
+    """Refuse a plan that needs what the back-end cannot do here.
+
+    Raises:
+        PlanError: lists each ability that is missing: the step that needs it, and what the back-end has, or what the
+            machine lacks.
+    """
+    refuse(map(PlanError, _beyond(plan, abilities, backend)))
+
+
+def _beyond(plan: Plan, abilities: Abilities, backend: str) -> Iterator[str]:
+    for need, first in sorted({need: step for step in reversed(plan.steps) for need in needs(step)}.items()):
+        if need not in abilities:
+            yield (
+                f"{first.named} needs {need}, but the back-end {backend!r} offers only "
+                f"{', '.join(sorted(abilities)) or 'nothing'}; choose another back-end or another fault"
+            )
+        elif lacking := abilities[need]():
+            yield f"{first.named} needs {need}, but on this machine {lacking}"
+
+
+def needs(step: Step) -> frozenset[str]:
+    """The abilities that it needs. Signals to members need no power over brokers; those to brokers do."""
+    brokers = step.hits == "brokers" and "signal" in step.fault.needs
+    states = [state.needs for state in (step.when, step.until) if state]
+    return step.fault.needs.union({"broker-signal"} if brokers else (), *states)
+
+
+def check_command(group: Group, abilities: Abilities, backend: str) -> None:
+    """Refuse a program of the user's that is not there, that the back-end cannot run, or that would not be redirected
+    to the run's brokers.
+
+    Raises:
+        PlanError: lists all of it.
+    """
+    refuse(map(PlanError, _unusable(group, abilities, backend)) if group.command else ())
+
+
+def _unusable(group: Group, abilities: Abilities, backend: str) -> Iterator[str]:
+    if not group.image and shutil.which(group.command[0]) is None:
+        yield (
+            f"the group's command begins with {group.command[0]!r}, and no such program can be found: install it, or "
+            "write its path"
+        )
+    if group.imports and (option := isolating_option(group.command)):
+        yield (
+            f"the group's command runs Python with the option {option}: with -I, -E or -S it does not import what has "
+            "its clients find the run's brokers, so the program would use the addresses in its own configuration; "
+            "leave the option out"
+        )
+    need = "image" if group.image else "command"
+    without = "it has no containers; use docker" if group.image else "it runs only our own members"
+    if lacking := abilities[need]() if need in abilities else without:
+        yield f"the group's program cannot be run by the back-end {backend!r}: {lacking}"
+
+
+def isolating_option(command: Sequence[str]) -> str:
+    """The option of a Python interpreter, as the command has it, that keeps all that is ours from a program; empty:
+    there is none."""
+    words = iter(command)
+    if not PYTHON.fullmatch(Path(next(words)).name):
+        return ""
+    for word in words:
+        if not word.startswith("-") or word in ("-", "--"):
+            return ""
+        if word.startswith("--"):
+            next(words, "") if word == LONG_AND_VALUED else None
+            continue
+        for place, letter in enumerate(word[1:], 2):
+            if letter in ISOLATING:
+                return word
+            if letter in LAST:
+                return ""
+            if letter in VALUED:
+                next(words, "") if place == len(word) else None
+                break
+    return ""
