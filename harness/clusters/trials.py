@@ -1,6 +1,6 @@
 """Whether clients accept a group's settings: each client tries them, where its members will run, before the start.
 
-One short process for each client and release, which connects to nobody; an answer that is yes is remembered.
+One short process for each client and release, which connects to no broker; accepted settings are not tried again.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def try_settings(group: Group, abilities: Abilities, progress: Progress) -> None
     back-end has none; the back-end refuses it itself.
 
     Raises:
-        ScenarioError: names each such client, its release, and what it said.
+        ScenarioError: names each such client, its release, and its error.
         ProvisionError: see ``environments.interpreter``; or the trial itself failed.
     """
     complaints = Complaints()
@@ -62,11 +62,11 @@ def _try(group: Group, environment: Environment, progress: Progress) -> None:
     key = (python, json.dumps(config))
     if key in _taken:
         return
-    code, said = _asked(python, config, lambda: progress(f"asking {release} whether it takes the group's settings"))
+    code, output = _tried(python, config, lambda: progress(f"checking the group's settings with {release}"))
     if code == BAD_CONFIG:
         raise ScenarioError(f"{release} refuses the group's config: {output}")
     if code:
-        raise ProvisionError(f"{release} could not be asked whether it takes the group's settings: {said}")
+        raise ProvisionError(f"the group's settings could not be checked with {release}: {output}")
     _taken.add(key)
 
 

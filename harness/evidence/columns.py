@@ -27,7 +27,7 @@ ROW_GROUP_ROWS = 256 * 1024
 Columns = dict[str, NDArray[Any]]
 
 
-def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns]) -> None:
+def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], version: int = FORMAT_VERSION) -> None:
     """Write one file of record columns.
 
     Args:

@@ -69,11 +69,11 @@ def turn(
         locks = [stack.enter_context((home / str(n)).open("a+")) for n in range(places())]
 
         def free() -> TextIO | None:
-            nonlocal told
+            nonlocal reported
             found = next((file for file in locks if lock.try_take(file)), None)
-            if found is None and _holders(locks) != told:
-                told = _holders(locks)
-                tell(f"waiting for {told} to end: this machine carries {_so_many(len(locks))} at once")
+            if found is None and _holders(locks) != reported:
+                reported = _holders(locks)
+                tell(f"waiting for {reported} to end: this machine carries {_so_many(len(locks))} at once")
             return found
 
         place = eventually(
