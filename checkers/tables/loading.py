@@ -50,11 +50,10 @@ def load(run: Path) -> Tables:
     accepted, overtaken = coordinator.accepted(offsets, commits, numbers)
     given, gone, doubled = coordinator.assignments(offsets, who, numbers)
     intervals = from_events.intervals(events, known, numbers)
-    for name, instance_id in requests.static_ids(asked, who).items():  # of a black box nobody else tells
+    for name, instance_id in requests.static_ids(asked, who).items():  # only requests show those of black boxes
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
     seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
-    broken_off = lives.broken_off(phases)
-    wholeness.check(reader, events, known, broken_off, pairs)
+    wholeness.check(reader, events, known, lives.broken_off(phases), pairs)
     tables = Tables(
         run=run,
         scenario=scenario,
@@ -77,7 +76,7 @@ def load(run: Path) -> Tables:
         acts=_acts(events, numbers),
         stalls=tuple(Window(int(s["from_ns"]), int(s["to_ns"])) for s in host if s.get("kind") == "stall"),
         phases=phases,
-        broken_off=broken_off,
+        broken_off=lives.broken_off(phases),
         terms=coordinator.terms(offsets),
         leaders=coordinator.leaders(metadata, numbers),
         seats=seats,

@@ -200,7 +200,7 @@ def start(
         evidence = ForeignEvidence(owner, admin, partition, "its brokers may have other clocks" if far else "")
         evidence.begin(progress)
         if needed(plan, "packets"):
-            progress("starting proxies before the members")
+            progress("starting proxies between members and brokers")
             before = transparent.start(owner, brokers, scenario.cluster_spec().slots, progress)
         cluster = AttachedCluster(brokers, attachment.access, admin, evidence, interpreters, progress, before)
         kept = {partition: replicas[partition]} if replicas and needed(plan, "coordinator") else {}

@@ -78,7 +78,7 @@ class Attachment:
         return attach.start(self, scenario, plan, owner, progress)
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """What a run does to the cluster, a sentence each."""
+        """The run's actions on the cluster, a clause each."""
         names, load = scenario.names(plan.seed, self.prefix), scenario.workload.producer_config()
         topics = ", ".join(
             f"{names.in_cluster(t.name)} ({t.partitions} partitions, {t.replication_factor} replicas)"
@@ -86,8 +86,8 @@ class Attachment:
         )
         rate = load.get("rate_hz") or 0
         lines = [
-            f"make the topics {topics}",
-            f"write to them {f'{rate:g} records a second' if rate else 'as fast as it goes'}",
+            f"create the topics {topics}",
+            f"write to them {f'{rate:g} records a second' if rate else 'as fast as possible'}",
             f"consume them as the group {names.group} with {scenario.group.size} members",
         ]
         if needed(plan, "coordinator"):
@@ -105,23 +105,20 @@ class Attachment:
         """Refuse a run that was not permitted, or that needs the cluster's owner.
 
         Raises:
-            PlanError: lists what is to be left out, and what would be done and how to allow it.
+            PlanError: lists what to remove from the scenario, what would be done, and how to permit it.
         """
         refuse(map(PlanError, self._not_allowed(scenario, plan)))
 
     def _not_allowed(self, scenario: Scenario, plan: Plan) -> Iterator[str]:
         if scenario.broker_config:
             names = ", ".join(sorted(scenario.broker_config))
-            yield (f"the brokers of {self} are configured by others: leave broker_config out ({names})")
+            yield f"the brokers of {self} are configured by others: remove broker_config ({names})"
         if scenario.kafka:
-            yield (f"{self} has the version that it has: leave kafka out ({scenario.kafka})")
+            yield f"{self} has a fixed version: remove kafka ({scenario.kafka})"
         if needed(plan, "packets") and "SSL" in self.access.get("security.protocol", "").upper():
-            yield (
-                f"{self} wants TLS, and whether a link is whole again is asked without it: leave out the faults that "
-                "lose packets"
-            )
+            yield f"{self} needs TLS, and links can only be checked without it: remove the faults that lose packets"
         if not self.permitted and not self.address.loopback:
-            why = f"{self.address.host} is no address of this machine's own loopback"
+            why = f"{self.address.host} is not a loopback address of this machine"
             yield self.refusal(why, scenario, plan)
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:

@@ -39,8 +39,8 @@ class Backend(Protocol):
         """Begins the names of all topics and groups of a run; empty where the cluster is the run's own."""
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
-        """Raise a ScenarioError that lists all that keeps it from being performed there: nobody allowed it, it wants
-        what only the cluster's owner can do, or no such cluster can be started."""
+        """Raise a ScenarioError with all reasons why the run cannot be performed there: it was not permitted, it needs
+        the cluster's owner, or such a cluster cannot be started."""
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
         """The run's actions on a foreign cluster, a clause each."""
@@ -57,7 +57,7 @@ class Own:
     """A back-end that starts a new cluster for each run, with all rights over it. Satisfies ``Backend``.
 
     Attributes:
-        check: refuses one that cannot be started, with a ScenarioError.
+        check: raises a ScenarioError for a spec that cannot be started.
         provide: starts one; see ``local.start``.
     """
 
@@ -73,7 +73,7 @@ class Own:
         return self.name
 
     def permit(self, scenario: Scenario, plan: Plan) -> None:
-        """Nobody need allow anything."""
+        """Refuse a cluster that cannot be started; everything else is permitted."""
         self.check(scenario.cluster_spec())
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:

@@ -39,8 +39,7 @@ def network(abilities: Abilities, wanted: str = "") -> dict[str, str]:
 def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
     """The plan by the scenario's ``network``: faults of both proxies and packets are performed by packets.
 
-    Where they cannot be lost, it stays as it is if the ``best`` is wanted; else the
-    preflight refuses it.
+    Where packets cannot be lost, the plan stays as it is with ``best``; otherwise the preflight refuses it.
     """
     if _used(wanted, abilities) != "packets":
         return plan

@@ -141,7 +141,7 @@ def start(spec: ClusterSpec, owner: Owner, progress: Progress = quiet) -> OwnClu
 
 
 def check(spec: ClusterSpec) -> None:
-    """Refuse what cannot be started, or the images do not have. Raises a ScenarioError that lists all of it."""
+    """Refuse a spec that cannot be started or that the images do not support. Raises a ScenarioError of all reasons."""
     complaints = Complaints()
     with complaints.gather(ScenarioError):
         nodes.check(spec)
@@ -150,12 +150,12 @@ def check(spec: ClusterSpec) -> None:
 
 
 def _not_in_images(spec: ClusterSpec) -> Iterator[str]:
-    ours = [wanted for wanted in spec.members if not wanted.image]
+    ours = [one for one in spec.members if not one.image]
     there = [client.name for client in installed()]
-    if any(wanted.own or wanted.client.name not in (*there, VERIFIABLE) for wanted in ours):
+    if any(one.own or one.client.name not in (*there, VERIFIABLE) for one in ours):
         yield (
-            f"members in containers run on their image's Python with the {', '.join(there)} that are installed here, "
-            f"or are the {VERIFIABLE} of its Kafka: use --cluster local for others (the group's client and python)"
+            f"members in containers use their image's Python with the {', '.join(there)} that are installed here, "
+            f"or the {VERIFIABLE} of its Kafka: use --cluster local for others (the group's client and python)"
         )
     if spec.kafka not in ("", KAFKAS[0]):
         yield f"the images are of Kafka {KAFKAS[0]}: use --cluster local for Kafka {spec.kafka}"

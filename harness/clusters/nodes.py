@@ -60,12 +60,12 @@ def check(spec: ClusterSpec) -> None:
 
 def _wrong(spec: ClusterSpec) -> Iterator[str]:
     if not 1 <= spec.brokers <= MOST_BROKERS:
-        yield (f"a cluster has 1 to {MOST_BROKERS} brokers, but {spec.brokers} are asked for")
+        yield f"found {spec.brokers} brokers; use 1 to {MOST_BROKERS}"
     if not 0 <= spec.slots <= MOST_SLOTS:
-        yield (f"a cluster has 0 to {MOST_SLOTS} slots, but {spec.slots} are asked for")
+        yield f"found {spec.slots} slots for members; use 0 to {MOST_SLOTS}"
     for name in sorted({*spec.broker_config, *spec.controller_config} & OURS):
-        yield (f"the setting {name} belongs to the harness: leave it out")
-    old = [wanted.client for wanted in spec.members if not wanted.client.kafka_4]
+        yield f"the setting {name} belongs to the harness: remove it"
+    old = [one.client for one in spec.members if not one.client.kafka_4]
     if old and not of_kafka_3(spec.kafka):
         yield (
             f"{old[0]} cannot talk to Kafka 4, which no longer knows its requests (KIP-896): use a later "

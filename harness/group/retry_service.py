@@ -31,8 +31,8 @@ END_S = 45.0  # it may query an administrator, which takes longer than the flush
 
 @contextmanager
 def of(workload: Workload, cluster: Cluster, names: RunNames, events: EventLog) -> Iterator[None]:
-    """If what a workload's members park is retried: that is done, meanwhile. Where it cannot be, nobody knows what was
-    retried, and the history says so.
+    """Run the retry program of a workload that has one, for the duration of the block. If it fails, the history records
+    that retries are unknown.
     """
     if not isinstance(workload, Retried) or not workload.retried:
         yield

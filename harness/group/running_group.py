@@ -186,7 +186,7 @@ def make(
     """The group that a scenario describes: member ``i`` in slot ``i``; producers do not use proxies. Starts nothing.
 
     Args:
-        topics: topic, as the cluster calls it -> partition -> number ``tp``.
+        topics: the cluster's name of a topic -> partition -> number ``tp``.
     """
     shared = {
         "group": names.group,

@@ -219,21 +219,21 @@ def check(clients: Iterable[Client], protocol: str, static: Iterable[bool], name
     ``names``: the names of the group's client settings.
 
     Raises:
-        ScenarioError: lists all of it, and what each client can do.
+        ScenarioError: names each such client and what it can do.
     """
     refuse(map(ScenarioError, _wrong(clients, protocol, static, names)))
 
 
 def _wrong(clients: Iterable[Client], protocol: str, static: Iterable[bool], names: Iterable[str]) -> Iterator[str]:
-    for client, known_by_name in dict.fromkeys(zip(clients, static, strict=True)):
+    for client, is_static in dict.fromkeys(zip(clients, static, strict=True)):
         if protocol not in client.assignors:
             can = ", ".join(client.assignors)
-            yield (f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}")
-        if known_by_name and not client.static:
+            yield f"client {client} cannot be in a group with protocol {protocol!r}; it can with {can}"
+        if is_static and not client.static:
             since = client.library.since[STATIC]
-            yield (f"client {client} has no static members: it has them since release {since}")
-        if lacking := unknown(client.name, dict.fromkeys(names)):
-            yield (f"the group's config: {lacking}")
+            yield f"client {client} has no static members: it has them since release {since}"
+        if problem := unknown(client.name, dict.fromkeys(names)):
+            yield f"the group's config: {problem}"
 
 
 def in_common(clients: Collection[Client], protocol: str) -> tuple[str, ...]:

@@ -1,8 +1,8 @@
-"""Frozen dataclasses to plain JSON values and back, strictly: what is unknown, missing or of another type is an error
-that says what was wanted; what is wrong in several options is one error.
+"""Frozen dataclasses to plain JSON values and back, strictly: an option that is unknown, missing or of another type is
+an error that says what was expected; all wrong options are one error.
 
-Not done with msgspec: every test module that names a scenario loads this, and what pytest loads is the standard library
-alone (``tests/test_layout.py``).
+This does not use msgspec: every test module that names a scenario loads this module, and pytest must load the standard
+library alone (``tests/test_layout.py``).
 
 Plug-ins (faults, targets, workloads, promises) are stored as ``{"type": <name>, <option>: <value>, ...}`` and found by
 that name: a new file needs no registration.
@@ -79,13 +79,13 @@ def build(cls: type[Any], options: Any, what: str) -> Any:
     """``cls(**options)``, refusing options that are unknown, missing or of another type.
 
     Raises:
-        ScenarioError: says which options are wrong, what they want, and which exist.
+        ScenarioError: names the wrong options, what they must be, and the valid ones.
     """
     return cls(**check_options(cls, options, what))
 
 
 def check_options(cls: type[Any], options: Any, what: str, read: Collection[str] = ()) -> dict[str, Any]:
-    """The options for ``cls``, with lists as tuples. Those named in ``read`` are neither checked nor needed.
+    """The options for ``cls``, with lists as tuples. Options named in ``read`` are neither checked nor required.
 
     Raises:
         ScenarioError: see ``build``.
@@ -98,10 +98,10 @@ def check_options(cls: type[Any], options: Any, what: str, read: Collection[str]
         needed = f.default is dataclasses.MISSING and f.default_factory is dataclasses.MISSING
         if needed and name not in options and name not in read:
             complaints.found.append(ScenarioError(f"{what} needs the option {name!r}"))
-    wanted, fitting = _annotations(cls), {}  # type: ignore[arg-type]  # which is hashable
+    types, fitting = _annotations(cls), {}  # type: ignore[arg-type]  # which is hashable
     for name in (name for name in options if name in fields and name not in read):
         with complaints.gather(ScenarioError):
-            fitting[name] = fit(options[name], wanted.get(name, Any), f"{what}: {name}")
+            fitting[name] = fit(options[name], types.get(name, Any), f"{what}: {name}")
     complaints.refuse()
     return fitting
 
@@ -110,12 +110,12 @@ def settle(instance: Any) -> None:
     """Check every option of a frozen dataclass as ``build`` does; lists become tuples. For its ``__post_init__``.
 
     Raises:
-        ScenarioError: says which options are wrong and what they want.
+        ScenarioError: names the wrong options and what they must be.
     """
     wrong: list[ScenarioError] = []
-    for name, wanted in _annotations(instance.__class__).items():
-        try:  # no ``Complaints``: this is done for every step that is ever drawn
-            value = fit(getattr(instance, name), wanted, f"{type(instance).__name__}.{name}")
+    for name, annotation in _annotations(instance.__class__).items():
+        try:  # without ``Complaints``, for speed: each drawn step is checked
+            value = fit(getattr(instance, name), annotation, f"{type(instance).__name__}.{name}")
             object.__setattr__(instance, name, value)
         except ScenarioError as error:
             wrong.append(error)

@@ -80,7 +80,7 @@ def _wrong(config: Mapping[str, Any], protocol: str, known: Sequence[str], besid
     for name in (SESSION, HEARTBEAT, POLL_INTERVAL):
         value = config.get(name, 1)
         if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-            yield f"the group's {name} wants a whole number of milliseconds above 0, but {value!r} came"
+            yield f"the group's {name} must be a whole number of milliseconds above 0, found {value!r}"
 
 
 def check_python(version: str) -> None:

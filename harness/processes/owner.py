@@ -203,7 +203,7 @@ def _locked_directory(parent: Path, token: str) -> tuple[Path, int]:
         lock.take(held)
         if home.exists():
             return home, held
-        os.close(held)  # a sweeper came between mkdir and lock and removed it: again
+        os.close(held)  # a sweep removed it between mkdir and lock: again
 
 
 def _start_reaper(token: str, home: Path) -> tuple[int, subprocess.Popen[bytes]]:

@@ -91,9 +91,9 @@ def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> 
 
 
 def perform_all(cases: Iterable[tuple[Scenario, Plan]], where: Where) -> Validity | None:
-    """All of ``cases``, shown, one after the other: the worst of their verdicts, or None where nothing is judged.
+    """Perform all ``cases``, one after the other; returns the worst of their verdicts, or None without a judge.
 
-    Call ``where.ready`` before with all that is known of them, so that what is wrong is said before Spark starts.
+    Call ``where.ready`` with the cases first, so that errors are reported before Spark starts.
     """
     with where.judge() as spark:
         verdicts = [_show(scenario, plan, where, spark) for scenario, plan in cases]

@@ -27,7 +27,7 @@ def load(run: Path) -> tuple[Scenario, Plan]:
 
     Raises:
         RunFolderError: they are missing or damaged.
-        ScenarioError: they name what this release does not have.
+        ScenarioError: they need something that this release does not have.
     """
     folder = RunFolder.open(run)
     scenario = Scenario.from_json(folder.read_json("scenario.json").get("scenario"))

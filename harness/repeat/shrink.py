@@ -89,7 +89,7 @@ def shrink(run: Path, where: Where, effort: Effort) -> Shrunk:
     """The smallest case that still fails as ``run`` did; its runs are stored in a new folder under ``where``.
 
     Raises:
-        RunFolderError: ``run`` did not fail, or nothing tells how.
+        RunFolderError: ``run`` did not fail, or its finding is unknown.
         ScenarioError, ProvisionError: it cannot be performed here; see ``preflight.check``.
     """
     case, kind = failure(run)

@@ -31,7 +31,7 @@ class Case:
 
     @classmethod
     def of(cls, scenario: Scenario, plan: Plan) -> Case:
-        """Of a plan, whether or not it can be performed in that scenario."""
+        """The case of a plan, even if it cannot be performed in that scenario."""
         return cls(replace(scenario, schedule=as_schedule(plan)), plan)
 
     def __str__(self) -> str:

@@ -117,18 +117,18 @@ def check_plan(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], c
         times_s: eviction time-outs in seconds, by client setting (see ``Outlasts``).
 
     Raises:
-        PlanError: lists everything that is wrong: the step, and what it lacks.
+        PlanError: lists all problems, each with its step.
     """
     refuse(map(PlanError, _wrong(plan, inventory, times_s, chaos_s)))
 
 
 def _wrong(plan: Plan, inventory: Inventory, times_s: Mapping[str, float], chaos_s: float) -> Iterator[str]:
-    there = [inventory]  # as it may be by then: what stays is so of some members, or of all
+    there = [inventory]  # possible inventories by then: a permanent change applies to some members, or to all
     for step in plan.steps:
         yield from _senseless(step, times_s)
         for part in (step.fault, step.target, step.when, step.until):
-            if isinstance(part, Names) and all(lacking := [part.lacking(one) for one in there]):
-                yield f"{step.named}: {lacking[0]}"
+            if isinstance(part, Names) and all(problems := [part.lacking(one) for one in there]):
+                yield f"{step.named}: {problems[0]}"
         if isinstance(step.fault, Stays) and step.fault.stays:
             there.append(step.fault.leaves(inventory))
         if step.end_s > chaos_s:
@@ -157,19 +157,19 @@ def _senseless(step: Step, times_s: Mapping[str, float]) -> Iterator[str]:
     if step.heal_after_s is not None and not step.fault.heals:
         yield f"{name} has nothing to heal: leave heal_after out"
     if step.heal_after_s is None and step.fault.heals:
-        yield f"{name} has to be healed: say after how many seconds"
+        yield f"{name} must be healed: add heal_after, in seconds"
     if step.heal_after_s is not None and step.heal_after_s < 0:
-        yield f"{name} would be healed in the past: use a heal_after of 0 or more seconds"
+        yield f"{name} has a negative heal_after: use 0 or more seconds"
     if step.hits is None and hits:
-        yield f"{name} needs a target: something that selects {' or '.join(hits)}"
+        yield f"{name} needs a target: add one that selects {' or '.join(hits)}"
     if step.hits is not None and step.hits not in step.fault.hits:
         aim = f"hits {' or '.join(hits)}" if hits else "chooses its target itself"
         whose = f"its target {step.target} selects" if step.target else f"without a target {step.when} is a state of"
         yield f"{name} {aim}, but {whose} {step.hits}"
     if step.when and step.within_s <= 0:
-        yield f"{name} fires when {step.when}: say within how many seconds, more than 0"
+        yield f"{name} fires when {step.when}: add within_s, more than 0 seconds"
     if step.until and step.heal_after_s is None:
-        yield f"{name} is healed when {step.until}: say after how many seconds at the latest"
+        yield f"{name} is healed when {step.until}: add at_most, the longest time in seconds"
     if step.expect is None:
         return
     if step.expect not in EXPECTATIONS:

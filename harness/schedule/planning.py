@@ -80,21 +80,21 @@ def make_plan(
     """Draw every random choice of ``schedule`` from ``seed``, for such a group and cluster (see ``Setting``).
 
     Raises:
-        PlanError: entries have no times. Whether their steps can do what they say, ``plan.check_plan`` tells.
+        PlanError: entries have no times. ``plan.check_plan`` checks whether their steps are possible.
     """
     setting, seen, drawn, complaints = Setting(times_s, inventory), Counter[str](), list[Step](), Complaints()
     quiets = [line for line in schedule if isinstance(line, Quiet)]
     for entry in schedule:
         if isinstance(entry, Quiet):
             continue
-        # A generator per entry, by what it says and not by its place: removing one leaves the draws of the others.
-        said = repr(entry)
-        rng = random.Random(f"{seed}/{seen[said]}/{said}")
-        seen[said] += 1
+        # A generator per entry, seeded by its text and not its place: removing one does not change the others' draws.
+        text = repr(entry)
+        rng = random.Random(f"{seed}/{seen[text]}/{text}")
+        seen[text] += 1
         with complaints.gather(PlanError):
             steps = list(islice(entry.draw(rng, setting), STEPS_MAX + 1))
             if len(steps) > STEPS_MAX:
-                raise PlanError(f"an entry of the schedule fires more than {STEPS_MAX} times: {said:.100}")
+                raise PlanError(f"an entry of the schedule fires more than {STEPS_MAX} times: {text:.100}")
             drawn += steps
     complaints.refuse()
     return Plan.of(seed, (step for step in drawn if all(span.lets(step) for span in quiets)))

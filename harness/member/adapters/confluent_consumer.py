@@ -13,27 +13,27 @@ from fencepost_member.adapters.confluent_values import answered, identity_of, pa
 from fencepost_member.adapters.settings import STRATEGY, settings_of
 from fencepost_member.config import ASYNCHRONOUS, ConfigError, MemberConfig
 
-# With the consumer protocol these are the brokers' to decide, and the client refuses them.
+# With the consumer protocol (KIP-848) brokers decide these, and the client refuses them.
 CLASSIC_ONLY = ("session.timeout.ms", "heartbeat.interval.ms", STRATEGY, "group.protocol.type")
 
-ASK_S = 5.0  # how long a question to the brokers may take
+ASK_S = 5.0  # timeout of a request to the brokers
 
 
 def identity(consumer: client.Consumer) -> Tuple[str, int]:
     """See ``Adapter``."""
     member_id, metadata = "", None
-    with suppress(RuntimeError):  # a client that is just closing knows one, or none, of the two
+    with suppress(RuntimeError):  # a client that is closing may have only one of the two, or neither
         member_id = consumer.memberid() or "" if hasattr(consumer, "memberid") else ""  # since 2.0
         metadata = consumer.consumer_group_metadata()
-    told, generation = identity_of(metadata if isinstance(metadata, bytes) else b"")
-    return member_id or told, generation
+    id_in_metadata, generation = identity_of(metadata if isinstance(metadata, bytes) else b"")
+    return member_id or id_in_metadata, generation
 
 
 def client_settings(config: MemberConfig) -> Dict[str, Any]:
-    """librdkafka's settings for ``config``, callbacks left out.
+    """librdkafka's settings for ``config``, without callbacks.
 
     Raises:
-        ConfigError: ``client_config`` sets what the group or the loop decides.
+        ConfigError: ``client_config`` has a setting that the group or the loop decides.
     """
     settings = {**settings_of(config), "enable.auto.offset.store": config.loop.commit == "auto-delivered"}
     if config.protocol == "consumer":
@@ -42,7 +42,7 @@ def client_settings(config: MemberConfig) -> Dict[str, Any]:
 
 
 def consumer_of(settings: Mapping[str, Any]) -> Any:
-    """A consumer of the library, callbacks included. Raises ConfigError when librdkafka refuses the settings."""
+    """A consumer with these settings, which include callbacks. Raises ConfigError when librdkafka refuses them."""
     try:
         return client.Consumer(dict(settings))
     except (client.KafkaException, TypeError, ValueError) as error:
@@ -50,7 +50,7 @@ def consumer_of(settings: Mapping[str, Any]) -> Any:
 
 
 class ConfluentKafka:
-    """One librdkafka consumer; satisfies ``Adapter`` and all that an adapter may be able to do besides."""
+    """One librdkafka consumer; satisfies ``Adapter`` and all the other protocols of ``adapters``."""
 
     def __init__(self, config: MemberConfig, listener: Listener) -> None:
         """Raises ConfigError when librdkafka refuses the settings."""
@@ -70,7 +70,7 @@ class ConfluentKafka:
         self._consumer.subscribe(list(topics), on_assign=self._assigned, on_revoke=self._revoked, on_lost=self._lost)
 
     def poll(self, most: int, timeout_s: float) -> List[Record]:
-        """See ``Adapter``. A batch waits up to ``timeout_s`` to become full."""
+        """See ``Adapter``. A poll waits up to ``timeout_s`` for ``most`` records."""
         if most == 1:
             message = self._fetching.poll(timeout_s)
             messages: List[Any] = [] if message is None else [message]
@@ -81,7 +81,7 @@ class ConfluentKafka:
             error = m.error()
             if error is None:
                 records.append((m.topic(), m.partition(), m.offset(), m.key(), m.value(), m.headers()))
-            elif error.code() != client.KafkaError._PARTITION_EOF:  # which no error is: a setting asks for it
+            elif error.code() != client.KafkaError._PARTITION_EOF:  # not an error: a setting enables it
                 self._error(error)
         return records
 
@@ -94,7 +94,7 @@ class ConfluentKafka:
         return answered(answers)[1]
 
     def commit_async(self, offsets: Mapping[Tp, int], answered: Callable[[Dict[Tp, str]], None]) -> None:
-        """See ``Defers``. The library calls back for all commits, also for one that was waited for."""
+        """See ``Defers``. The library calls back for all commits, synchronous ones included."""
         try:
             self._consumer.commit(offsets=partitions_of(offsets), asynchronous=True)
         except client.KafkaException as error:
@@ -132,8 +132,8 @@ class ConfluentKafka:
     def committed(self, partitions: Sequence[Tp]) -> Dict[Tp, int]:
         """See ``Starts``."""
         with suppress(client.KafkaException):
-            told = self._consumer.committed([client.TopicPartition(*tp) for tp in partitions], timeout=ASK_S)
-            return {(p.topic, p.partition): p.offset for p in told if p.error is None and p.offset >= 0}
+            found = self._consumer.committed([client.TopicPartition(*tp) for tp in partitions], timeout=ASK_S)
+            return {(p.topic, p.partition): p.offset for p in found if p.error is None and p.offset >= 0}
         return {}
 
     def start_at(self, offsets: Mapping[Tp, int]) -> None:
@@ -145,7 +145,7 @@ class ConfluentKafka:
         self._guarded(lambda: self._consumer.store_offsets(offsets=partitions_of(offsets)))()
 
     def unsubscribe(self) -> None:
-        """See ``Leaves``: the callback comes from the next poll."""
+        """See ``Leaves``: the callback runs in the next poll."""
         self._guarded(self._consumer.unsubscribe)()
 
     def output(self, config: MemberConfig, listener: Listener) -> Any:
@@ -153,7 +153,7 @@ class ConfluentKafka:
         return confluent_outputs.output(config, self, listener)
 
     def group(self) -> Any:
-        """The group, with who the member is in it now, as a producer of this library wants it."""
+        """The group's metadata with the present member id and generation, for a producer of this library."""
         return self._consumer.consumer_group_metadata()
 
     def _assigned(self, consumer: client.Consumer, partitions: List[client.TopicPartition]) -> None:
@@ -191,7 +191,7 @@ class ConfluentKafka:
         self._listener.error(*told(error))
 
     def _guarded(self, call: Callable[[], None]) -> Callable[[], None]:
-        """``call``, whose failure is reported instead of ending the poll that it happened in."""
+        """Wrap ``call`` so that its error is reported to the listener instead of ending the poll."""
 
         def guarded() -> None:
             try:
