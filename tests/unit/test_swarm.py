@@ -283,14 +283,14 @@ def test_what_is_in_the_way_of_what(one: Entry, other: Entry, meets: bool) -> No
         (lambda: swarm(0, until_s=60), "an intensity and a phase_s above 0"),
         (lambda: swarm(1, until_s=60, phase_s=0), "an intensity and a phase_s above 0"),
         (lambda: swarm(1, until_s=60, quiet_s=-1), "a quiet_s of 0 or more"),
-        (lambda: swarm(1, at_s=60, until_s=60), "from 60 s until 60 s has no time"),
+        (lambda: swarm(1, at_s=60, until_s=60), "found a swarm from 60 s until 60 s; use"),
         (lambda: swarm(1, at_s=-1, until_s=60), "use a beginning of 0 or more"),
         (lambda: swarm(1, at(5, MoveCoordinator()), until_s=60), "draws the times of its parts"),
         (lambda: swarm(1, every(5, MoveCoordinator(), until_s=9), until_s=60), "draws the times of its parts"),
         (lambda: swarm(1e6, until_s=60), "has more than 10000 of them"),
-        (lambda: drawn(swarm(1, until_s=10)), "has no step: none is due, or none of its parts fits in"),
-        (lambda: drawn(swarm(9, at(0, Pause(), one_member(), heal_after=50), until_s=40)), "none of its parts fits in"),
-        (lambda: drawn(swarm(9, at(0, Pause(), all_members()), until_s=40)), "none of its parts fits in"),
+        (lambda: drawn(swarm(1, until_s=10)), "has no step: none is due, or none of its parts fits"),
+        (lambda: drawn(swarm(9, at(0, Pause(), one_member(), heal_after=50), until_s=40)), "none of its parts fits"),
+        (lambda: drawn(swarm(9, at(0, Pause(), all_members()), until_s=40)), "none of its parts fits"),
     ],
 )
 def test_nonsense_is_refused_with_a_sentence(make: Any, sentence: str) -> None:
