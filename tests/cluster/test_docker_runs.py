@@ -111,7 +111,6 @@ def test_no_container_outlives_a_harness_that_is_killed(tmp_path: Path, engine: 
     eventually(lambda: not Path(directory).exists(), LONG_S, "its files to go")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(5))
 def test_a_run_killed_at_any_moment_leaves_no_container(tmp_path: Path, engine: Any, number: int) -> None:
     before = left_of(engine)
@@ -119,7 +118,6 @@ def test_a_run_killed_at_any_moment_leaves_no_container(tmp_path: Path, engine: 
     eventually(lambda: left_of(engine) == before, LONG_S, "its containers to go", state=lambda: str(left_of(engine)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS[:10])
 def test_a_correct_group_is_never_accused_in_containers(
     tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[Owner], seed: int, lacking_packets: str

@@ -56,7 +56,7 @@ from fencepost.schedule.swarm import swarm
 from fencepost.targets import coordinator, idle, one_member
 from fencepost.workloads import DeadLetters, ExclusiveWrites, OwnProgram, PollLoop, Requeue, Transform, WorkerPool
 
-pytestmark = [pytest.mark.cluster, pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 
 def polled(commit="after-processing"):
