@@ -313,7 +313,8 @@ def under(protocol: str, scenario: Scenario) -> Scenario:
     return replace(scenario, group=replace(scenario.group, protocol=protocol))
 
 
-def with_core(pairs, core):
-    """Pairs as parameters, of which those of ``core`` belong to ``make test``."""
-    assert set(core) <= set(pairs), set(core) - set(pairs)
-    return [pytest.param(*pair, marks=pytest.mark.core if pair in core else ()) for pair in pairs]
+def with_core(values, core):
+    """Values as parameters, of which those of ``core`` belong to ``make test``; a tuple is several parameters."""
+    assert set(core) <= set(values), set(core) - set(values)
+    several = {value: value if isinstance(value, tuple) else (value,) for value in values}
+    return [pytest.param(*several[value], marks=pytest.mark.core if value in core else ()) for value in values]

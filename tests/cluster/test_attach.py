@@ -122,6 +122,7 @@ def violations(verdict: Verdict) -> list[Finding]:
     return [f for check in verdict.checks for f in check.findings if f.severity is Severity.VIOLATION]
 
 
+@pytest.mark.core
 @pytest.mark.usefixtures("unchanged")
 def test_a_correct_group_keeps_what_can_be_judged_and_the_rest_is_unknown(
     cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path
@@ -190,7 +191,7 @@ def timeless(fact: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("name", ["off-by-one", "seek-back"])
+@pytest.mark.parametrize("name", ["off-by-one", pytest.param("seek-back", marks=pytest.mark.core)])
 def test_a_planted_bug_is_found_under_its_kind(
     cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path, name: str
 ) -> None:

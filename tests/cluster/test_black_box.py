@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from cluster.plans import with_core
 from cluster.programs import broken, performed
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.checkers import Delivery, Outside, Rebalances
@@ -116,7 +117,7 @@ def reasons(verdict: Verdict) -> str:
     return "; ".join(f"{c.check}: {c.reason} {broken(verdict)}" for c in verdict.checks if c.validity != "valid")
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize("protocol", with_core(PROTOCOLS, ["cooperative"]))
 def test_a_right_program_is_valid_for_what_brokers_see(tmp_path: Path, protocol: str) -> None:
     run, verdict = performed(of(SCENARIO, protocol=protocol), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)
@@ -154,7 +155,9 @@ def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scenario", "bug", "kinds", "may_follow"),
     [
-        (AWAY, "remembers", {"commit-regression", "zombie-commit"}, {"unconsumed"}),
+        pytest.param(
+            *(AWAY, "remembers", {"commit-regression", "zombie-commit"}, {"unconsumed"}), marks=pytest.mark.core
+        ),
         (FROZEN, "forgets", {"collateral-stop", "stuck-partition", "unconsumed"}, set()),
         (CALM, "dies", {"dead-member"}, {"stuck-partition", "orphaned-partition", "unconsumed"}),
     ],

@@ -158,6 +158,7 @@ def test_a_change_stays_with_whoever_is_killed_after_it(chaos: Any, change: str)
     )
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("protocol", "to", "sentence"),
     [
@@ -177,6 +178,7 @@ def test_a_way_that_leads_nowhere_is_refused(protocol: str, to: tuple[str, ...],
         ).plan(1)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("group", "sentence"),
     [

@@ -112,6 +112,7 @@ def asked(group: Group, to: str, kafka: str) -> Scenario:
     return Scenario("one", [Topic("orders")], group, workload, steps, kafka=kafka)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("group", "to", "kafka", "sentence"),
     [

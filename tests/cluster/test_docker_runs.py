@@ -76,6 +76,7 @@ def run(scenario: Any, tmp_path: Path, spark: Spark) -> Any:
     return judge(folder, spark)
 
 
+@pytest.mark.core
 def test_a_correct_group_is_valid_and_nothing_is_left(
     tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[Owner]
 ) -> None:

@@ -129,6 +129,7 @@ def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> N
     assert all(f"gave up: {REFUSED[protocol]}" in fault["evidence"] for fault in run.verdict.faults)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("group", "sentence"),
     [

@@ -47,6 +47,7 @@ def toothless(monkeypatch):
     monkeypatch.setattr(Proxies, "_call", matching_nothing)
 
 
+@pytest.mark.core
 def test_a_run_whose_faults_had_no_effect_is_unknown_and_says_which(chaos, toothless):
     verdict = chaos.run(SCENARIO).verdict
     assert verdict.validity is Validity.UNKNOWN

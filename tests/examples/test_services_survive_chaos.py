@@ -62,7 +62,11 @@ def database(tmp_path, monkeypatch):
 @pytest.mark.chaos
 @pytest.mark.parametrize(
     ("scenario", "table"),
-    [(INVOICES, "invoices"), (PARCELS, "labels"), (LEDGER, "bookings")],
+    [
+        (INVOICES, "invoices"),
+        pytest.param(PARCELS, "labels", marks=pytest.mark.slow),
+        pytest.param(LEDGER, "bookings", marks=pytest.mark.slow),
+    ],
     ids=["faststream", "threads", "batches"],
 )
 def test_a_service_keeps_its_promises(chaos, database, scenario, table):
@@ -72,11 +76,13 @@ def test_a_service_keeps_its_promises(chaos, database, scenario, table):
     assert count >= scenario.min_records
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_threads_that_commit_what_they_finish_are_named(chaos):
     assert broken(chaos, "--as-finished", PARCELS.schedule[:2]) & {"commit-regression", "zombie-commit"}
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_loss_inside_of_threads_is_named_by_the_labels_that_are_missing(chaos):
     kills = [at(s, Kill(), one_member(), heal_after=1) for s in (2, 8, 14)]  # the threads may have nothing in hand

@@ -51,7 +51,11 @@ def database(tmp_path, monkeypatch):
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize(("scenario", "table"), [(TILLS, "spent"), (DISPATCH, "sent")], ids=["threads", "workers"])
+@pytest.mark.parametrize(
+    ("scenario", "table"),
+    [(TILLS, "spent"), pytest.param(DISPATCH, "sent", marks=pytest.mark.slow)],
+    ids=["threads", "workers"],
+)
 def test_a_service_keeps_its_promises(chaos, database, scenario, table):
     run = chaos.run(scenario)
     run.must_keep_its_promises()
@@ -72,11 +76,13 @@ def accused(chaos, scenario, option):
     return {f.kind: {example["members"][0] for example in f.examples} for f in found}
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_thread_that_commits_what_another_one_owns_is_named(chaos):
     assert accused(chaos, TILLS, "--first-commits")["foreign-commit"] <= {"member-0.1", "member-1.1"}
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_worker_that_commits_what_it_has_not_got_is_named(chaos):
     assert accused(chaos, DISPATCH, "--whole-batches")["commit-ahead"] <= set(EACH)
