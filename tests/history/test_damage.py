@@ -328,24 +328,11 @@ def fuzzed(data: st.DataObject, whole: Path, to: Path, check: Check, *, since: b
     assert code == UNKNOWN if since and changed else code in (VALID, INVALID, UNKNOWN)
 
 
-ANY = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
-SOME, MANY = settings(ANY, max_examples=60, derandomize=True), settings(ANY, max_examples=2_000)
-SINCE = pytest.mark.parametrize("since", [True, False], ids=["since the seal", "before the seal"])
-
-
-@SINCE
-@SOME
+@pytest.mark.timeout(3_600)  # of many examples
+@pytest.mark.parametrize("since", [True, False], ids=["since the seal", "before the seal"])
+@settings(suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(data=st.data())
 def test_fuzzed(data: st.DataObject, whole: Path, tmp_path: Path, check: Check, since: bool) -> None:
-    fuzzed(data, whole, tmp_path / "run", check, since=since)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3_600)
-@SINCE
-@MANY
-@given(data=st.data())
-def test_fuzzed_by_night(data: st.DataObject, whole: Path, tmp_path: Path, check: Check, since: bool) -> None:
     fuzzed(data, whole, tmp_path / "run", check, since=since)
 
 
