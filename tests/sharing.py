@@ -4,7 +4,7 @@
 ``make nightly`` performs one shard of the rest. Tests of one file share clusters, so a shard or a process takes a file
 as a whole; but for the files of ``ALONE``. CI performs the shard that follows from its commit::
 
-    python -m sharing COMMIT    # prints SHARD=3/24 SEED=12345
+    python -m sharing COMMIT    # prints SHARD=3/32 SEED=12345
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from xdist.scheduler import LoadFileScheduling
 
-SHARDS = 24  # so that each takes less than half an hour on two cores
+SHARDS = 32  # so that each takes less than half an hour on two cores
 SEEDS = 2**31
 CLUSTER = "cluster"  # the folder of the tests that need minutes of a real cluster
 # These start and stop Spark themselves: a process has one Spark at a time, and the others share theirs.
@@ -27,6 +27,7 @@ FIRST = ("test_spark_session.py", "test_spark_clusters.py")
 # Each of their tests has a cluster of its own, and waits for most of its time: any process takes any of them, at the
 # same time as files that keep another one busy.
 ALONE = ("test_catalogue.py", "test_killed_runs.py", "test_no_false_alarm.py", "test_planted_bugs.py")
+WEIGHT = 5  # such a test takes as long as so many of others
 
 
 def scope_of(nodeid: str) -> str:
@@ -38,15 +39,19 @@ def scope_of(nodeid: str) -> str:
 def shard_of(nodeids: Iterable[str], number: int, of: int) -> set[str]:
     """The tests of the shard with this number, from 1.
 
-    The largest scope comes first, each to the shard that has the fewest tests by then, so that shards differ by little;
-    a hash decides between equals, so that neighbours are spread over all shards.
+    The heaviest scope comes first, each to the shard that is lightest by then, so that shards differ by little; a hash
+    decides between equals, so that neighbours are spread over all shards.
     """
     scopes: dict[str, set[str]] = defaultdict(set)
     for nodeid in nodeids:
         scopes[scope_of(nodeid)].add(nodeid)
+    weights = {scope: WEIGHT if scope.partition("::")[2] else len(tests) for scope, tests in scopes.items()}
     shards: list[set[str]] = [set() for _ in range(of)]
-    for scope in sorted(scopes, key=lambda scope: (-len(scopes[scope]), hashlib.sha256(scope.encode()).digest())):
-        min(shards, key=len).update(scopes[scope])
+    loads = [0] * of
+    for scope in sorted(scopes, key=lambda scope: (-weights[scope], hashlib.sha256(scope.encode()).digest())):
+        lightest = loads.index(min(loads))
+        loads[lightest] += weights[scope]
+        shards[lightest] |= scopes[scope]
     return shards[number - 1]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from functools import cache
 from pathlib import Path
 
 import layout_rules as rules
@@ -20,6 +21,7 @@ LIGHT = ["fencepost", "fencepost.plugin", "fencepost.targets", "fencepost.worklo
 CIRCLES = {"fencepost.clusters.attachment", "fencepost_member.adapters.confluent_kafka"}
 
 
+@cache
 def sources() -> list[rules.Source]:
     files = [path for folder in FOLDERS for path in sorted((TOP / folder).rglob("*.py"))]
     return [rules.Source(path.relative_to(TOP).as_posix(), path.read_text(encoding="utf-8")) for path in files]

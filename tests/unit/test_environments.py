@@ -92,6 +92,7 @@ def test_an_environment_is_made_once_and_needs_no_network_afterwards(tmp_path, m
     assert environments.made() == [Path(prefix).name.removeprefix("member-")]
 
 
+@pytest.mark.slow
 def test_a_release_without_a_wheel_for_this_python_names_those_that_have_one(tmp_path, monkeypatch):
     wheel(tmp_path / "wheels", tag="cp39-none-any")
     for version in ("3.9.18", "3.10.13"):
@@ -105,6 +106,7 @@ def test_a_release_without_a_wheel_for_this_python_names_those_that_have_one(tmp
     assert environments.made() == []
 
 
+@pytest.mark.slow
 def test_a_release_that_nobody_has_is_told(tmp_path):
     with pytest.raises(
         ProvisionError, match="No Python on this machine has a wheel of it: is there a network, and such"
@@ -112,6 +114,7 @@ def test_a_release_that_nobody_has_is_told(tmp_path):
         environments.interpreter(Environment(RELEASE))
 
 
+@pytest.mark.slow
 def test_a_release_that_does_not_work_on_this_python_is_told_and_not_kept(tmp_path):
     wheel(tmp_path / "wheels", "import kafka.vendor.six.moves")
     with pytest.raises(
