@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plans import with_core
+from cluster.plans import topic
 from cluster.programs import broken, performed
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.checkers import Delivery, Outside, Rebalances
@@ -98,7 +98,15 @@ STATIC = replace(
     min_records=5_500,
 )
 AWAY = replace(SCENARIO, schedule=[at(2, Pause(), member(0), heal_after=past_session(1.5))], min_records=9_000)
-CALM = replace(SCENARIO, schedule=[], promises=[Outside(within_s=6)], min_records=3_000, drain_s=12)
+CALM = replace(
+    SCENARIO,
+    topics=[topic("orders", 6)],
+    brokers=1,
+    schedule=[],
+    promises=[Outside(within_s=6)],
+    min_records=3_000,
+    drain_s=12,
+)
 FROZEN = replace(CALM, schedule=[at(4, Pause(), member(1), heal_after=14)], min_records=6_000, chaos_s=30)
 
 
@@ -117,7 +125,7 @@ def reasons(verdict: Verdict) -> str:
     return "; ".join(f"{c.check}: {c.reason} {broken(verdict)}" for c in verdict.checks if c.validity != "valid")
 
 
-@pytest.mark.parametrize("protocol", with_core(PROTOCOLS, ["cooperative"]))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_right_program_is_valid_for_what_brokers_see(tmp_path: Path, protocol: str) -> None:
     run, verdict = performed(of(SCENARIO, protocol=protocol), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)
@@ -136,6 +144,7 @@ def test_beside_a_frozen_one_the_others_go_on(tmp_path: Path, protocol: str) -> 
     assert verdict.validity is Validity.VALID, reasons(verdict)
 
 
+@pytest.mark.core
 def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
     promises = [Outside(), Rebalances(), Delivery("at-least-once")]
     _, verdict = performed(replace(of(CALM), promises=promises), tmp_path)
@@ -155,11 +164,12 @@ def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("scenario", "bug", "kinds", "may_follow"),
     [
-        pytest.param(
-            *(AWAY, "remembers", {"commit-regression", "zombie-commit"}, {"unconsumed"}), marks=pytest.mark.core
-        ),
+        (AWAY, "remembers", {"commit-regression", "zombie-commit"}, {"unconsumed"}),
         (FROZEN, "forgets", {"collateral-stop", "stuck-partition", "unconsumed"}, set()),
-        (CALM, "dies", {"dead-member"}, {"stuck-partition", "orphaned-partition", "unconsumed"}),
+        pytest.param(
+            *(CALM, "dies", {"dead-member"}, {"stuck-partition", "orphaned-partition", "unconsumed"}),
+            marks=pytest.mark.core,
+        ),
     ],
 )
 def test_a_wrong_program_is_found_from_outside(

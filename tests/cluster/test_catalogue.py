@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import with_core
 from fencepost.model import Severity, Validity
 from fencepost.reports import folder
 from fencepost.reports.advice import advise
@@ -25,7 +24,7 @@ ERROR = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b")  # as Kafka names them
 ADVICE = {"round_robin_with_cooperative": "as long as roundrobin is in it, rebalances stop all members, and the cooper"}
 
 
-@pytest.mark.parametrize("name", with_core(loader.built_in(), ["demo"]))
+@pytest.mark.parametrize("name", loader.built_in())
 def test_a_built_in_scenario_shows_what_it_says(chaos: Any, name: str) -> None:
     scenario = loader.load(name)
     run = chaos.run(scenario)
