@@ -17,7 +17,7 @@ APPS = Path(__file__).parent / "apps"
 SHOP = Scenario(
     name="orders in a database, while a member is a zombie, and while one is killed",
     topics=[Topic("orders", partitions=6, replication_factor=1)],
-    brokers=1,  # which do nothing here
+    brokers=1,  # no fault hits one
     group=Group(command=[sys.executable, "-m", "shop.consumer"], members=3, config={"session.timeout.ms": 6000}),
     workload=OwnProgram(processed="effect", effects="shop.fakes:written", payload="shop.fakes:order", rate_hz=300),
     schedule=[

@@ -26,7 +26,7 @@ GROUP = Group(
 PARCELS = Scenario(
     name="labels by a pool of threads, while a member is a zombie, one is deployed, and one is killed",
     topics=[Topic("orders", partitions=4, replication_factor=1)],
-    brokers=1,  # which do nothing here
+    brokers=1,  # no fault hits one
     group=GROUP,
     workload=OwnProgram("effect", "parcels.printed:printed", payload="shop.fakes:order", rate_hz=100),
     schedule=[ZOMBIE, at(13, Bounce(), one_member(), heal_after=1), at(17, Kill(), one_member(), heal_after=1)],

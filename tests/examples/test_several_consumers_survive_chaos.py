@@ -18,7 +18,7 @@ APPS = Path(__file__).parent / "apps"
 TILLS = Scenario(
     name="two threads with a consumer each, while a process is a zombie, one is deployed, and one is killed",
     topics=[Topic("orders", partitions=8, replication_factor=1)],
-    brokers=1,  # which do nothing here
+    brokers=1,  # no fault hits one
     group=Group(
         command=[sys.executable, "-m", "tills.threads"],
         members=2,
