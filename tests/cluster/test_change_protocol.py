@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from cluster.conftest import consuming
-from cluster.plans import one_a_day
 from cluster.worlds import (
     LONG_S,
     MEMBER,
@@ -93,7 +92,7 @@ def test_a_change_that_the_coordinator_does_not_know_is_none(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", one_a_day(("eager", "consumer")))
+@pytest.mark.parametrize("protocol", ["eager", "consumer"])
 def test_nobody_is_accused_while_a_group_is_migrated_and_back(chaos: Any, protocol: str) -> None:
     """Three members, one after the other; each goes back as long after it came."""
     to = "consumer" if protocol == "eager" else "eager"
@@ -113,6 +112,7 @@ def asked(group: Group, to: str, kafka: str) -> Scenario:
     return Scenario("one", [Topic("orders")], group, workload, steps, kafka=kafka)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("group", "to", "kafka", "sentence"),
     [

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import one_a_day, topic
+from cluster.plans import topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see
 from fencepost.clock import eventually
 from fencepost.errors import FencepostError, PlanError
@@ -111,7 +111,7 @@ def test_a_dynamic_member_among_static_ones_has_no_name_to_share(world: World) -
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", one_a_day(tuple(REFUSED)))
+@pytest.mark.parametrize("protocol", tuple(REFUSED))
 def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> None:
     scenario = Scenario(
         name=f"two share a name, {protocol}",
@@ -129,6 +129,7 @@ def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> N
     assert all(f"was refused: {REFUSED[protocol]}" in fault["evidence"] for fault in run.verdict.faults)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("group", "sentence"),
     [

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import CALM, PROMISES, SESSION, one_a_day, topic
+from cluster.plans import CALM, PROMISES, SESSION, topic
 from fencepost.checkers import Rebalances
 from fencepost.faults import Bounce
 from fencepost.model.clients import Members
@@ -31,7 +31,7 @@ BOUNCED = replace(
 )
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_of_one_group_a_static_member_comes_back_to_what_it_had_and_a_dynamic_one_does_not(
     chaos: Any, protocol: str
 ) -> None:

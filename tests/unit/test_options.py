@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost import Members
@@ -310,7 +310,6 @@ def places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
     return [path, *(place for key, inner in items for place in places(inner, (*path, key)))]
 
 
-@settings(deadline=None, max_examples=300)
 @given(place=st.sampled_from(places(PLAIN)), value=ANYTHING, seed=st.integers(0, 9))
 def test_anything_anywhere_makes_a_scenario_or_a_sentence(place: tuple[Any, ...], value: Any, seed: int) -> None:
     data = json.loads(json.dumps(PLAIN))
