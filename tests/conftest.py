@@ -11,7 +11,7 @@ from rotation import Rotation
 from sharing import Sharing
 from steadiness import REAL, Steadiness
 
-from fencepost.processes.concurrency import PLACES
+from fencepost.processes.concurrency import MAX_RUNS
 
 pytest_plugins = ["pytester", "postgres"]
 
@@ -22,7 +22,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Rotation())
     config.pluginmanager.register(Sharing())
     if workers := config.getoption("numprocesses", None):  # of pytest-xdist, which get this environment
-        os.environ.setdefault(PLACES, str(workers))  # they share the machine on purpose
+        os.environ.setdefault(MAX_RUNS, str(workers))  # they share the machine on purpose
 
 
 @pytest.hookimpl(wrapper=True)

@@ -19,11 +19,14 @@ from typing import TextIO
 
 from fencepost.clock import eventually
 from fencepost.errors import ClusterError
+from fencepost.model import former_names
 
 CORES_A_RUN = 2
 MEMORY_A_RUN_BYTES = 2_500_000_000
 WAIT_S = 3600.0
-PLACES = "FENCEPOST_PLACES"  # an environment variable: how many runs at once, instead of what a machine is taken for
+MAX_RUNS = (
+    "FENCEPOST_MAX_RUNS"  # an environment variable: how many runs at once, instead of what a machine is taken for
+)
 HELD = "FENCEPOST_TURN"  # set in the environment of who holds a place, and so in that of its children
 _LOG = logging.getLogger(__name__)
 
@@ -32,11 +35,11 @@ def places() -> int:
     """How many runs this machine carries at once; at least one.
 
     Raises:
-        ClusterError: ``FENCEPOST_PLACES`` says otherwise, but not how many.
+        ClusterError: ``FENCEPOST_MAX_RUNS`` says otherwise, but not how many.
     """
-    if asked := os.environ.get(PLACES):
+    if asked := former_names.variable(os.environ, MAX_RUNS):
         if not asked.isdecimal() or int(asked) < 1:
-            raise ClusterError(f"{PLACES} wants a number of runs at once, 1 or more, but {asked!r} came")
+            raise ClusterError(f"{MAX_RUNS} wants a number of runs at once, 1 or more, but {asked!r} came")
         return int(asked)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min((os.cpu_count() or 1) // CORES_A_RUN, memory // MEMORY_A_RUN_BYTES))
