@@ -11,7 +11,7 @@ from hypothesis import settings
 from sharing import Core, Sharing, add_option
 from steadiness import REAL, Steadiness
 
-from fencepost.processes.concurrency import PLACES
+from fencepost.processes.concurrency import MAX_RUNS
 
 FEW, MANY = 10, 500  # examples of one test
 
@@ -30,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Core())
     config.pluginmanager.register(Sharing())
     if workers := config.getoption("numprocesses", None):  # of pytest-xdist, which get this environment
-        os.environ.setdefault(PLACES, str(workers))  # they share the machine on purpose
+        os.environ.setdefault(MAX_RUNS, str(workers))  # they share the machine on purpose
 
 
 @pytest.hookimpl(wrapper=True)

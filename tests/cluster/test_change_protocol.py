@@ -21,7 +21,7 @@ from cluster.worlds import (
     comes_back_unchanged,
     nothing_to_see,
 )
-from fencepost import Group, Members, Scenario, Topic, at
+from fencepost import Group, MemberSpec, Scenario, Topic, at
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import PlanError, ScenarioError
@@ -127,7 +127,7 @@ def asked(group: Group, to: str, kafka: str) -> Scenario:
         (Group(protocol="cooperative"), "consumer", "", "do not convert a group whose assignor adds data of its own"),
         (Group(protocol="eager"), "consumer", "3.9.1", "Kafka 3.9.1 has only a preview of the protocol 'consumer'"),
         (
-            Group([Members(1), Members(1, "aiokafka")], protocol="eager"),
+            Group([MemberSpec(1), MemberSpec(1, "aiokafka")], protocol="eager"),
             *("consumer", "", "client aiokafka cannot take part with the protocol 'consumer'"),
         ),
         (Group(command=["python"], protocol="eager"), "consumer", "", "the members run a program of the user's"),

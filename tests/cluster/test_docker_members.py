@@ -15,7 +15,7 @@ from cluster.test_docker_programs import nothing_left, performed  # noqa: F401 (
 from fencepost import Scenario
 from fencepost.checkers.spark.session import Spark
 from fencepost.model import Validity
-from fencepost.model.clients import Members
+from fencepost.model.clients import MemberSpec
 
 pytestmark = [
     pytest.mark.cluster,
@@ -49,7 +49,7 @@ def test_their_bugs_are_found(tmp_path: Path, chaos_spark: Spark, name: str) -> 
 def test_members_of_other_clients_keep_their_promises(
     tmp_path: Path, chaos_spark: Spark, protocol: str, clients: list[str]
 ) -> None:
-    members = tuple(Members(1, client) for client in clients)
+    members = tuple(MemberSpec(1, client) for client in clients)
     group = replace(test_lines.SCENARIO.group, protocol=protocol, client=clients[0], members=members)
     verdict = performed(replace(test_lines.SCENARIO, group=group), tmp_path, chaos_spark)
     assert verdict.validity is Validity.VALID, reasons(verdict)

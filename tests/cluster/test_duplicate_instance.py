@@ -15,7 +15,7 @@ from fencepost.clock import eventually
 from fencepost.errors import FencepostError, PlanError
 from fencepost.faults import DuplicateInstance
 from fencepost.interfaces import Target
-from fencepost.model.clients import Members
+from fencepost.model.clients import MemberSpec
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.single import at
@@ -134,7 +134,7 @@ def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> N
     ("group", "sentence"),
     [
         (Group(members=3, spare=1), "members have no group.instance.id: make the group static"),
-        (Group([Members(3, static=False)], static=True), "members have no group.instance.id: make the group static"),
+        (Group([MemberSpec(3, static=False)], static=True), "members have no group.instance.id: make the group static"),
         (Group(members=3, static=True), "a second process needs a spare member: raise the group's spare"),
     ],
 )
