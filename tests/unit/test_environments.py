@@ -69,9 +69,7 @@ def test_the_path_goes_before_pyenv_of_which_the_latest_is_taken(tmp_path):
     assert environments.find("3.9")[0] == "3.9.18"
     assert list(environments.pythons()) == ["3.12.1", "3.12.9", "3.9.18", "3.9.2"]
     for wanted in ("3.1", "3.10", "3.9.1"):
-        with pytest.raises(
-            ProvisionError, match=rf"no Python {wanted} for members: neither .* Found: 3.12.1, 3.12.9"
-        ):
+        with pytest.raises(ProvisionError, match=rf"no Python {wanted} for members: neither .* Found: 3.12.1, 3.12.9"):
             environments.find(wanted)
 
 
