@@ -13,7 +13,6 @@ from fencepost import judging
 from fencepost.checkers import certainty, coordination, oracle
 from fencepost.checkers.facts import Bounds, Facts
 from fencepost.checkers.judge import Finder, judge
-from fencepost.checkers.oracle import order
 from fencepost.checkers.sightings import Sighting
 from fencepost.checkers.spark.finder import find_here
 from fencepost.checkers.spark.session import Spark
@@ -536,7 +535,7 @@ def test_a_rule_that_crashes_fails_its_kinds_and_no_others(
         raise RuntimeError("planted")
 
     if finder is oracle.judge:
-        monkeypatch.setitem(order.RULES, broken, ("key-order",))
+        monkeypatch.setitem(oracle.RULES, broken, ("key-order",))
     monkeypatch.setitem(coordination.RULES, broken, ("dead-member",))
     h = builder(tmp_path)
     good_life(h)
