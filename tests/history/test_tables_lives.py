@@ -137,7 +137,7 @@ SIGNS: list[tuple[str, dict[str, Any], Life]] = [
     ("revoked", {"end_ns": 4}, Life(A, 0, last_sign_ns=5)),
     ("lost", {}, Life(A, 0, last_sign_ns=5)),
     ("seek", {}, Life(A, 0, last_sign_ns=5)),
-    ("closed", {}, Life(A, 0, last_sign_ns=5)),
+    ("closed", {}, Life(A, 0, last_sign_ns=5, closed_ns=5)),
     ("ended", {"how": "killed", "exit_code": -9}, Life(A, 0, ended_ns=5, how="killed", signal="SIGKILL")),
     ("ended", {"end_ns": 8, "how": None}, Life(A, 0, ended_ns=8, how="crashed")),
     ("ended", {"polled_ns": None, "exit_code": 0}, Life(A, 0, ended_ns=5, how="crashed")),
