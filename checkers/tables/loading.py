@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -93,15 +93,13 @@ def load(run: Path) -> Tables:
         damage=tuple(reader.damage),
     )
     tables = renewed.divided(tables, renewed.renewals(entries))
-    dead = processing_rules.dead_verifiable_consumers(events, known)
-    return replace(tables, inferred=_inferred(reader, tables, events, dead, asked, numbers))
+    return replace(tables, inferred=_inferred(reader, tables, events, asked, numbers))
 
 
 def _inferred(
     reader: Reader,
     tables: Tables,
     events: Sequence[Mapping[str, Any]],
-    dead: Collection[str],
     asked: Sequence[Mapping[str, Any]],
     numbers: Mapping[tuple[str, int], int],
 ) -> tuple[Inferred, ...]:
@@ -110,7 +108,7 @@ def _inferred(
     if tables.by_effect and processing_rules.effects_known(events):
         every = [*reader.deliveries(processing_rules.OF_FIRST_DELIVERIES)]
         found += processing_rules.infer_from_effects(tables.affected, every)
-    if dead:
+    if dead := processing_rules.dead_verifiable_consumers(events, tables.lives):
         polls = reader.deliveries(processing_rules.OF_LAST_COMMITS)
         found += processing_rules.infer_from_commits(dead, asked, numbers, polls)
     return tuple(found)
