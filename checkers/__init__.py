@@ -1,7 +1,6 @@
-"""Promises that a scenario makes of its group, and the checkers that judge a history by them.
+"""Promises that a scenario makes about its group, and the checkers that judge a history by them.
 
-Importing this package loads the promises only; what judges (``judge``, ``oracle``, the Spark side) is imported when it
-is needed.
+Importing this package loads the promises only; ``judge``, ``oracle`` and ``spark`` are imported when they are needed.
 """
 
 from __future__ import annotations

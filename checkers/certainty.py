@@ -1,16 +1,16 @@
 """The rule of certainty: when a violation counts although a part of the history is missing or damaged.
 
-A violation is *certain* when nothing that is missing could show it to be harmless: then the promise is broken, whatever
-else is in doubt. What could show that is the evidence that its kind needs (``FindingKind.needs``):
+A violation is *certain* when no missing evidence could show it to be harmless: then the promise is broken, whatever
+else is in doubt. Each kind of finding lists the evidence that could (``FindingKind.needs``):
 
-* ``of_all``: parts of which every file matters, because anybody's record could explain the violation away (somebody
-  else finished the record; the coordinator had removed the owner);
-* ``of_members``: parts of which only the files of the members that it names matter, and those of the harness (its
-  declared acts, the deaths and pauses that it saw).
+* ``of_all``: parts in which every file matters, because a record of any actor could explain the violation away (another
+  member finished the record; the coordinator had removed the owner);
+* ``of_members``: parts in which only the files of the members named by the violation matter, and the files of the
+  harness (its declared acts, the deaths and pauses that it saw).
 
-A violation that needs a damaged part is a note, and the promise is unknown. A rule that failed on some records takes
-nothing from what it found in others. "Valid" is another matter: for that, every part must be whole that could hide a
-violation (see ``needs``).
+A violation that needs a damaged part is a note, and the promise is unknown. If a rule fails on some records, its
+findings in other records still count. "Valid" needs more: every part that could hide a violation must be whole (see
+``needs``).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def doubt(
 
 
 def _needs(name: str, black_box: bool, by_effect: bool) -> NeededEvidence:
-    """The evidence that a kind needs; all of it where nothing else is known."""
+    """The evidence that a kind needs; every part of the history if the registry does not say."""
     kind = FINDINGS.get(name)
     if kind is None:
         return _ALL
@@ -46,8 +46,10 @@ def _needs(name: str, black_box: bool, by_effect: bool) -> NeededEvidence:
 
 
 def _hurts(damage: Damage, anomaly: Anomaly) -> bool:
-    """Whether damage that hurts a place alone hurts what an anomaly tells of. A member of which some deliveries are not
-    recorded may have been given others, too, that it did not commit past."""
+    """Whether the damage affects the offsets or members of an anomaly; damage without a place affects every anomaly.
+
+    A member with some unrecorded deliveries may have more of them, at offsets that it did not commit past.
+    """
     if damage.place is None or not anomaly.topic:
         return True
     there, offsets = damage.place
@@ -58,15 +60,18 @@ def _hurts(damage: Damage, anomaly: Anomaly) -> bool:
 
 
 def unseen_answer(anomaly: Anomaly) -> str:
-    """Why nobody can tell whether the brokers brought the anomaly about; empty where they certainly did not, or where
-    that is what the anomaly says."""
+    """Why it is unknown whether the brokers caused the anomaly; empty if they certainly did not, or if the anomaly
+    itself says that they did."""
     if anomaly.cause != NOT_SEEN:
         return ""
-    return "its coordinator had just loaded the group, and may have told an older offset: no broker shows its answer"
+    return (
+        "its coordinator had just loaded the group and may have answered with an older offset: no broker logged the "
+        "answer"
+    )
 
 
 def whose(file: str) -> str:
-    """The actor that a file of the history is about; empty when it is about all of them.
+    """The actor that a file of the history is about; empty if it is about all actors.
 
     ``history/delivered/member-2.1.parquet``, ``history/segments/member-2.1.3.seg``, ``history/events/harness.jsonl``.
     """

@@ -1,18 +1,18 @@
-"""Whether a step reached the consequence that it was meant to have, by its own doing and not by another step's.
+"""Whether a step had its expected effect itself, and not because of another step.
 
-An effect counts for a step only when it certainly began after the step's begin, and
+An effect counts for a step only if it certainly began after the step began, and
 
 * before the step had *settled*: a session time-out and ``SETTLING_NS`` after it was over (healed; begun, where nothing
-  heals). By then the coordinator gave up whom the step had cut off, and who was let go heard of it and joined again;
+  heals). By then the coordinator has evicted the members that were cut off, and they have noticed it and rejoined;
 * before the members began to leave because the drain had ended;
-* before another step began that may have caused it as well: of effects in doubt the later step has the better claim.
+* before another step began that may have caused it as well: an effect in doubt counts for the later step.
 
-Steps may overlap, so which steps are such *rivals* depends on the effect. Any step may make the group rebalance. Only
-one that hits no member may move a coordinator. One member may be removed by a step that hits this member, and by one
-that hits no member in particular once the own step is over (until then the own one has the better claim).
+Steps may overlap, so which steps are such *rivals* depends on the effect. Any step may make the group rebalance. Only a
+step that hits no member may move a coordinator. A member may be removed by a step that hits this member, and also by a
+step that hits no member once the first step is over (until then the effect counts for the first step).
 
-A step that hits members and shares its time with rivals, also with earlier ones that are still in effect, has reached
-``rebalanced`` only when one of its own members left the group's records, which is what rebalances a group.
+If a step hits members and overlaps with rivals, also with earlier ones that are still in effect, it has reached
+``rebalanced`` only if one of its own members left the group's records, which makes a group rebalance.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Gone, Step, Window
 from fencepost.model.settings import DEFAULT_MS, SESSION
 
-SETTLING_NS = 5 * NS  # heartbeats, finding the coordinator and joining again
+SETTLING_NS = 5 * NS  # for heartbeats, finding the coordinator and rejoining
 
 
 def reached(tables: Tables, step: Step) -> bool:
-    """Whether the step reached what it expects; an unknown expectation is never reached.
+    """Whether the step had its expected effect; an unknown expectation is never reached.
 
-    ``fenced``: every member that it hit lost a partition, or the coordinator's records show it gone. ``rebalanced``: a
-    new generation or epoch began (without the coordinator's records: an assigned callback). ``coordinator_moved``: the
-    offsets log went on in another term.
+    ``fenced``: every member that it hit lost a partition, or left the coordinator's records. ``rebalanced``: a new
+    generation or epoch began (without the coordinator's records: an assigned callback). ``coordinator_moved``: the
+    offsets log continued in another term.
     """
     if not step.begun_ns:
         return False
@@ -48,7 +48,7 @@ def _over_ns(step: Step) -> int:
 
 
 def _own_time(tables: Tables, step: Step, rival: Callable[[Step], bool]) -> Window:
-    """When an effect must begin to count for the step, which later rivals cut short."""
+    """The window in which an effect must begin to count for the step; later rivals shorten it."""
     config = (tables.asked.get("group") or {}).get("config") or {}
     session_ns = int(config.get(SESSION, DEFAULT_MS[SESSION])) * 1_000_000
     later = (s.begun_ns for s in tables.steps if s.begun_ns > step.begun_ns and rival(s))
@@ -88,8 +88,9 @@ def _gone(tables: Tables, step: Step, incarnation: str) -> list[Gone]:
 
 
 def _fenced(tables: Tables, step: Step, incarnation: str) -> bool:
-    """Told that it lost a partition, or gone from the coordinator's records: while it was hit or owned a partition, or
-    before it was assigned one again (under another member id; who leaves by itself does not come back)."""
+    """Whether a member's callback reported a lost partition, or the member left the coordinator's records while it was
+    hit or owned a partition, or before it was assigned one again (under another member id; a member that leaves on its
+    own does not return)."""
     own = tables.intervals_by_incarnation.get(incarnation, ())
     window = _time_of(tables, step, incarnation)
     if any(i.how == "lost" and _inside(window, i.given_up_begin_ns) for i in own):

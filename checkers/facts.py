@@ -1,4 +1,4 @@
-"""What a finder is told besides the tables, and what it tells besides anomalies."""
+"""A finder's further input and output: the bounds of the promises, and facts about how much was judged."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fencepost.checkers.tables.rows import NS, Damage, Step
 
 @dataclass(frozen=True)
 class Bounds:
-    """What the promises set: how long is too long, how often is too often. ``recovers_ns`` 0: nothing is promised."""
+    """The bounds that the promises set on durations and repetitions. ``recovers_ns`` 0: no bound is promised."""
 
     stuck_ns: int = 30 * NS
     recovers_ns: int = 0
@@ -18,9 +18,9 @@ class Bounds:
     loop_ns: int = 30 * NS
 
     def deliveries_of(self, steps: Iterable[Step], first_ns: int, last_ns: int) -> int:
-        """How often one record may be delivered between two moments: two times more for each fault step around them.
+        """How often one record may be delivered between two moments: each fault step around them adds two deliveries.
 
-        A fault can evict an owner, and let it have the record again when it comes back.
+        A fault can evict an owner, which is delivered the record again after it rejoins.
         """
         around = (s for s in steps if s.begun_ns and first_ns - self.loop_ns <= s.begun_ns <= last_ns)
         return self.loop_deliveries + 2 * sum(1 for _ in around)
@@ -28,13 +28,13 @@ class Bounds:
 
 @dataclass(frozen=True)
 class Facts:
-    """How much was judged; measures are made of these too.
+    """How much was judged; the measures use these numbers too.
 
     Attributes:
         acknowledged: sends that were acknowledged. visible: records of the log.
-        judged: visible records between the group's start and its final committed offset; of logs that are compacted,
-            also those which somebody had finished with before they were replaced.
-        delivered, begun, finished: rows of all incarnations that got so far.
+        judged: visible records between the group's start and its final committed offset; for compacted logs also
+            records that a member had finished before they were replaced.
+        delivered, begun, finished: rows of all incarnations that reached this state.
         first_ns, last_ns: the first delivery and the last finish; 0 when there is none.
         failed: kinds that could not be judged, with the reason. damage: records that could not be read.
     """

@@ -1,6 +1,6 @@
-"""The check that is always made: every fault of the plan was proven begun and healed, and reached what it was meant to.
+"""The check that always runs: every fault of the plan was proven begun and healed, and had its expected effect.
 
-Nothing is believed without evidence: a fault without a witness makes the run unknown, never valid.
+A fault without evidence makes the run unknown, never valid.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ PROMISE = "every fault happened and was undone"
 
 
 def check(tables: Tables) -> Check:
-    """Unknown when a step is unproven, not healed, missing though required, or without its expected consequence."""
+    """Unknown if a step is unproven, not healed, missing though required, or did not have its expected effect."""
     lack = _lack(tables)
     doubts = [doubt for step in tables.steps for doubt in _doubts(tables, step, lack)]
     if lack and lack.part != "run" and not doubts:  # where the run ended is known, but not what else is missing
-        doubts = [f"there may have been more faults than the history tells of: {lack}"]
+        doubts = [f"there may have been more faults than the history records: {lack}"]
     notes = [f"step {s.step} ({s.fault}) was not applicable: {s.skipped}" for s in tables.steps if _skippable(s)]
     findings = []
     for kind, sentences in ((UNPROVEN, doubts), (NOT_APPLICABLE, notes)):
         if sentences:
-            told = sentences[:EXAMPLES_MAX]
-            examples = tuple({"sentence": f"{s[0].upper()}{s[1:]}.", "witnesses": []} for s in told)
+            first = sentences[:EXAMPLES_MAX]
+            examples = tuple({"sentence": f"{s[0].upper()}{s[1:]}.", "witnesses": []} for s in first)
             findings.append(Finding(kind, Severity.NOTE, len(sentences), "", examples))
     fired = sum(bool(step.begun_ns) for step in tables.steps)
     reason = (
@@ -48,7 +48,7 @@ def check(tables: Tables) -> Check:
 
 
 def _lack(tables: Tables) -> Damage | None:
-    """Why steps, or what the harness told of them, may be missing in the history; None when they are all there."""
+    """The damage because of which steps, or the harness's events about them, may be missing; None: there is none."""
     for damage in tables.damage:
         mine = damage.part == "events" and certainty.whose(damage.file) in ("", HARNESS)
         if mine or damage.part in ("run", "plan"):
@@ -61,13 +61,14 @@ def _skippable(step: Step) -> bool:
 
 
 def _doubts(tables: Tables, step: Step, lack: Damage | None) -> Iterator[str]:
-    """``lack``: why events may be missing. Then what was not told may have happened all the same."""
+    """Why a step does not count as proven. ``lack``: why events may be missing; then an unrecorded step may have
+    happened all the same."""
     name = f"step {step.step} ({step.fault}{f' of {step.target}' if step.target else ''})"
     if not step.begun_ns:
         if lack and not step.skipped:
-            yield f"the history does not tell of {name}: {lack}"
+            yield f"the history has no record of {name}: {lack}"
         elif step.required:
-            yield f"{name} never fired: {step.skipped or 'the chaos ended before its time'}"
+            yield f"{name} never fired: {step.skipped or 'the chaos phase ended before its time'}"
         return
     if not step.proven_ns:
         yield f"nothing proves that {name} took effect: {step.evidence or lack or 'it has no evidence'}"
@@ -75,7 +76,7 @@ def _doubts(tables: Tables, step: Step, lack: Damage | None) -> Iterator[str]:
         yield f"nothing proves that {name} was healed: {step.heal_evidence or lack or 'it was never undone'}"
     if step.expect and not reached(tables, step):
         why = f": {lack}" if lack else ""
-        yield f"{name} was meant to reach {step.expect!r}, and nothing in the history shows it{why}"
+        yield f"{name} was expected to reach {step.expect!r}, and nothing in the history shows it{why}"
 
 
 def rows(tables: Tables) -> tuple[dict[str, Any], ...]:

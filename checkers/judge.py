@@ -1,7 +1,7 @@
-"""From a run folder to its verdict: anomalies are found, each promise says what they mean, the worst wins.
+"""From a run folder to its verdict: a finder finds anomalies, each promise says how severe they are, the worst wins.
 
-Which finder is asked (Spark, or the oracle in tests) makes no difference to anything here. The promises come from
-``scenario.json``; two checks are always made: ``faults`` (were they real?) and ``history`` (is it whole?).
+Nothing here depends on the finder (Spark, or the oracle in tests). The promises are read from ``scenario.json``; two
+checks always run: ``faults`` (were they real?) and ``history`` (is it whole?).
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ DAMAGE = {
     "hole": "{} deliveries of {} are missing",
     "twice": "{} deliveries of {} have the number of an earlier one",
     "early": "{} deliveries of {} are older than the assignment that they name",
-    "unread": "it committed past {} records of {}, and not one delivery of these assignments is recorded: either the "
+    "unread": "it committed past {} records of {}, and no delivery of these assignments is recorded: either the "
     "client skipped the records, or the program reads them through calls that are not recorded",
     "effect": "{} records of {} had an effect, but no delivery of them is recorded: the program reads them through "
     "calls that are not recorded",
@@ -46,9 +46,9 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
     """Judge the history in ``run``.
 
     Args:
-        run: a run folder; what is missing or damaged in it makes the checks unknown that need it.
+        run: a run folder; a missing or damaged part of it makes the checks that need it unknown.
         find: finds the anomalies. If it fails, every check that needs it is unknown, with the reason.
-        only: names of checks (``faults``, ``history``, ``delivery``, ...); empty makes all.
+        only: names of checks (``faults``, ``history``, ``delivery``, ...); empty: all checks.
 
     Raises:
         ScenarioError: ``only`` names a check that this run does not have.
@@ -62,22 +62,22 @@ def judge(run: Path, find: Finder, only: Collection[str] = ()) -> Verdict:
     found, facts, failure = _find(run, tables, find, _bounds(promises))
     blind = unjudged(tables)
     anomalies = [anomaly for anomaly in found if anomaly.kind not in blind]
-    lacking = [
+    read = [
         d
         for d in (*tables.damage, *facts.damage)
         if not (tables.black_box and d.part == d.file.removeprefix("history/"))
     ]
-    damage = list(dict.fromkeys([*lacking, *unread, *_holes(anomalies)]))
+    damage = list(dict.fromkeys([*read, *unread, *_holes(anomalies)]))
     checks = [faults.check(tables), _history(tables, anomalies, facts, damage, failure)]
     for promise in promises:
         checks.append(_Judging(tables, facts, damage, failure, promise, blind).check(anomalies))
     checks += _unpromised(tables, anomalies, promises)
-    wanted = [check for check in checks if not only or check.check in only]
+    chosen = [check for check in checks if not only or check.check in only]
     return Verdict(
         scenario=str(tables.asked.get("name") or run.name),
         seed=int(tables.scenario.get("seed") or tables.plan.get("seed") or 0),
-        validity=Validity.worst(check.validity for check in wanted),
-        checks=tuple(wanted),
+        validity=Validity.worst(check.validity for check in chosen),
+        checks=tuple(chosen),
         faults=faults.rows(tables),
         rebalances=(rebalances := measures.rebalances(tables)),
         measures=measures.measures(tables, facts, rebalances),
@@ -96,29 +96,31 @@ def _promises(tables: Tables) -> tuple[list[Promise], list[Damage]]:
         except ScenarioError as error:
             damage.append(Damage("promises", "scenario.json", str(error)))
     if not promises and not damage and tables.asked:
-        damage.append(Damage("promises", "scenario.json", "it names no promise to judge by"))
+        damage.append(Damage("promises", "scenario.json", "it names no promise, so there is nothing to judge"))
     return promises, damage
 
 
 def _bounds(promises: Iterable[Promise]) -> Bounds:
-    """What the promises say of how long is too long; the strictest counts."""
+    """The time limits that the promises set; of several, the strictest."""
     bounds = {"stuck_ns": "within_s", "recovers_ns": "recovers_within_s"}
-    told = {bound: [s for p in promises if (s := getattr(p, name, None)) is not None] for bound, name in bounds.items()}
-    return replace(Bounds(), **{bound: round(min(within) * NS) for bound, within in told.items() if within})
+    set_s = {
+        bound: [s for p in promises if (s := getattr(p, name, None)) is not None] for bound, name in bounds.items()
+    }
+    return replace(Bounds(), **{bound: round(min(within) * NS) for bound, within in set_s.items() if within})
 
 
 def _find(run: Path, tables: Tables, find: Finder, bounds: Bounds) -> tuple[list[Anomaly], Facts, str]:
     try:
         return (*find(run, tables, bounds), "")
-    except FencepostError:  # there is nothing that could look at records, which says nothing about them
+    except FencepostError:  # the finder could not start, which says nothing about the records
         raise
-    except Exception as error:  # a crashed finder must leave the checks that do not need it
+    except Exception as error:  # a crashed finder must not take away the checks that do not need it
         _LOG.exception("the finder failed on %s", run)
         return [], Facts(), f"the records could not be judged: {type(error).__name__}: {error}"
 
 
 def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
-    """A hole in a member's own counters, or what cannot be so, is damage of its history, and never loss."""
+    """Holes and contradictions in a member's own counters, as damage of its history: they never count as loss."""
     return [
         Damage(
             "delivered",
@@ -134,24 +136,24 @@ def _holes(anomalies: Iterable[Anomaly]) -> list[Damage]:
 def _history(
     tables: Tables, anomalies: Sequence[Anomaly], facts: Facts, damage: Sequence[Damage], failure: str
 ) -> Check:
-    """Unknown when any part of the history is missing or damaged, or nothing was recorded."""
+    """Unknown if any part of the history is missing or damaged, or if nothing was recorded."""
     mine = [(a, Severity.NOTE, "") for a in anomalies if a.kind in (KIND_OF_DAMAGE, KIND_OF_RECORDS)]
     findings = list(_findings(tables, mine, ""))
     files = [str(d) for d in damage if d.file]
     if files:
-        examples = tuple({"sentence": told, "witnesses": []} for told in files[:EXAMPLES_MAX])
+        examples = tuple({"sentence": sentence, "witnesses": []} for sentence in files[:EXAMPLES_MAX])
         findings.append(Finding(KIND_OF_FILES, Severity.NOTE, len(files), "", examples))
-    broken_off = ": ".join(str(d) for d in damage if not d.file)  # in which phase, and why
+    broken_off = ": ".join(str(d) for d in damage if not d.file)  # the phase in which the run ended, and why
     count, done = (facts.judged, "committed") if tables.black_box else (facts.delivered, "delivered")
     nothing = [] if count else [f"nothing was {done}"]
     reason = next(filter(None, [broken_off, failure, *files, *nothing]), "")
     validity = Validity.UNKNOWN if reason else Validity.VALID
-    told = reason or "every part of the history is there and has no hole"
-    return Check("history", "the history is whole", validity, count, told, tuple(findings))
+    reason = reason or "every part of the history is there and has no hole"
+    return Check("history", "the history is whole", validity, count, reason, tuple(findings))
 
 
 class _Judging:
-    """One promise before the facts."""
+    """The judgement of one promise."""
 
     def __init__(
         self,
@@ -172,7 +174,8 @@ class _Judging:
         self.doubts = [failure] if failure else [*hurt, *failed, *filter(None, [told(promised, blind)])]
 
     def check(self, anomalies: Iterable[Anomaly]) -> Check:
-        """What this promise makes of the anomalies of its kinds. A certain violation counts, whatever is in doubt."""
+        """The check of this promise, from the anomalies of its kinds. A certain violation counts, whatever is in
+        doubt."""
         mine = [a for a in anomalies if judged_as(a.kind, a.cause) in self.promise.kinds]
         doubted = {a: doubt for a in mine if self._severity(a) == Severity.VIOLATION and (doubt := self._doubt(a))}
         judged = [(a, Severity.NOTE if a in doubted else self._severity(a), doubted.get(a, "")) for a in mine]
@@ -197,10 +200,10 @@ class _Judging:
         return Severity(self.promise.severity(kind, cause, anomaly.excuse))
 
     def _doubt(self, anomaly: Anomaly) -> str:
-        """Why a violation is not certain; empty when it is."""
+        """Why a violation is not certain; empty if it is certain."""
         by_effect = self.tables.by_effect and getattr(self.promise, "level", "") != "at-most-once"
         if damage := certainty.doubt(anomaly, self.damage, self.tables.black_box, by_effect):
-            return f"{anomaly.kind} was seen, but what is missing may explain it: {damage}"
+            return f"{anomaly.kind} was seen, but missing evidence may explain it: {damage}"
         if unseen := certainty.unseen_answer(anomaly):
             return f"{anomaly.kind} was seen, but {unseen}"
         if self.promise.kinds[judged_as(anomaly.kind, anomaly.cause)] == "liveness" and measures.stalled(
@@ -212,8 +215,8 @@ class _Judging:
 
 def _broken(violations: Sequence[Finding]) -> str:
     worst = max(violations, key=lambda f: f.count)
-    told = worst.examples[0]["sentence"] if worst.examples else worst.kind
-    return f"{worst.kind}: {told}"
+    sentence = worst.examples[0]["sentence"] if worst.examples else worst.kind
+    return f"{worst.kind}: {sentence}"
 
 
 def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity, str]], promise: str) -> Iterable[Finding]:
@@ -223,23 +226,21 @@ def _findings(tables: Tables, judged: Iterable[tuple[Anomaly, Severity, str]], p
         groups[anomaly.kind, severity, anomaly.cause, anomaly.excuse, doubt].append(anomaly)
     order = list(Severity)
     found = []
-    for (kind, severity, cause, excuse, doubt), those in groups.items():
+    for (kind, severity, cause, excuse, doubt), mine in groups.items():
         permitted = f"permitted by {promise}" if severity == Severity.PERMITTED and promise else ""
         reason = doubt or ", ".join(filter(None, (cause, excuse))) or permitted
-        telling = nsmallest(EXAMPLES_MAX, those, key=lambda a: (-a.count, a.from_ns, a))
-        examples: tuple[Mapping[str, Any], ...] = tuple(example(tables, a) for a in telling)
-        found.append(Finding(kind, severity, sum(a.count for a in those), reason, examples))
+        shown = nsmallest(EXAMPLES_MAX, mine, key=lambda a: (-a.count, a.from_ns, a))
+        examples: tuple[Mapping[str, Any], ...] = tuple(example(tables, a) for a in shown)
+        found.append(Finding(kind, severity, sum(a.count for a in mine), reason, examples))
     return sorted(found, key=lambda f: (order.index(f.severity), -f.count, f.kind, f.reason))
 
 
 def _unpromised(tables: Tables, anomalies: Iterable[Anomaly], promises: Iterable[Promise]) -> list[Check]:
-    """What was seen and nobody promised anything about, as notes."""
+    """Anomalies of kinds that no promise covers, as notes."""
     kinds = {KIND_OF_DAMAGE, KIND_OF_RECORDS, *(kind for promise in promises for kind in promise.kinds)}
     notes = [(a, Severity.NOTE, "") for a in anomalies if judged_as(a.kind, a.cause) not in kinds]
     if not notes:
         return []
     findings = tuple(_findings(tables, notes, ""))
     count = sum(f.count for f in findings)
-    return [
-        Check("other", "nothing was promised", Validity.VALID, count, "seen, and no promise speaks of it", findings)
-    ]
+    return [Check("other", "nothing was promised", Validity.VALID, count, "seen, and no promise covers it", findings)]

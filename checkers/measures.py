@@ -1,4 +1,4 @@
-"""What a verdict tells besides right and wrong: how much, how fast, every rebalance, and stalls of the host."""
+"""The measures of a verdict: counts of records, throughput, every rebalance, and stalls of the host."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from fencepost.checkers.tables import Tables
 from fencepost.checkers.tables.rows import FOREVER, NS, Given, Step, Window
 from fencepost.model import Anomaly
 
-STALL_SHARE = 0.1  # of the time that a liveness finding speaks of
+STALL_SHARE = 0.1  # of a liveness finding's time
 
 
 def measures(tables: Tables, facts: Facts, rounds: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Counts of records, throughput in processed records a second, and the slowest recovery after a heal; ``rounds``:
-    see ``rebalances``. Of black boxes, nobody knows when they processed what."""
+    """Counts of records, throughput in processed records a second, and the slowest recovery after a heal.
+
+    ``rounds``: from ``rebalances``. Black boxes have no throughput, as they do not report when they process records.
+    """
     span_ns = facts.last_ns - facts.first_ns
     recoveries = [s for step in tables.steps if (s := recovery_s(tables, step)) is not None]
     seen = {"records_delivered": facts.delivered, "records_processed": facts.finished}
@@ -44,7 +46,7 @@ def measures(tables: Tables, facts: Facts, rounds: Iterable[Mapping[str, Any]]) 
 
 
 def recovery_s(tables: Tables, step: Step) -> float | None:
-    """From the proof that a step was healed until every partition certainly had an owner; None when that never was."""
+    """The seconds from the proof that a step was healed until every partition certainly had an owner; None: never."""
     if not step.healed_ns or not tables.partitions:
         return None
     after = Window(step.healed_ns + 1, FOREVER)
@@ -54,10 +56,10 @@ def recovery_s(tables: Tables, step: Step) -> float | None:
 
 
 def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
-    """Every round: when, how long, who, the members' reason, what it dealt, and the last fault step that fired before
-    it began."""
+    """Every rebalance: its times, members, reason, reassigned partitions, and the last fault step that fired before it
+    began."""
     fired = sorted((s.begun_ns, s.step) for s in tables.steps if s.begun_ns)
-    latest = [None, *accumulate((step for _, step in fired), max)]  # of none, of the first one, and so on
+    latest = [None, *accumulate((step for _, step in fired), max)]  # by the number of steps that have fired
     return tuple(
         {
             "generation": r.generation,
@@ -76,9 +78,14 @@ def rebalances(tables: Tables) -> tuple[dict[str, Any], ...]:
 
 
 class Deal(NamedTuple):
-    """What a round dealt, by the coordinator's records until the next one: how many partitions ``moved`` to another
-    member than the last one that had them, and how many the member with the ``most`` and that with the ``least`` then
-    had. A member is the same over its lives."""
+    """The assignment after a round, by the coordinator's records until the next round.
+
+    A member counts as the same in all of its incarnations.
+
+    Attributes:
+        moved: how many partitions were assigned to a member that was not their last owner.
+        most, least: the greatest and the smallest number of partitions that a member had.
+    """
 
     moved: int
     most: int
@@ -86,8 +93,11 @@ class Deal(NamedTuple):
 
 
 def deals(tables: Tables) -> list[Deal]:
-    """One for each round. In a cooperative rebalance of two rounds, what moves has no owner after the first. What who
-    leaves had is not counted out before the round that its leaving begins, if any."""
+    """One deal for each round.
+
+    In a cooperative rebalance of two rounds, moving partitions have no owner after the first. The partitions of a
+    leaving member count as its own until the round that its leaving starts, if it starts one.
+    """
     ends, left = [r.end_ns for r in tables.rounds], {gone.order for gone in tables.gone}
     given: defaultdict[int, list[Given]] = defaultdict(list)
     for one in tables.given:
@@ -110,8 +120,11 @@ def deals(tables: Tables) -> list[Deal]:
 
 
 def owners(tables: Tables) -> tuple[dict[str, Any], ...]:
-    """Who had which partition, by the coordinator's records: from ``begin_ns`` or later, but not after ``assigned_ns``,
-    until another one had it, at ``end_ns`` or later (0: it has it still)."""
+    """The owners of each partition, by the coordinator's records.
+
+    Ownership began between ``begin_ns`` and ``assigned_ns``, and lasted until another member had the partition, at
+    ``end_ns`` or later (0: it never ended).
+    """
     found = []
     for tp, partition in tables.partitions.items():
         for one, until_ns in tables.held(tp):
@@ -122,7 +135,7 @@ def owners(tables: Tables) -> tuple[dict[str, Any], ...]:
 
 
 def _member(name: str) -> str:
-    """Of an incarnation; an id that nobody knows, and that names none, stays what it is."""
+    """The member of an incarnation; a member id that belongs to no known incarnation is returned unchanged."""
     return member_of(name) or name
 
 

@@ -1,4 +1,4 @@
-"""What each check needs before it may say "valid": parts of the history that are whole, and enough facts."""
+"""The conditions under which each check may say "valid": which parts of the history are whole, and enough facts."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Needs:
 
     Attributes:
         parts: damage to one of these parts of the history makes the check unknown.
-        unit: what its facts are, in the plural.
-        remedy: what to do when there were too few.
-        facts, minimum: how many it judged, and how many it must have.
+        unit: the noun for its facts, in the plural.
+        remedy: what to do if there were too few facts.
+        facts, minimum: how many facts the check judged, and how many it needs.
     """
 
     parts: frozenset[str]
@@ -32,17 +32,17 @@ def _asked_for(tables: Tables) -> int:
 
 
 def _asked_for_once(tables: Tables) -> int:
-    """The run counts what was processed, duplicates too: a tenth may be these."""
+    """The minimum without duplicates: ``min_records`` counts processed records with duplicates, up to a tenth."""
     return max(1, _asked_for(tables) * 9 // 10)
 
 
 def _partitions_after_heal(tables: Tables, facts: Facts) -> int:
-    """Liveness is judged for every partition, if the run got through its drain and there was something to consume."""
+    """Liveness is judged for every partition, if the run completed its drain and the log holds records."""
     return len(tables.by_name.partitions) if tables.quiet.end_ns and facts.visible else 0
 
 
 _ALL = frozenset({"run", "scenario", "plan", "partitions", "events", "delivered"})
-_LONGER = "let the run go on longer, or lower min_records of the scenario"
+_LONGER = "make the run longer, or lower min_records of the scenario"
 _OTHER = Needs(_ALL | {"produced", "log"}, "deliveries", _LONGER, lambda t, f: f.delivered, lambda t: 1)
 _NEEDS = {
     "delivery": Needs(
@@ -59,28 +59,28 @@ _NEEDS = {
     "effects": Needs(
         _ALL | {"log", "offsets", "effects"},
         "effects",
-        "no record had one: this promise goes with a workload that has some, as exclusive_writes and transform do",
+        "no record had one: this promise needs a workload with effects, such as exclusive_writes or transform",
         lambda t, f: len(t.effects),
         lambda t: 1,
     ),
     "parked": Needs(
         _ALL | {"log", "offsets", "effects"},
         "dead letters",
-        "nothing was parked: this promise goes with the workload dead_letters, and records that cannot be processed",
+        "nothing was parked: this promise needs the workload dead_letters, and records that cannot be processed",
         lambda t, f: len(t.dead_letters),
         lambda t: 1,
     ),
     "requeued": Needs(
         _ALL | {"log", "offsets", "effects"},
         "copies of records",
-        "nothing was re-queued: this promise goes with the workload requeue, and records that take too long",
+        "nothing was re-queued: this promise needs the workload requeue, and records that take too long",
         lambda t, f: len(t.copies),
         lambda t: 1,
     ),
     "rebalances": Needs(
         _ALL | {"offsets", "requests"},
-        "rebalances that were followed by rest",
-        "the group never rested for 5 s: let the run go on longer, or have less happen in it",
+        "rebalances that were followed by a stable period",
+        "the group was never stable for 5 s: make the run longer, or plan fewer faults",
         lambda t, f: len(t.rests),
         lambda t: 1,
     ),
@@ -94,14 +94,14 @@ _NEEDS = {
     "outside": Needs(
         _ALL | {"produced", "log", "offsets", "requests", "host"},
         "committed records",
-        f"{_LONGER}; where the run did not get through its drain, none count",
+        f"{_LONGER}; none count if the run did not complete its drain",
         lambda t, f: f.judged if t.quiet.end_ns else 0,
         _asked_for_once,
     ),
     "progress": Needs(
         _ALL | {"produced", "log", "offsets", "requests", "host"},
         "partitions",
-        "the run did not get through its drain",
+        "the run did not complete its drain",
         _partitions_after_heal,
         lambda t: max(1, len(t.by_name.partitions)),
     ),

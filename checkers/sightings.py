@@ -1,4 +1,4 @@
-"""Sightings, one record (or event) each, and how they add up to anomalies: the same for every finder."""
+"""Sightings, one record (or event) each, and their sum as anomalies: every finder uses this."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from fencepost.model import Anomaly
 
 S = TypeVar("S")
 _LOG = logging.getLogger(__name__)
-DELETED = "deleted"  # the excuse for what nobody could do, as the log had begun to begin above it
-EXPIRED = "committed offset expired"  # the excuse for what is done again, as the coordinator forgot that it was done
-COMPACTED = "compacted"  # likewise, as a later record of its key had replaced it
+DELETED = "deleted"  # excuse: the record had already been deleted from the begin of the log
+EXPIRED = "committed offset expired"  # excuse for a second processing: the coordinator had deleted the committed offset
+COMPACTED = "compacted"  # excuse: a later record of its key had replaced the record
 
 
 @dataclass(frozen=True)
@@ -36,9 +36,9 @@ class Sighting:
 def performed(
     rules: Mapping[Callable[[S], Iterable[Sighting]], tuple[str, ...]], subject: S
 ) -> tuple[list[Sighting], dict[str, str]]:
-    """What all rules see in ``subject``, and the kinds that could not be judged, with the reason.
+    """The sightings of all rules in ``subject``, and the kinds that could not be judged, with the reason.
 
-    A rule that crashes fails its kinds and no others: a defect of one must not hide what the others find.
+    A rule that crashes fails only its own kinds: a defect in one rule must not hide the findings of the others.
     """
     found: list[Sighting] = []
     failed: dict[str, str] = {}
@@ -54,16 +54,16 @@ def performed(
 def gather(sightings: Iterable[Sighting], partitions: Mapping[int, Partition]) -> list[Anomaly]:
     """One anomaly for each (kind, cause, excuse, partition, members), sorted.
 
-    ``count`` is the sum of the counts; the offsets are the smallest and the greatest of those that are not -1, the
-    times the earliest ``from_ns`` and the latest ``to_ns`` of those that are not 0.
+    ``count`` is the sum of the counts; the offsets are the smallest and the greatest that are not -1, the times the
+    earliest ``from_ns`` and the latest ``to_ns`` that are not 0.
     """
     groups: dict[tuple[str, int, tuple[str, ...], str, str], list[Sighting]] = defaultdict(list)
     for sighting in sightings:
         groups[sighting.kind, sighting.tp, sighting.members, sighting.cause, sighting.excuse].append(sighting)
     found = []
-    for (kind, tp, members, cause, excuse), those in groups.items():
+    for (kind, tp, members, cause, excuse), group in groups.items():
         name = partitions[tp].name if tp in partitions else ("", -1)
-        offsets = [s.offset for s in those if s.offset >= 0]
+        offsets = [s.offset for s in group if s.offset >= 0]
         found.append(
             Anomaly(
                 kind=kind,
@@ -74,19 +74,19 @@ def gather(sightings: Iterable[Sighting], partitions: Mapping[int, Partition]) -
                 excuse=excuse,
                 first_offset=min(offsets, default=-1),
                 last_offset=max(offsets, default=-1),
-                from_ns=min((s.from_ns for s in those if s.from_ns), default=0),
-                to_ns=max((s.to_ns for s in those), default=0),
-                count=sum(s.count for s in those),
+                from_ns=min((s.from_ns for s in group if s.from_ns), default=0),
+                to_ns=max((s.to_ns for s in group), default=0),
+                count=sum(s.count for s in group),
             )
         )
     return sorted(found)
 
 
 def people(*names: str) -> tuple[str, ...]:
-    """The members of a sighting: the one to blame first, nobody twice, unknown ones left out."""
+    """The members of a sighting: the one to blame first, without duplicates and unknown (empty) names."""
     return tuple(dict.fromkeys(name for name in names if name))
 
 
 def member_of(incarnation: str) -> str:
-    """The member of which an incarnation is one life; the names of members may have dots."""
+    """The member that an incarnation belongs to; the names of members may contain dots."""
     return incarnation.rpartition(".")[0]

@@ -1,9 +1,9 @@
-"""The kinds that nobody can see where members are black boxes, or where only their effects show what they processed,
-each with the reason. (Rule 14 of the checks.)
+"""The kinds that are invisible for black boxes, or where only effects show which records were processed, each with the
+reason. (Rule 14 of the checks.)
 
-What brokers record of black boxes is judged as ever: commits and who wrote them, assignments, generations, requests,
-the log itself. What stands still is judged by commits. Everything else is unknown, never kept: a promise that speaks of
-one of these kinds is unknown, whatever was seen of its others, unless one of those breaks it.
+The brokers' records about black boxes are judged as usual: commits and their writers, assignments, generations,
+requests, the log itself. Partitions that stand still are judged by commits. Everything else is unknown, never kept: a
+promise that covers an invisible kind is unknown, unless one of its visible kinds breaks it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ BY_EFFECT = "an effect shows neither which member processed its record nor when"
 
 
 def unjudged(tables: Tables) -> Mapping[str, str]:
-    """By kind the sentence that says why it cannot be judged in this run; none where members report what they do."""
+    """Why kinds cannot be judged in this run, as a sentence by kind; empty where members report what they do."""
     kinds = FINDINGS.values()
     if tables.black_box:
         return {kind.name: f"a black box does not report {kind.unreported}" for kind in kinds if kind.unreported}
@@ -29,10 +29,10 @@ def unjudged(tables: Tables) -> Mapping[str, str]:
 
 
 def told(kinds: Iterable[str], blind: Mapping[str, str]) -> str:
-    """A sentence about those of some kinds that cannot be judged; empty when all can."""
+    """A sentence about the ``kinds`` that cannot be judged; empty if all can be."""
     found: dict[str, list[str]] = {}
     for kind in kinds:
         if kind in blind:
             found.setdefault(blind[kind], []).append(kind)
-    listed = "; ".join(f"{why}: {', '.join(those)}" for why, those in found.items())
+    listed = "; ".join(f"{why}: {', '.join(names)}" for why, names in found.items())
     return f"not all of it can be judged: {listed}" if listed else ""

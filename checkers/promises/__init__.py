@@ -1,4 +1,4 @@
-"""What a scenario may promise of its group, one file each."""
+"""The promises that a scenario may make about its group, one file each."""
 
 from __future__ import annotations
 

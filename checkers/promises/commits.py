@@ -1,4 +1,4 @@
-"""The promise of commits: what the group believes to be done is done, and only its owner says so."""
+"""The promise of commits: records below the committed offset are finished, and only the partition's owner commits."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ ORDERS = ("after-processing", "before-processing")
 
 @dataclass(frozen=True)
 class Commits:
-    """Commits go forward, are written by the owner, and the next owner begins where they say, unless the user's program
-    itself moved its position.
+    """Commits go forward, are written by the owner, and the next owner begins at the committed offset, unless the
+    user's program itself moved its position.
 
-    A stale answer of a coordinator is a note; what follows from it breaks this promise, or another one.
+    A stale answer of a coordinator is a note; its consequences break this promise, or another one.
 
     Attributes:
-        order: ``after-processing`` forbids to commit past a record that is not finished; ``before-processing`` (at most
-            once) permits it.
+        order: ``after-processing`` forbids a commit past an unfinished record; ``before-processing`` (at most once)
+            permits it.
     """
 
     order: str = "after-processing"

@@ -1,4 +1,4 @@
-"""The promise of delivery: what of the records that were written gets processed, and how often."""
+"""The promise of delivery: which records are processed, and how often."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fencepost.model.findings import kinds_of, usual_severity
 
 LEVELS = ("at-least-once", "at-most-once")
 DUPLICATES = ("any", "only-after-failure")
-SOUGHT = "the program moved its position"  # the excuse for what comes of that, where the program is the user's own
+SOUGHT = "the program moved its position"  # excuse for the consequences, if the program is the user's own
 
 
 @dataclass(frozen=True)
@@ -19,10 +19,10 @@ class Delivery:
     """Nothing is lost (``at-least-once``), or nothing is processed twice (``at-most-once``).
 
     Attributes:
-        level: at-most-once permits that what a member had in hand is lost when it dies or is evicted; no more.
-        duplicates: for at-least-once, ``only-after-failure`` permits duplicates only where the former owner could not
-            commit; ``any`` also where it gave its partition up cleanly, or where the user's program itself moved its
-            position back. What it moved its position past is lost all the same.
+        level: at-most-once permits the loss of records in flight when a member dies or is evicted; no other loss.
+        duplicates: for at-least-once, ``only-after-failure`` permits duplicates only if the former owner could not
+            commit; ``any`` also if it released its partition cleanly, or if the user's program itself moved its
+            position back. Records that a program moved its position past still count as lost.
     """
 
     level: str = "at-least-once"

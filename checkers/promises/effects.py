@@ -1,4 +1,4 @@
-"""The promise of effects: what records do outside of the topics that they come from."""
+"""The promise of effects: what the processing of records does outside the topics that they are read from."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ GUARANTEES = ("exactly-once", "at-least-once")
 
 
 def check_guarantee(promise: str, guarantee: str) -> None:
-    """Raises ScenarioError when a promise has a guarantee that nobody knows."""
+    """Raises ScenarioError if the guarantee of a promise is unknown."""
     if guarantee not in GUARANTEES:
         raise ScenarioError(f"{promise} guarantee {guarantee!r} is unknown; known are {', '.join(GUARANTEES)}")
 
 
 @dataclass(frozen=True)
 class Effects:
-    """Each record that is committed has one effect, and no member writes after another one took its partition's lease.
+    """Each committed record has one effect, and no member writes after the next holder of the lease has written.
 
-    It is judged by the order of what the effects are in: a store (``ExclusiveWrites``) or a topic (``Transform``), or
-    by what a function tells of a user's own program (``OwnProgram(effects=...)``); it goes with a workload that has
-    one. Kafka alone gives it to nobody: it asks for a fence, or for transactions.
+    It is judged by the order of the effects in a store (``ExclusiveWrites``) or a topic (``Transform``), or by the
+    report of a function about a user's own program (``OwnProgram(effects=...)``), so it needs one of these workloads.
+    Kafka alone does not provide it: a program needs a fence, or transactions.
 
     Attributes:
-        guarantee: ``at-least-once`` permits that a record has several.
+        guarantee: ``at-least-once`` permits that a record has several effects.
     """
 
     guarantee: str = "exactly-once"

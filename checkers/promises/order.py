@@ -12,13 +12,13 @@ from fencepost.model.findings import kinds_of, usual_severity
 
 @dataclass(frozen=True)
 class Order:
-    """No record begins to be processed before an earlier one of its key was first finished, and no poll skips one but
-    what the user's program itself moved its position past.
+    """The processing of a record does not begin before an earlier record of its key was first finished, and no poll
+    skips a record, unless the user's program itself moved its position past it.
 
-    No former owner finishes a record again that it began after it had been told that the partition was no longer its.
-    And each producer's records land in the order in which they were sent, unless its client is not idempotent.
-    A member that commits before it processes cannot keep this: evicted with records in hand, it finishes them after
-    the new owner went on.
+    A former owner does not finish records again that it began after its callback had said that the partition is gone.
+    And the records of each producer are in the log in the order in which they were sent, unless its client is not
+    idempotent. A member that commits before it processes cannot keep this promise: if it is evicted with records in
+    flight, it finishes them after the new owner has processed later ones.
     """
 
     by: str = "key"

@@ -1,4 +1,4 @@
-"""The promise of what is seen from outside: all that brokers can tell of a group whose members tell nothing."""
+"""The promise about the outside of a group: everything that brokers record about members that report nothing."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from fencepost.model.findings import kinds_of, usual_severity
 
 @dataclass(frozen=True)
 class Outside:
-    """What brokers record of a group is in order: commits go forward, are written by the owner and not beyond the end;
-    a partition has one owner by the coordinator's log; nothing that was acknowledged is missing or there twice; and
-    once everything is healed, commits go on in every partition, until all is committed; beside a fault they go on in
-    those that it does not touch (but in the eager protocol). For members that tell nothing.
+    """The brokers' records about a group are in order; for members that report nothing.
 
-    And a coordinator tells members no older offset than was acknowledged: nobody can see whether they begin there.
+    Commits go forward, are written by the owner, and not beyond the end of the log. A partition has one owner by the
+    coordinator's log. No acknowledged record is missing or in the log twice. Once everything is healed, commits
+    continue in every partition until everything is committed; during a fault they continue in the partitions that it
+    does not touch (except in the eager protocol). And a coordinator does not answer with an older offset than was
+    acknowledged: brokers do not show whether members begin at it.
 
-    What was delivered, and whether it was processed, no broker knows: a loss that is committed is not seen.
+    Brokers do not know what was delivered and processed: a loss that was committed past is not seen.
 
     Attributes:
-        within_s, recovers_within_s: as of ``Progress``, judged by commits: a program is to commit more often than that.
+        within_s, recovers_within_s: as in ``Progress``, judged by commits, so a program must commit more often.
     """
 
     within_s: float = 30.0

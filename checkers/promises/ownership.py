@@ -16,8 +16,8 @@ LEVELS = ("assignment", "processing")
 class Ownership:
     """Two members never own one partition at once (``assignment``), nor process records of it (``processing``).
 
-    The first is what the group protocol gives: a member that was removed and cannot know yet (a zombie) is permitted,
-    and so is what it does with the records in its hands. The second needs a fence of the program's own.
+    The group protocol provides the first: an evicted member that cannot know it yet (a zombie) is permitted, and so is
+    its processing of records in flight. The second needs a fence in the program.
     """
 
     of: str = "assignment"

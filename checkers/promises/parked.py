@@ -1,4 +1,4 @@
-"""The promise of dead letters: what cannot be processed is kept in a topic of its own."""
+"""The promise of dead letters: records that cannot be processed are kept in a topic of their own."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from fencepost.model.findings import kinds_of, usual_severity
 
 @dataclass(frozen=True)
 class Parked:
-    """Each record that is committed and cannot be processed has one dead letter.
+    """Each committed record that cannot be processed has one dead letter.
 
-    It is judged by the topic itself; it goes with the workload ``DeadLetters``. After a member that dies between a dead
+    It is judged by the topic of dead letters, and needs the workload ``DeadLetters``. If a member dies between a dead
     letter and the commit, its successor writes a second one, unless both are in one transaction.
 
     Attributes:
-        guarantee: ``at-least-once`` permits that a record has several, but not by one owner of its partition.
-        in_order: once a record has a dead letter, nothing that comes after it, under its key, is processed until it was
+        guarantee: ``at-least-once`` permits that a record has several, but not from one owner of its partition.
+        in_order: after a record has a dead letter, no later record of its key is processed until the dead letter was
             retried.
     """
 

@@ -1,4 +1,4 @@
-"""The promise of progress: once everything is healed, the group gets on."""
+"""The promise of progress: after healing, the group consumes everything in time."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from fencepost.model.findings import kinds_of, usual_severity
 
 @dataclass(frozen=True)
 class Progress:
-    """After healing, no partition with waiting records stands still for longer than ``within_s`` seconds, none is left
-    without an owner for as long, no member that has some neither polls nor works for as long, the group does not
-    rebalance for as long, and it consumes everything before the drain ends. No member ends by itself. While a fault
-    hits others, a partition that it does not touch does not stand still for as long either (but in the eager protocol,
+    """After healing, none of these lasts longer than ``within_s`` seconds: a partition with waiting records stands
+    still, a partition has no owner, a member that owns partitions neither polls nor processes, the group rebalances.
+
+    The group consumes everything before the drain ends. No member ends without a fault that explains it. During a
+    fault, a partition that it does not touch does not stand still for longer either (except in the eager protocol,
     where everything stops).
 
     Attributes:
-        within_s: how long is too long.
-        recovers_within_s: after each single fault too, every partition with waiting records is delivered again within
-            so many seconds; None: nothing is promised of that.
+        within_s: the bound, in seconds.
+        recovers_within_s: after each single fault, deliveries of every partition with waiting records resume within
+            so many seconds; None: no bound.
     """
 
     within_s: float = 30.0
@@ -32,7 +33,7 @@ class Progress:
         for name, value in (("within_s", self.within_s), ("recovers_within_s", self.recovers_within_s)):
             number = isinstance(value, int | float) and not isinstance(value, bool) and value > 0
             if not number and (name, value) != ("recovers_within_s", None):
-                raise ScenarioError(f"Progress {name} must be a number of seconds above 0, but {value!r} came")
+                raise ScenarioError(f"Progress {name} must be a number of seconds above 0, found {value!r}")
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""

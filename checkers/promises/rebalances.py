@@ -1,4 +1,4 @@
-"""The promise of rebalances: what they deal out, and what they leave where it is."""
+"""The promise of rebalances: how they assign partitions, which they leave unmoved, and how long they take."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from fencepost.model.findings import kinds_of, usual_severity
 
 @dataclass(frozen=True)
 class Rebalances:
-    """Once a rebalance is over, partitions lie as they should, by the coordinator's log; and it is over soon.
+    """After a rebalance, the assignment in the coordinator's log is as promised; and the rebalance is short.
 
-    Not every assignor keeps it: ``range`` deals each topic by itself, so of many narrow topics the last members get
-    nothing, and neither it nor ``roundrobin`` is sticky.
+    Not every assignor keeps it: ``range`` assigns each topic separately, so with many topics of few partitions the last
+    members get nothing; and neither ``range`` nor ``roundrobin`` is sticky.
 
     Attributes:
-        balanced: no member has two partitions more than another one.
-        sticky: of members that stay, no more partitions are taken than an even share asks for.
-        pause_within_s: no partition is without an owner for longer, from one member's callback to another one's. Who
-            dies or stands still is found out by its session time-out alone, so it is longer than that. 0: no bound.
-        static: there is no rebalance because a static member goes and is back before its session is over (KIP-345).
+        balanced: no member has two partitions more than another member.
+        sticky: no more partitions are moved away from members that stay than an even share requires.
+        pause_within_s: no partition is without an owner for longer, from the callback of one member to the callback of
+            the next. Only the session time-out detects a dead or frozen member, so the bound must be longer than that
+            time-out. 0: no bound.
+        static: the group does not rebalance if a static member ends and returns before its session is over (KIP-345).
     """
 
     balanced: bool = True
@@ -33,7 +34,7 @@ class Rebalances:
 
     def __post_init__(self) -> None:
         if self.pause_within_s < 0:
-            raise ScenarioError(f"Rebalances pause_within_s is {self.pause_within_s:g}, it cannot be negative")
+            raise ScenarioError(f"Rebalances pause_within_s must be 0 or more seconds, found {self.pause_within_s:g}")
 
     def severity(self, kind: str, cause: str, excuse: str) -> str:
         """See ``Promise``."""

@@ -1,4 +1,4 @@
-"""The promise of re-queueing: what goes to the end of its own partition comes again."""
+"""The promise of re-queueing: a record that is re-queued is in its own partition again."""
 
 from __future__ import annotations
 
@@ -12,16 +12,18 @@ from fencepost.model.findings import kinds_of, usual_severity
 
 @dataclass(frozen=True)
 class Requeued:
-    """Each record that is committed as re-queued lies in its partition once more; then ``Delivery`` says that somebody
-    processes it.
+    """Each record that is committed as re-queued has one copy in its partition; ``Delivery`` covers the processing of
+    the copy.
 
-    It is judged by the log itself; it goes with the workload ``Requeue``. After a member that dies between the copy and
-    the commit, its successor gets the original, too: it writes a second copy, unless both are in one transaction, or
-    processes it beside the copy. What handlers do is in no transaction, so no guarantee excludes the latter.
+    It is judged by the log itself, and needs the workload ``Requeue``. If a member dies between the copy and the
+    commit, its successor is delivered the original again: it writes a second copy, unless both are in one transaction,
+    or processes the original in addition to the copy. Handlers do not take part in a transaction, so no guarantee
+    excludes the latter.
 
     Attributes:
-        guarantee: ``at-least-once`` permits that a record has several copies, but not by one owner of its partition.
-        in_order: no record is processed while an earlier one of its key lies behind it. Who re-queues cannot keep that.
+        guarantee: ``at-least-once`` permits that a record has several copies, but not from one owner of its partition.
+        in_order: no record is processed while a copy of an earlier record of its key is behind it in the log. A program
+            that re-queues cannot keep that.
     """
 
     guarantee: str = "exactly-once"

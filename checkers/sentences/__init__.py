@@ -1,6 +1,6 @@
 """Anomalies as sentences and witnesses that a reader can check by hand. Times are seconds since the run's start.
 
-A sentence that is always built alike is a template in the registry of findings; here are the others.
+Sentences with a fixed form are templates in the registry of findings; the others are written here.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ EXAMPLES_MAX = 10  # of a finding in the verdict
 
 
 def example(tables: Tables, anomaly: Anomaly) -> dict[str, Any]:
-    """One example of a finding: where, when, who, the sentence and its witnesses; Jepsen's name if it is another."""
+    """One example of a finding: its place, times, members, sentence and witnesses; Jepsen's name if it differs."""
     telling = Telling(tables, anomaly)
     offsets = {"offset": anomaly.first_offset, "last_offset": anomaly.last_offset} if anomaly.first_offset >= 0 else {}
     place = {"topic": anomaly.topic, "partition": anomaly.partition} if anomaly.topic else {}
@@ -45,9 +45,9 @@ def example(tables: Tables, anomaly: Anomaly) -> dict[str, Any]:
 
 
 def _sentence(t: Telling) -> str:
-    """The one sentence; a kind that has none of its own is told plainly."""
-    tell = SENTENCES.get(t.a.kind)
-    text = tell(t) if tell else f"{t.a.kind}: {t.records} ({', '.join(t.a.members)}), {t.span}"
+    """The one sentence; a kind that has none of its own has a general one."""
+    write = SENTENCES.get(t.a.kind)
+    text = write(t) if write else f"{t.a.kind}: {t.records} ({', '.join(t.a.members)}), {t.span}"
     if t.a.excuse.startswith("declared act"):
         text += f" ({t.a.excuse})"
     named = any(text.startswith(name) for name in t.a.members)
@@ -60,7 +60,7 @@ def _filled(template: str, t: Telling) -> str:
 
 def _landed(t: Telling, how: str) -> str:
     sent = f" (sent {t.span})" if t.a.from_ns else ""
-    why = "; its client was not told to be idempotent" if t.a.excuse else ""
+    why = "; its client is not configured as idempotent" if t.a.excuse else ""
     return f"{t.records}, by {t.who}{sent}, {how}{why}"
 
 
@@ -68,20 +68,20 @@ def _unseen(t: Telling) -> str:
     passed, c, holder = "", t.passer, t.other
     if c:
         commit = f"({c.offset}, by {c.incarnation}, generation {c.generation}, {t.at(c.begin_ns)})"
-        passed = f" past {commit}" if c.offset > t.a.last_offset else f" in turns, the first of them past {commit},"
+        passed = f" past {commit}" if c.offset > t.a.last_offset else f" by several commits, the first {commit},"
     how = {
-        "skipped": "without ever being delivered to anyone",
+        "skipped": "without ever being delivered to any member",
         "unrecorded": "in an assignment of which no delivery at all is recorded",
-        "seek": f"without ever being delivered to anyone{_by_program(t)}",
-        "expired": "without ever being delivered to anyone: what the group had committed before had expired while "
-        "nobody had the partition, and without a committed offset members begin at the end",
+        "seek": f"without ever being delivered to any member{_by_program(t)}",
+        "expired": "without ever being delivered to any member: the group's committed offset had expired while "
+        "no member owned the partition, and without a committed offset members begin at the end",
         "in-doubt": f"while {holder} had begun but not finished {t.them}",
-        "committed-unprocessed": f"before {holder}, who was given {t.them}, had finished {t.them}",
+        "committed-unprocessed": f"before {holder}, which had received {t.them}, had finished {t.them}",
     }[t.a.cause]
     death = t.death(holder) if t.a.cause in ("in-doubt", "committed-unprocessed") else ""
     died = f"{death}; " if death else ""
     processed = f"{t.they} had no effect" if t.a.cause == "unrecorded" and t.tables.by_effect else ""
-    return f"{t.records} {t.were} committed{passed} {how}; {died}{processed or f'nobody processed {t.them}'}"
+    return f"{t.records} {t.were} committed{passed} {how}; {died}{processed or f'no member processed {t.them}'}"
 
 
 def _by_program(t: Telling) -> str:
@@ -101,27 +101,31 @@ def _redelivery(t: Telling) -> str:
     if t.a.cause == "seek":
         return f"{_twice(t)}{_sought(t, 'moved its position back')}"
     why = {
-        "": f"nothing shows that {t.who} had given the partition up",
-        EXPIRED: f"what the group had committed of {t.place} had expired while nobody had it",
+        "": f"nothing shows that {t.who} had released the partition",
+        EXPIRED: f"the group's committed offset of {t.place} had expired while no member owned it",
         "former owner died": t.death(t.who) or f"{t.who} died",
         "former owner lost it": f"{t.who} had lost the partition before it could commit",
         "former owner was removed": f"{t.who} had been removed from the group before it could commit",
-    }.get(t.a.excuse, f"the {t.a.excuse} when {t.who} gave the partition up")
+    }.get(t.a.excuse, f"the {t.a.excuse} when {t.who} released the partition")
     return f"{_twice(t)}: {why}"
 
 
 def _loop(t: Telling) -> str:
-    why = ", more often than any fault explains" if t.a.cause == "count" else " while the committed offset stood still"
+    why = (
+        ", more often than any fault explains"
+        if t.a.cause == "count"
+        else " while the committed offset did not advance"
+    )
     itself = "; the program itself had moved its position back" if t.a.excuse == SOUGHT else ""
     return f"{t.records} {t.were} delivered again and again{why} ({t.span}), the last time to {t.who}{itself}"
 
 
 def _rewind(t: Telling) -> str:
-    return f"{t.who} was given {t.records} again {_inside(t)}, {t.span}{_sought(t, 'moved its position back')}"
+    return f"{t.who} received {t.records} again {_inside(t)}, {t.span}{_sought(t, 'moved its position back')}"
 
 
 def _poll_skip(t: Telling) -> str:
-    went_past = f"was not given {t.records} and went past {t.them} {_inside(t)}"
+    went_past = f"did not receive {t.records} and went past {t.them} {_inside(t)}"
     return f"{t.who} {went_past}, {t.span}{_sought(t, 'moved its position')}"
 
 
@@ -156,7 +160,7 @@ def _stale_effect(t: Telling) -> str:
     why = {
         "": f"{t.who} had begun {t.them} after its own callback for {t.place} had returned",
         "in flight when frozen": f"{t.who} had begun {t.them} before it was frozen",
-        "not told yet": f"when {t.who} began {t.them}, it had not been told yet that {t.place} was given away",
+        "not told yet": f"when {t.who} began {t.them}, its client had not reported yet that it had lost {t.place}",
         "begun as its owner": f"{t.who} had begun {t.them} as the owner of {t.place}",
     }[t.a.excuse]
     return f"{t.who} finished {t.records} after {t.other}, a later owner, had finished {t.them} ({t.span}); {why}"
@@ -165,9 +169,9 @@ def _stale_effect(t: Telling) -> str:
 def _stuck(t: Telling) -> str:
     itself = {
         "paused": " and had itself paused it",
-        "forked": ", whose consumer was polled in a process that was forked from its own, where no record can come",
+        "forked": ", whose consumer was polled in a process that was forked from its own, where no record can arrive",
     }.get(t.a.cause, "")
-    owner = f"while {t.who} owned it{itself}" if t.a.members else "while nobody owned it"
+    owner = f"while {t.who} owned it{itself}" if t.a.members else "while no member owned it"
     leader = "; it had no leader for a part of that time" if t.a.excuse == "no leader" else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
     done = "committed" if t.tables.black_box else "delivered"
@@ -181,19 +185,19 @@ def _slow(t: Telling) -> str:
 
 def _collateral(t: Telling) -> str:
     why = f"; {t.a.excuse}" if t.a.excuse not in ("", "no leader") else ""
-    return f"while {t.a.cause} hit others, {_stuck(t)}{why}"
+    return f"while {t.a.cause} hit other members, {_stuck(t)}{why}"
 
 
 def _unconsumed(t: Telling) -> str:
-    owner = f"the last owner of {t.place} was {t.who}" if t.a.members else f"nobody was ever assigned {t.place}"
+    owner = f"the last owner of {t.place} was {t.who}" if t.a.members else f"{t.place} was never assigned to a member"
     done = "committed past" if t.tables.black_box else "processed"
-    return f"nobody had {done} {t.records} when the drain ended, at {t.end}; {owner}"
+    return f"no member had {done} {t.records} when the drain ended, at {t.end}; {owner}"
 
 
 def _incomplete(t: Telling) -> str:
     many = f"{t.a.count:,} {'delivery' if t.one else 'deliveries'} of {t.place}"
     what = {
-        "hole": f"lacks {many}",
+        "hole": f"has a hole of {many}",
         "twice": f"has {many} with the number of an earlier one",
         "early": f"has {many} from before the assignment that {'it names' if t.one else 'they name'}",
     }[t.a.cause]
@@ -210,15 +214,15 @@ def _unrecorded(t: Telling) -> str:
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {
     **{kind.name: partial(_filled, kind.sentence) for kind in FINDINGS.values() if kind.sentence},
     "duplicate-write": lambda t: _landed(t, f"{t.were} in the log already, below"),
-    "nonmonotonic-send": lambda t: _landed(t, "landed behind what it sent later"),
+    "nonmonotonic-send": lambda t: _landed(t, f"{t.were} appended after records that were sent later"),
     "unseen": _unseen,
     "redelivery": _redelivery,
     "avoidable-redelivery": lambda t: (
-        f"{_twice(t)}, although {t.who} gave the partition up cleanly{_sought(t, 'moved its position back')}"
+        f"{_twice(t)}, although {t.who} released the partition cleanly{_sought(t, 'moved its position back')}"
     ),
     "redelivery-below-commit": lambda t: (
         f"{t.who} processed {t.records} again ({t.span}), although the group had already committed past "
-        f"{t.them} when {t.who} was told where to start{_sought(t, 'moved its position back')}"
+        f"{t.them} when {t.who} fetched its committed offset{_sought(t, 'moved its position back')}"
     ),
     "redelivery-loop": _loop,
     "rewind": _rewind,

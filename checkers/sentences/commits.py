@@ -1,4 +1,4 @@
-"""The sentences of the kinds of ``Commits``; see ``sentences``."""
+"""The sentences of the kinds that the promise ``Commits`` covers; see ``sentences``."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from fencepost.checkers.sentences.telling import Telling, broker
 
 
 def _by(t: Telling) -> str:
-    """Who wrote it, at the end of a sentence."""
-    return f"by {t.who}" if t.a.members else "by nobody that the request log names for certain"
+    """The writer of a commit, for the end of a clause."""
+    return f"by {t.who}" if t.a.members else "by a member that the request log does not identify for certain"
 
 
 def _regression(t: Telling) -> str:
     why = {
-        "own retry": "; the same member put that right before anybody was told",
+        "own retry": "; the same member corrected that before any member fetched it",
         "seek": "; the program itself had moved its position back",
     }.get(t.a.cause, "")
     to = f"to {t.a.first_offset}" if t.one else f"{t.a.count:,} times, to offsets {t.offsets}"
@@ -23,58 +23,58 @@ def _regression(t: Telling) -> str:
 
 
 def _beyond_end(t: Telling) -> str:
-    above = f"above anything that can have been written by then (offset {t.offsets}, {t.span})"
+    above = f"above every record that can have been written by then (offset {t.offsets}, {t.span})"
     return f"a commit of {t.place} was {above}, {_by(t)}"
 
 
 def _off_by_one(t: Telling) -> str:
-    last = "the last record that was finished instead of the next one to read, as in every partition"
+    last = "the last finished record instead of the next one to read, as in every partition"
     return f"the final commit of {t.place} ({t.offsets}, {t.span}), {_by(t)}, names {last}"
 
 
 def _foreign(t: Telling) -> str:
     since = ", which it had owned before," if t.a.kind == "zombie-commit" else ""
     often = f"offset {t.offsets}" if t.one else f"{t.a.count:,} times, offsets {t.offsets}"
-    return f"{t.who} committed {t.place}{since} after the coordinator had given it to {t.other} ({often}, {t.span})"
+    return f"{t.who} committed {t.place}{since} after the coordinator had assigned it to {t.other} ({often}, {t.span})"
 
 
 def _work_after_fencing(t: Telling) -> str:
     hindered = f"; {t.a.excuse}" if t.a.excuse else ""
-    refused = f"although its commit had been refused ({t.a.cause}) and it had not joined again"
-    return f"{t.who} went on to process {t.records} ({t.span}) {refused}{hindered}"
+    refused = f"although its commit had been refused ({t.a.cause}) and it had not rejoined"
+    return f"{t.who} continued to process {t.records} ({t.span}) {refused}{hindered}"
 
 
 def _untrue(t: Telling) -> str:
     why = f"had refused it ({t.a.cause})" if t.a.cause else "has no record of it"
     what = f"its commit of {t.place} ({t.offsets})" if t.one else f"{t.a.count:,} commits of {t.place} ({t.offsets})"
-    return f"{t.who} was told that {what} had worked ({t.span}), but the coordinator {why}"
+    return f"the client of {t.who} reported that {what} had worked ({t.span}), but the coordinator {why}"
 
 
 def _wrong_start(t: Telling) -> str:
     sought = "; the program itself had moved its position" if t.a.cause == "seek" else ""
     where = f"at offset {t.offsets}" if t.one else f"{t.a.count:,} times at offsets {t.offsets}"
-    return f"{t.who} began an assignment of {t.place} {where} ({t.span}), where no committed offset sent it{sought}"
+    return f"{t.who} began an assignment of {t.place} {where} ({t.span}), which no committed offset explains{sought}"
 
 
 def _stale(t: Telling) -> str:
-    """Of the answers themselves the last one is told; of what followed, the one that it followed from."""
+    """The sentence names the last of several stale answers; for a consequence, the answer that caused it."""
     stale = t.stale
     if stale is None:
-        return f"a coordinator told older offsets of {t.place} than had been acknowledged ({t.span})"
+        return f"a coordinator answered with older offsets of {t.place} than had been acknowledged ({t.span})"
     answer, commit, at_ns = stale
-    asker = t.who if t.a.members else answer.incarnation or "somebody"
-    what = "no committed offset" if answer.offset < 0 else f"{answer.offset} for committed"
-    told = f"the coordinator ({broker(answer.broker)}) told {asker} {what} of {t.place} at {t.at(answer.end_ns)}"
+    asker = t.who if t.a.members else answer.incarnation or "an unknown client"
+    what = "no committed offset" if answer.offset < 0 else f"{answer.offset} as the committed offset"
+    sent = f"the coordinator ({broker(answer.broker)}) sent {asker} {what} of {t.place} at {t.at(answer.end_ns)}"
     before = f"although a commit of {commit.offset} had been acknowledged at {t.at(at_ns)}"
     followed = {
         "wrong-start": f"{t.who} began there",
         "redelivery-below-commit": f"{t.who} processed {t.records} again",
-        "commit-regression": f"so what {t.who} committed next went back to {t.a.first_offset}",
+        "commit-regression": f"so the next commit of {t.who} went back to {t.a.first_offset}",
         "duplicate-effect": f"{t.records} had a second effect, by {t.who}",
         "dead-letter-twice": f"{t.records} had a second dead letter, by {t.who}",
         "requeue-twice": f"{t.records} had a second copy, by {t.who}",
     }.get(t.a.cause, "" if t.one else f"the last of {t.a.count:,} such answers ({t.span})")
-    return f"{told}, {before}{f'; {followed}' if followed else ''}"
+    return f"{sent}, {before}{f'; {followed}' if followed else ''}"
 
 
 SENTENCES: Mapping[str, Callable[[Telling], str]] = {

@@ -1,4 +1,4 @@
-"""The sentences of what callbacks and the coordinator's log say of owners and progress; see ``sentences``."""
+"""The sentences of the kinds about ownership, rebalances, progress and effects; see ``sentences``."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _often(t: Telling) -> str:
 
 
 def _names(members: tuple[str, ...]) -> str:
-    return " and ".join(filter(None, (", ".join(members[:-1]), members[-1]))) if members else "nobody known"
+    return " and ".join(filter(None, (", ".join(members[:-1]), members[-1]))) if members else "unknown members"
 
 
 def _overlap(t: Telling) -> str:
@@ -27,47 +27,50 @@ def _regression(t: Telling) -> str:
 
 
 def _mismatch(t: Telling) -> str:
-    holds = f"; by the callbacks it was {_names(t.a.members[1:])} who owned it" if len(t.a.members) > 1 else ""
-    given = f"the coordinator had given {t.place} to {t.who} at {t.begin} and heard from it since"
-    return f"{given}, but at rest, at {t.end}, {t.who} did not own it by its callbacks{holds}"
+    holds = f"; by the callbacks {_names(t.a.members[1:])} owned it" if len(t.a.members) > 1 else ""
+    given = f"the coordinator had assigned {t.place} to {t.who} at {t.begin} and accepted its heartbeats since"
+    stable = f"but while the group was stable, at {t.end}"
+    return f"{given}, {stable}, {t.who} did not own it by its callbacks{holds}"
 
 
 def _imbalance(t: Telling) -> str:
     if t.a.cause == "assigned twice":
         return f"{t.who} was assigned {t.place} again{_often(t)} while it owned it, {t.span}"
-    return f"{t.who} was told to give up {t.place}{_often(t)} when it did not have it, {t.span}"
+    return f"a revoked or lost callback of {t.who} named {t.place}{_often(t)} although it did not own it, {t.span}"
 
 
 def _early(t: Telling) -> str:
     if t.a.cause:
-        late = f"{t.who} was still giving up its partitions of the generation before"
+        late = f"{t.who} was still releasing its partitions of the previous generation"
         return f"{late} when {t.other} was assigned {t.place}{_often(t)}, {t.span}"
     zombie = f"; {t.who} had been removed from the group" if t.a.excuse else ""
-    return f"{t.who} was still giving up {t.place} when {t.other} was assigned it{_often(t)}, {t.span}{zombie}"
+    return f"{t.who} was still releasing {t.place} when {t.other} was assigned it{_often(t)}, {t.span}{zombie}"
 
 
 def _needless(t: Telling) -> str:
-    return f"{t.who} had to give up {t.place} and got it back{_often(t)}, {t.span}, though nothing in the group changed"
+    again = f"{t.place} was revoked from {t.who} and assigned to it again{_often(t)}"
+    return f"{again}, {t.span}, though nothing in the group changed"
 
 
 def _unbalanced(t: Telling) -> str:
     most, _, least = t.a.cause.partition(" and ")
-    return f"at rest, {t.span}, {t.who} had {most} partitions and {t.other} had {least}{_changed(t)}"
+    return f"while the group was stable, {t.span}, {t.who} had {most} partitions and {t.other} had {least}{_changed(t)}"
 
 
 def _not_sticky(t: Telling) -> str:
-    return f"{t.a.cause} partitions were taken from members that stayed: {_names(t.a.members)}, {t.span}{_changed(t)}"
+    moved = f"{t.a.cause} partitions were moved away from members that stayed"
+    return f"{moved}: {_names(t.a.members)}, {t.span}{_changed(t)}"
 
 
 def _paused(t: Telling) -> str:
-    nobody = "; nobody could have owned it all the time" if t.a.excuse else ""
+    excused = "; no member could have owned it all the time" if t.a.excuse else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times for too long"
-    between = f"{t.who} and {t.other}" if len(t.a.members) > 1 else f"two turns of {t.who}"
-    return f"nobody owned {t.place} {often} ({t.span}), between {between}{nobody}"
+    between = f"{t.who} and {t.other}" if len(t.a.members) > 1 else f"two assignments to {t.who}"
+    return f"no member owned {t.place} {often} ({t.span}), between {between}{excused}"
 
 
 def _changed(t: Telling) -> str:
-    return "; a member had changed what it subscribes to" if t.a.excuse else ""
+    return "; a member had changed its subscription" if t.a.excuse else ""
 
 
 def _duplicate(t: Telling) -> str:
@@ -109,13 +112,13 @@ def _unrequeued(t: Telling) -> str:
 
 def _requeued_and_done(t: Telling) -> str:
     copied, done = f"{t.who} at {t.begin}", f"{t.other} at {t.end}"
-    return f"{t.records} {t.were} re-queued by {copied}, and processed by {done} all the same{_all_the_time(t)}"
+    return f"{t.records} {t.were} re-queued by {copied}, and processed by {done} anyway{_all_the_time(t)}"
 
 
 def _entity(t: Telling) -> str:
     letter = f"had a dead letter by {t.other}" if len(t.a.members) > 1 else "had a dead letter of its own"
     if t.a.cause:
-        letter = f"lay behind {t.them}, re-queued by {t.other},"
+        letter = f"was behind {t.them} in the log, re-queued by {t.other},"
     since = f"since {t.begin}"
     return f"{t.who} processed {t.records} at {t.end}; an earlier record of the key {letter} {since}"
 
@@ -124,7 +127,7 @@ def _orphaned(t: Telling) -> str:
     leader = "; it had no leader for a part of that time" if t.a.excuse else ""
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
     callbacks = "" if t.tables.black_box else " and by all callbacks"
-    return f"nobody owned {t.place} {often} ({t.span}), by the coordinator's log{callbacks}{leader}"
+    return f"no member owned {t.place} {often} ({t.span}), by the coordinator's log{callbacks}{leader}"
 
 
 def _restless(t: Telling) -> str:
@@ -135,13 +138,13 @@ def _dead(t: Telling) -> str:
     life = t.tables.lives.get(t.who)
     by_signal = life is not None and not life.fatal and life.signal
     way = f"was ended by {t.a.cause}, which the harness never sent," if by_signal else "ended by itself"
-    gave_up = f"; its client had given up ({t.a.cause})" if t.a.cause and not by_signal else ""
-    return f"{t.who} {way} at {t.end}; its last sign was at {t.begin}{gave_up}"
+    fatal = f"; its client had failed for good ({t.a.cause})" if t.a.cause and not by_signal else ""
+    return f"{t.who} {way} at {t.end}; its last sign of life was at {t.begin}{fatal}"
 
 
 def _still(t: Telling) -> str:
     often = f"for {t.length}" if t.one else f"{t.a.count:,} times"
-    at_work = f"; its handler was at work on offset {t.offsets} of {t.place}" if t.a.cause else " nor work on a record"
+    at_work = f"; its handler was processing offset {t.offsets} of {t.place}" if t.a.cause else " nor process a record"
     return f"{t.who}, which owned {t.owned} and sent heartbeats, did not poll {often} ({t.span}){at_work}"
 
 

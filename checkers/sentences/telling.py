@@ -1,4 +1,4 @@
-"""What the tables know about one anomaly, in words: moments, places, lives, and the facts that witness it."""
+"""The facts about one anomaly in words, from the tables: times, places, members, and witnesses."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ R = TypeVar("R")
 
 
 class Telling:
-    """What the tables know about one anomaly, in words."""
+    """The facts about one anomaly in words; templates of sentences use its attributes."""
 
     def __init__(self, tables: Tables, anomaly: Anomaly) -> None:
         self.tables, self.a = tables, anomaly
         name = TopicPartition(anomaly.topic, anomaly.partition)
         self.place = str(name) if anomaly.topic else "a partition whose name is lost"
         self.tp = tables.tp_of.get(name, -1)
-        self.who = anomaly.members[0] if anomaly.members else "nobody known"
-        self.other = anomaly.members[-1] if anomaly.members else "nobody known"
+        self.who = anomaly.members[0] if anomaly.members else "an unknown member"
+        self.other = anomaly.members[-1] if anomaly.members else "an unknown member"
         self.one = anomaly.count == 1
 
     def at(self, ns: int) -> str:
@@ -36,23 +36,23 @@ class Telling:
 
     @property
     def begin(self) -> str:
-        """The moment at which it began."""
+        """The moment at which the anomaly began."""
         return self.at(self.a.from_ns)
 
     @property
     def end(self) -> str:
-        """The moment at which it ended."""
+        """The moment at which the anomaly ended."""
         return self.at(self.a.to_ns)
 
     @property
     def span(self) -> str:
-        """When: one moment, or from one to another."""
+        """The time of the anomaly: ``at 12.034 s``, or ``from 12.034 s to 13.533 s``."""
         one = self.a.to_ns <= self.a.from_ns or self.begin == self.end
         return f"at {self.begin}" if one else f"from {self.begin} to {self.end}"
 
     @property
     def length(self) -> str:
-        """How long: ``1.499 s``."""
+        """The duration of the anomaly: ``1.499 s``."""
         return f"{(self.a.to_ns - self.a.from_ns) / NS:.3f} s"
 
     @property
@@ -80,12 +80,12 @@ class Telling:
 
     @property
     def they(self) -> str:
-        """The same as a subject."""
+        """The same pronoun as a subject."""
         return "it" if self.one else "they"
 
     @cached_property
     def passer(self) -> Commit | None:
-        """Of a record that was passed unseen: the first commit past it that was not refused."""
+        """For ``unseen``: the first commit past the record that was not refused; None for other kinds."""
         if self.a.kind != "unseen":
             return None
         own = self.tables.commits_of.get((self.who, self.tp), ())
@@ -93,7 +93,7 @@ class Telling:
 
     @cached_property
     def stale(self) -> Stale | None:
-        """The last stale answer that the anomaly is about, or that it followed from."""
+        """The last stale answer that the anomaly is about, or that caused it."""
         if self.a.kind != KIND:
             return None
         until_ns, mine = self.a.to_ns or FOREVER, self.a.members[:1]
@@ -107,7 +107,7 @@ class Telling:
 
     @property
     def generation(self) -> int:
-        """The generation (or epoch) of the commit or interval that the anomaly is about; -1 unknown."""
+        """The generation (or epoch) of the commit or interval that the anomaly is about; -1: unknown."""
         if self.passer:
             return self.passer.generation
         mine = [i for i in self.intervals if i.incarnation == self.who]
@@ -123,14 +123,14 @@ class Telling:
 
     @property
     def owned(self) -> str:
-        """What the first member owned at the begin: ``orders-1 and 3 more``; empty when nothing."""
+        """The first member's partitions when the anomaly began: ``orders-1 and 3 more``; empty: none."""
         own = self.tables.intervals_by_incarnation.get(self.who, ())
         own = [i for i in own if i.assigned_end_ns <= self.a.from_ns]
         names = [str(self.tables.partitions[i.tp].name) for i in own if i.possible_at(self.a.from_ns)]
         return f"{names[0]} and {len(names) - 1} more" if len(names) > 1 else "".join(names)
 
     def death(self, incarnation: str) -> str:
-        """How and when an incarnation ended, if not cleanly; empty otherwise."""
+        """How and when an incarnation ended; empty if it ended cleanly or not at all."""
         life = self.tables.lives.get(incarnation)
         if life is None or life.how not in ("killed", "crashed"):
             return ""
@@ -141,10 +141,10 @@ class Telling:
         found: list[tuple[int, str]] = []
         until_ns = self.a.to_ns or FOREVER
         for i in _last(self.intervals, lambda i: i.assigned_begin_ns):
-            told = (
-                f"generation {i.generation}, {i.how} at {self.at(i.given_up_begin_ns)}" if i.how else "never given up"
+            until = (
+                f"generation {i.generation}, {i.how} at {self.at(i.given_up_begin_ns)}" if i.how else "never revoked"
             )
-            found.append((i.assigned_begin_ns, f"{i.incarnation} was assigned {self.place}: {told}"))
+            found.append((i.assigned_begin_ns, f"{i.incarnation} was assigned {self.place}: {until}"))
         if self.passer:
             c = self.passer
             found.append(
@@ -154,14 +154,14 @@ class Telling:
         accepted = self.tables.accepted_of.get(self.tp, ()) if self.a.kind in Commits.kinds else ()
         for a in [a for a in accepted if a.at_ns <= until_ns][-2:]:
             by = f", written by {writer}" if (writer := self.tables.writer(a)) else ""
-            found.append((a.at_ns, f"the coordinator took {a.offset} for committed (record {a.order}{by})"))
+            found.append((a.at_ns, f"the coordinator recorded {a.offset} as committed (record {a.order}{by})"))
         mine = (g for g in self.tables.given_of.get(self.tp, ()) if g.incarnation in self.a.members)
         for g in _last((g for g in mine if g.at_ns <= until_ns), lambda g: g.at_ns):
-            found.append((g.at_ns, f"the coordinator gave {self.place} to {g.incarnation} (record {g.order})"))
+            found.append((g.at_ns, f"the coordinator assigned {self.place} to {g.incarnation} (record {g.order})"))
         for member in dict.fromkeys(self.a.members):
             for gone in self.tables.gone_by_incarnation.get(member, ()):
                 if gone.at_ns <= until_ns:
-                    found.append((gone.at_ns, f"the coordinator's records show {member} gone (record {gone.order})"))
+                    found.append((gone.at_ns, f"{member} left the coordinator's records (record {gone.order})"))
         for member in self.a.members:
             if death := self.death(member):
                 found.append((self.tables.lives[member].ended_ns, death))
@@ -172,8 +172,8 @@ class Telling:
         for e in self.tables.expiries.get(self.tp, ()) if forgotten else ():
             found.append((e.at_ns, f"the coordinator deleted the committed offset {e.offset} (record {e.order})"))
         for step in self.tables.steps:
-            until = (step.healed_ns or FOREVER) if step.heals else step.begun_ns
-            if step.begun_ns and step.begun_ns <= until_ns and until >= self.a.from_ns:
+            over_ns = (step.healed_ns or FOREVER) if step.heals else step.begun_ns
+            if step.begun_ns and step.begun_ns <= until_ns and over_ns >= self.a.from_ns:
                 found.append(
                     (step.begun_ns, f"{step.fault} of {step.target or 'the cluster'} was in effect (step {step.step})")
                 )
@@ -186,11 +186,10 @@ class Telling:
         answer, commit, at_ns = self.stale
         asks = (q for q in self.tables.asked_commits if (q.tp, q.offset, q.error) == (self.tp, commit.offset, ""))
         asked = next((q for q in asks if q.served.meets(commit.written)), None)
-        by = f", of {asked.incarnation or 'nobody known'}, answered by {broker(asked.broker)}" if asked else ""
+        by = f", of {asked.incarnation or 'an unknown member'}, answered by {broker(asked.broker)}" if asked else ""
         yield at_ns, f"a commit of {commit.offset} had been acknowledged (record {commit.order}{by})"
-        who = (
-            f"{broker(answer.broker)} answered {answer.incarnation or 'somebody'}, asked at {self.at(answer.begin_ns)}"
-        )
+        client = answer.incarnation or "an unknown client"
+        who = f"{broker(answer.broker)} answered {client}, asked at {self.at(answer.begin_ns)}"
         yield answer.end_ns, f"{who}: {answer.offset} is committed"
         seats = (s for s in self.tables.seats if s.leader == answer.broker and s.at_ns <= answer.end_ns)
         if (seat := max(seats, key=lambda s: s.at_ns, default=None)) and seat.high_watermark >= 0:
@@ -208,5 +207,5 @@ def _answered(one: Stale) -> int:
 
 
 def _last(rows: Iterable[R], at_ns: Callable[[R], int]) -> list[R]:
-    """As many of the last rows as can be told."""
+    """The last rows, at most ``WITNESSES_MAX``."""
     return nlargest(WITNESSES_MAX, rows, key=at_ns)

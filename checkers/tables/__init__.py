@@ -1,7 +1,7 @@
-"""The tables of one run: everything that checkers may ask for, turned from events and evidence into typed rows, once.
+"""The tables of one run: its events and evidence as typed rows, made once for all checkers.
 
-The small tables are held by ``Tables``; records stay in their Parquet files (the oracle loads them with
-``load_records``, Spark reads them where they are). Whatever is missing or damaged is a row of ``damage``.
+``Tables`` holds the small tables; records stay in their Parquet files (the oracle loads them with ``load_records``,
+Spark reads the files). Every missing or damaged part is a row of ``damage``.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from fencepost.checkers.tables.tables import Tables
 
 __all__ = ["PARTS", "Records", "Tables", "load", "load_records"]
 
-# The parts of a history, by which checks say what they need and damage says what it hurts.
+# The parts of a history: checks need them, damage affects them.
 PARTS = (
     *("run", "phase", "scenario", "promises", "plan", "clock", "partitions", "events", "delivered", "produced", "log"),
     *("offsets", "requests", "metadata", "host", "effects"),

@@ -1,8 +1,8 @@
-"""What brokers told of committed offsets, and which of these answers were older than they may be. Pure.
+"""The brokers' answers to fetches of committed offsets, and which of these answers were stale. Pure.
 
-A member begins where its coordinator tells it to, whether that is right or not. An answer is *stale* when a later
+A member begins at the offset in its coordinator's answer, whether it is right or not. An answer is *stale* if a later
 commit had been acknowledged before brokers received the request: a coordinator that has just loaded the group may know
-of commits that it does not tell yet. The order of commits is that of the coordinator's log, as ever.
+commits that its answers do not include yet. The order of commits is the order of the coordinator's log.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from fencepost.checkers.tables.spans import Spans
 if TYPE_CHECKING:
     from fencepost.checkers.tables.indices import Indexed
 
-KIND = "stale-offset-answer"  # its cause is the kind of what followed from it; empty: nothing that is seen
-TOLD = "told a member"  # its cause, too: somebody of the group got it
-NOT_SEEN = "answer not seen"  # a cause: a stale answer may be why, and no broker shows which answer there was
+KIND = "stale-offset-answer"  # its cause is the kind of its consequence; empty: no consequence is seen
+TOLD = "told a member"  # also a cause of it: a member of the group received the answer
+NOT_SEEN = "answer not seen"  # a cause of others: a stale answer may explain it, and no broker logged the answer
 
 
 def judged_as(kind: str, cause: str) -> str:
-    """The kind that a promise has to judge: what follows from a stale answer breaks what it would break else, and is
-    told as the brokers' doing."""
+    """The kind by which a promise judges: a consequence of a stale answer counts as the kind that it would be without
+    the answer."""
     return cause if kind == KIND and cause not in ("", TOLD) else kind
 
 
 class Stale(NamedTuple):
-    """An answer, and the last commit that was certainly acknowledged before it was asked for, and when that was."""
+    """A stale answer, the last commit that was certainly acknowledged before the request, and that moment."""
 
     answer: Request
     commit: Accepted
@@ -40,9 +40,9 @@ class Stale(NamedTuple):
 def stale(tables: Indexed) -> dict[Request, Stale]:
     """All stale answers, by partition and in the order of time.
 
-    A commit is acknowledged when its member had its "ok", or a broker had answered its request; one of a transaction
-    only for a request for stable offsets, and when its member had its "ok" and the transaction had ended in the
-    coordinator's log: until then a coordinator may rightly tell others what was before.
+    A commit is acknowledged when its member had received "ok", or a broker had answered its request. A commit of a
+    transaction counts only for fetches of stable offsets, from when its member had received "ok" and the transaction
+    had ended in the coordinator's log: until then a coordinator may answer with the previous offset.
     """
     found = {}
     for tp, fetches in tables.fetched_by_tp.items():
@@ -65,16 +65,16 @@ def stale(tables: Indexed) -> dict[Request, Stale]:
 
 
 def _answered(tables: Indexed, tp: int, rows: Sequence[Accepted]) -> list[Accepted]:
-    """The commits of a partition, each with when it was acknowledged first, by its member or by a broker."""
-    told: dict[int, int] = {}
+    """The commits of a partition; ``answered_ns`` is the first acknowledgement, by its member or by a broker."""
+    known_ns: dict[int, int] = {}
     of_offset = Spans(rows, lambda row: row.offset, lambda row: row.written)
     for request in tables.asked_by_tp.get(tp, ()):
         if not (request.error or request.transactional):
             written = of_offset.meeting(request.offset, request.served)
-            if row := min(written, key=lambda row: row.order, default=None):  # of equal ones it answers for the first
+            if row := min(written, key=lambda row: row.order, default=None):  # of equal commits, the first
                 at_ns = request.end_ns + request.uncertainty_ns
-                told[row.order] = min(at_ns, told.get(row.order, FOREVER))
-    known = ((row, told.get(row.order, FOREVER) if not row.transactional else FOREVER) for row in rows)
+                known_ns[row.order] = min(at_ns, known_ns.get(row.order, FOREVER))
+    known = ((row, known_ns.get(row.order, FOREVER) if not row.transactional else FOREVER) for row in rows)
     answers = ((row, min(at_ns, row.answered_ns or FOREVER)) for row, at_ns in known)
     return [row._replace(answered_ns=at_ns if at_ns < FOREVER else 0) for row, at_ns in answers]
 
@@ -84,10 +84,10 @@ def _no_transactions(rows: Iterable[Accepted]) -> Iterator[Accepted]:
 
 
 def _asked_ns(tables: Indexed, fetch: Request) -> int:
-    """The earliest moment at which brokers may have received a request for offsets that they answered.
+    """The earliest moment at which brokers may have received an answered fetch of offsets.
 
-    Its line may have been written late. But who answers leads the group's partition of the offsets topic; and a member
-    asks in an assignment.
+    The broker may have logged it late. But the answering broker was the leader of the group's partition of the offsets
+    topic by then, and the member had been assigned the partition.
     """
     since_ns, until_ns = fetch.received.common(fetch.served)
     seats = [s for s in tables.seats if s.leader == fetch.broker and s.until_ns + LATE_NS >= since_ns]
@@ -98,21 +98,21 @@ def _asked_ns(tables: Indexed, fetch: Request) -> int:
 
 
 def answers(tables: Indexed, interval: Interval, first_ns: int) -> list[Request]:
-    """The answers that an incarnation may have begun an assignment interval by, which delivered first at ``first_ns``.
+    """The answers that may have set the start of an assignment interval whose first delivery was at ``first_ns``.
 
-    Those that it may have got since it gave the partition up before.
+    These are the answers that the incarnation may have received since the end of its previous interval of the partition.
     """
     before = tables.interval.get((interval.incarnation, interval.tp, interval.number - 1))
     since_ns = before.given_up_begin_ns if before else 0
-    told = tables.fetched_of.meeting((interval.incarnation, interval.tp), Window(since_ns, first_ns))
-    return [answer for answer in told if answer.received.end_ns >= since_ns]
+    fetched = tables.fetched_of.meeting((interval.incarnation, interval.tp), Window(since_ns, first_ns))
+    return [answer for answer in fetched if answer.received.end_ns >= since_ns]
 
 
 def unseen(tables: Indexed, tp: int, asked: Window) -> tuple[int, ...]:
-    """Which offsets a stale answer may have told somebody in a time, where no answer is seen.
+    """The offsets that a stale answer to a request in the window ``asked`` may have named, where no answer is logged.
 
-    Those that were committed before the last one that was certainly in force; none unless another broker may have
-    become the coordinator since that was written.
+    These are the offsets that were committed before the last one that was certainly in force; none if no other broker
+    can have become the coordinator since that commit was written.
     """
     certain = tables.committed[tp].certain(asked.begin_ns) if tp in tables.committed else None
     if certain is None or not any(load.meets(Window(certain.written.begin_ns, asked.end_ns)) for load in tables.loads):
@@ -121,7 +121,7 @@ def unseen(tables: Indexed, tp: int, asked: Window) -> tuple[int, ...]:
 
 
 def by_asker(found: Mapping[Request, Stale]) -> dict[tuple[str, int], list[Stale]]:
-    """Stale answers by who asked, and partition, in the order of time."""
+    """Stale answers by (incarnation that asked, tp), in the order of time."""
     of: dict[tuple[str, int], list[Stale]] = {}
     for one in found.values():
         of.setdefault((one.answer.incarnation, one.answer.tp), []).append(one)

@@ -1,4 +1,4 @@
-"""The small tables of some partitions: a worker is sent those of its tasks, not what there is of all others. Pure."""
+"""The small tables of some partitions: a Spark worker receives only the rows of its tasks. Pure."""
 
 from __future__ import annotations
 
@@ -14,20 +14,20 @@ BY_PARTITION = (
     *("intervals", "commits", "accepted", "given", "seeks", "paused", "leaders", "asked_commits", "fetched", "effects"),
     "inferred",
 )
-OF_THE_DRIVER = ("doubled", "strays", "heartbeats", "joins", "damage")  # rules over records do not look at these
+OF_THE_DRIVER = ("doubled", "strays", "heartbeats", "joins", "damage")  # rules over records do not use these
 
 
 class Apart:
-    """The tables of a run, taken apart. ``common``: those that have nothing to do with a single partition."""
+    """The tables of a run, split by partition. ``common``: the tables that do not belong to a single partition."""
 
     def __init__(self, tables: Tables) -> None:
-        """Every row is looked at once."""
+        """Reads every row once."""
         nothing: Rows = dict.fromkeys((*BY_PARTITION, *OF_THE_DRIVER), ())
         self.common = replace(tables, plan={}, **nothing)
         self._rows = {name: _by_tp(getattr(tables, name)) for name in BY_PARTITION}
 
     def rows(self, tps: Collection[int]) -> Rows:
-        """The tables of some partitions, by name; rows of a partition are in their order."""
+        """The tables of some partitions, by name; the rows of each partition keep their order."""
         return {
             name: tuple(row for tp in sorted({*tps}) for row in rows.get(tp, ())) for name, rows in self._rows.items()
         }

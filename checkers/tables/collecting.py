@@ -1,4 +1,4 @@
-"""Many objects at a time."""
+"""A pause of Python's garbage collection while many objects are made."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 @contextmanager
 def no_collecting() -> Iterator[None]:
-    """Leave cycles of objects alone meanwhile: looking for them again and again is half of the time to make a million.
+    """Disable the collection of reference cycles meanwhile: it takes half of the time to make a million objects.
 
-    Also a decorator.
+    Also usable as a decorator.
     """
     collected = gc.isenabled()
     gc.disable()

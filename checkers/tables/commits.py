@@ -1,4 +1,4 @@
-"""Questions about commits that several rules ask of the small tables. Pure."""
+"""Lookups about commits in the small tables, shared by several rules. Pure."""
 
 from __future__ import annotations
 
@@ -8,24 +8,25 @@ from fencepost.checkers.tables.answers import KIND, NOT_SEEN, answers, unseen
 from fencepost.checkers.tables.rows import FOREVER, Accepted, Commit, Interval, Window
 from fencepost.checkers.tables.tables import Tables
 
-NOT_A_MEMBER = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")  # as by a coordinator that does not know the member
+NOT_A_MEMBER = ("UNKNOWN_MEMBER_ID", "FENCED_INSTANCE_ID")  # the coordinator does not know the member
 FENCES = ("ILLEGAL_GENERATION", *NOT_A_MEMBER)
 
 
 def is_fence(commit: Commit) -> bool:
-    """Whether the answer to a commit says that its member is out of the generation in which it committed.
+    """Whether the answer to a commit says that its member is no longer in the generation in which it committed.
 
-    Not of one that the client made by itself: nobody was told whose poll, or loop, could stop.
+    Not for a commit that the client made on its own (``auto``): the program did not see the answer.
     """
     return commit.error in FENCES and commit.mode != "auto"
 
 
 def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tuple[int, ...], bool]:
-    """Every committed offset that an owner may have been told before its first delivery at ``first_ns``.
+    """Every committed offset that an owner may have fetched before its first delivery at ``first_ns``, and whether the
+    client may have reset its position.
 
-    That is from its assigned callback on; if a broker logged that it fetched offsets in that time, to the answer of
-    the last of these fetches (nobody knows which one the client went by, nor when it began). -1 stands for none; and
-    whether the client may have reset its position: there was none, or one above the end that the log has.
+    The offsets are those in force from its assigned callback on; if a broker logged that it fetched offsets in that
+    time, until the answer to the last of these fetches (which of them the client used is unknown). -1 stands for no
+    committed offset. A client may reset its position if there was none, or one above the end of the log.
     """
     asked = Window(interval.assigned_begin_ns, first_ns)
     until_ns = 0
@@ -39,41 +40,40 @@ def told_offsets(tables: Tables, interval: Interval, first_ns: int) -> tuple[tup
 
 
 def may_reset(tables: Tables, tp: int, offsets: Sequence[int]) -> bool:
-    """Whether a client that was told one of these offsets may have reset its position."""
+    """Whether a client that fetched one of these offsets may have reset its position."""
     return min(offsets) < 0 or max(offsets) > tables.log_end(tp) >= 0
 
 
 def answered_offsets(
     tables: Tables, interval: Interval, first_ns: int, begins: Callable[[Sequence[int], bool], bool]
 ) -> tuple[str, str] | None:
-    """What became of an interval that began, at its first delivery at ``first_ns``, where no offset in force sends it:
-    the kind and cause of the finding; None: it began where a broker had told it to, and nothing shows that this was
-    wrong.
+    """The kind and cause of the finding about an interval whose first delivery, at ``first_ns``, no offset in force
+    explains; None: a broker's answer explains it, and nothing shows that the answer was wrong.
 
     Args:
-        begins: whether who is told one of some offsets, and may reset its position or not, begins there.
+        begins: whether a client that fetched one of some offsets, and may reset its position or not, begins there.
     """
-    told = answers(tables, interval, first_ns)
-    right = [answer for answer in told if begins((answer.offset,), may_reset(tables, interval.tp, (answer.offset,)))]
+    known = answers(tables, interval, first_ns)
+    right = [answer for answer in known if begins((answer.offset,), may_reset(tables, interval.tp, (answer.offset,)))]
     if any(answer in tables.stale for answer in right):
         return KIND, "wrong-start"
     if right:
         return None
-    may = () if told else unseen(tables, interval.tp, Window(interval.assigned_begin_ns, first_ns))
+    may = () if known else unseen(tables, interval.tp, Window(interval.assigned_begin_ns, first_ns))
     return "wrong-start", NOT_SEEN if may and begins(may, False) else ""
 
 
 def tried_past(tables: Tables, final: Accepted) -> bool:
-    """Whether any member ever tried to commit past an offset, with whatever outcome."""
+    """Whether any member ever tried to commit past the final committed offset, with any outcome."""
     return tables.highest_tried.get(final.tp, -1) > final.offset
 
 
 def back_ns(tables: Tables, fence: Commit) -> int:
-    """When the first generation after that of a refused commit began that its incarnation was in; else never.
+    """When the first generation with the incarnation began after the generation of its refused commit; FOREVER: never.
 
-    One of the same number comes after it, too, if it was written after the refusal: a coordinator that had counted so
-    far did not live to write it down, and the next one counts on from what was written. Where nobody told which
-    generation that was, it may have been back at once.
+    A generation of the same number also counts as later if it was written after the refusal: a coordinator may fail
+    before it writes a generation, and the next coordinator continues from the last written number. 0 if the commit's
+    generation is unknown: the incarnation may have rejoined at once.
     """
     if fence.generation < 0:
         return 0
@@ -83,9 +83,10 @@ def back_ns(tables: Tables, fence: Commit) -> int:
 
 
 def hindrance(tables: Tables, incarnation: str, after_ns: int) -> tuple[int, str]:
-    """What first kept a member from hearing of the group from ``after_ns`` on, and since when; else never.
+    """The first fault or stall of the host that may have cut a member off from the group at or after ``after_ns``.
 
-    A fault that was in effect, on the member or on a broker; or a stall of the host.
+    Returns its begin and a phrase; ``(FOREVER, "")`` if there is none. A fault counts if it was in effect on the member
+    or on a broker.
     """
     found = [(w.begin_ns, "the host stood still") for w in tables.stalls if w.end_ns >= after_ns]
     for step in tables.steps:

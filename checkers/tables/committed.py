@@ -1,4 +1,4 @@
-"""The committed offsets of one partition, as somebody may be told them. Pure."""
+"""The committed offsets of one partition that a client may fetch at a time. Pure."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ NEVER = 1 << 64  # after every moment
 
 
 class Committed:
-    """The accepted commits of one partition, in the order of the coordinator's log, which need not be that of a clock.
+    """The accepted commits of one partition, in the order of the coordinator's log, which may differ from clock order.
 
-    For each of them it is kept when the first one *from there on* was appended at the earliest, and answered.
+    Each commit is indexed by the earliest append, and the earliest answer, of *this and all later* commits.
     """
 
     def __init__(self, rows: Sequence[Accepted]) -> None:
@@ -24,14 +24,14 @@ class Committed:
         self._answered = _earliest_from_here(a.answered_ns or NEVER for a in rows)
 
     def certain(self, at_ns: int) -> Accepted | None:
-        """The last one that was certainly in force at a moment, as it had been answered by then."""
+        """The last commit that was certainly in force at a moment, because it had been answered by then."""
         place = bisect_right(self._answered, at_ns) - 1
         return self._rows[place] if place >= 0 else None
 
     def between(self, from_ns: int, to_ns: int) -> tuple[int, ...]:
         """See ``Tables.committed_between``."""
         from_ns, to_ns = sorted((from_ns, to_ns))
-        certain = bisect_right(self._answered, from_ns) - 1  # the last one that was answered by then
+        certain = bisect_right(self._answered, from_ns) - 1  # the last commit that was answered by then
         after = self._rows[max(certain, 0) : bisect_right(self._appended, to_ns)]
         possible = (a.offset for a in after if a.written.begin_ns <= to_ns)
         return tuple(possible) if certain >= 0 else (-1, *possible)

@@ -1,6 +1,6 @@
-"""What the coordinator's own records say: accepted commits, who had a partition, who was gone, and the rounds. Pure.
+"""Rows from the coordinator's own records: accepted commits, owners of partitions, removed members, and rounds. Pure.
 
-The input are the lines of ``offsets.jsonl`` and ``requests.jsonl``; called by ``tables.load`` alone.
+The input is the lines of ``offsets.jsonl``, ``requests.jsonl`` and ``metadata.jsonl``; only ``tables.load`` calls this.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ Numbers = Mapping[tuple[str, int], int]
 
 
 def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mapping[str, Life]) -> dict[str, str]:
-    """Member id -> incarnation, by the members' own events, else by the name that its client tells (as all but black
-    boxes do), else by the slot where exactly one life fits the time."""
+    """Member id -> incarnation: from the members' own events; else from the client id (which all but black boxes set to
+    their name); else from the slot, if exactly one life fits the time."""
     found: dict[str, set[str]] = {}
     for event in events:
         if event["member_id"] and event["actor"] in lives:
@@ -48,12 +48,12 @@ def incarnations(events: Iterable[Line], requests: Iterable[Line], lives: Mappin
             continue
         fits = {client_of(request)} - {""}
         by_request.setdefault(member_id, set()).update(fits or {"", "?"})
-    return {m: next(iter(who)) for m, who in {**by_request, **found}.items() if len(who) == 1}
+    return {m: next(iter(names)) for m, names in {**by_request, **found}.items() if len(names) == 1}
 
 
 def clients(lives: Mapping[str, Life]) -> Callable[[Line], str]:
-    """Of a request its incarnation: by the name that its client tells, else by the slot where exactly one life fits the
-    time; empty when that is not known."""
+    """A function from a request to its incarnation: by its client id, else by its slot, if exactly one life fits the
+    time; empty if unknown."""
     alive = Spans(lives.values(), lambda life: life.slot, lambda life: life.alive)
 
     def of(request: Line) -> str:
@@ -68,9 +68,9 @@ def clients(lives: Mapping[str, Life]) -> Callable[[Line], str]:
 def accepted(
     lines: Sequence[Line], commits: Sequence[Commit], numbers: Numbers
 ) -> tuple[tuple[Accepted, ...], tuple[Accepted, ...]]:
-    """The commits that came into force, and those that were overtaken (see ``settled``), by the order of the log.
+    """The commits that came into force, and the commits that were overtaken (see ``settled``), in the order of the log.
 
-    Where there is no such log: those that members had answered "ok".
+    Without the coordinator's log: the commits for which members received "ok".
     """
     answers: dict[tuple[int, int], list[int]] = {}
     for commit in sorted(commits, key=lambda c: c.end_ns):
@@ -92,14 +92,14 @@ def accepted(
     if lines:
         return tuple(sorted(found[True], key=lambda a: a.order)), tuple(sorted(found[False], key=lambda a: a.order))
     ok = sorted((c for c in commits if c.outcome == "ok" and c.end_ns), key=lambda c: (c.end_ns, c.tp))
-    told = (
+    rows = (
         Accepted(
             *(c.tp, c.offset, n, (c.begin_ns + c.end_ns) // 2, (c.end_ns - c.begin_ns + 1) // 2, c.end_ns),
             transactional=c.mode == "transaction",
         )
         for n, c in enumerate(ok)
     )
-    return tuple(told), ()
+    return tuple(rows), ()
 
 
 def assignments(
@@ -107,11 +107,11 @@ def assignments(
 ) -> tuple[tuple[Given, ...], tuple[Gone, ...], tuple[Doubled, ...]]:
     """Every change of a partition's owner, and every member id that left the records, in the order of the log.
 
-    Also the partitions that two member ids had after a batch; what happens inside of one batch happens at once.
+    Third, the partitions that two member ids had after a batch; all records of one batch take effect at once.
 
     Classic protocol: a record of the group holds all members and assignments of one generation. Consumer protocol: a
-    member has what its current-assignment record says, what it has yet to give up included. A group that is converted
-    loses the records of the one kind, and gets those of the other in the same batch: nobody is gone.
+    member owns the partitions in its current-assignment record, including those that it has yet to revoke. In a
+    converted group, one batch deletes the records of one protocol and writes those of the other: no member is gone.
     """
     ledger, batch = _Ledger(who), None
     for line in lines:
@@ -142,7 +142,7 @@ def _tps(assignment: Mapping[str, Iterable[int]] | None, numbers: Numbers) -> fr
 
 
 class _Ledger:
-    """Who has what now, and what changed on the way here."""
+    """The current owners of partitions, and all changes so far."""
 
     def __init__(self, who: Mapping[str, str]) -> None:
         self._who = who
@@ -151,9 +151,9 @@ class _Ledger:
         self.gone: list[Gone] = []
         self.doubled: list[Doubled] = []
         self._owner: dict[int, str] = {}
-        self._owners: defaultdict[int, set[str]] = defaultdict(set)  # of one that two have, both
-        self._twice: set[int] = set()  # when it was last looked at
-        self._changed: set[int] = set()  # since then
+        self._owners: defaultdict[int, set[str]] = defaultdict(set)  # more than one while two have it
+        self._twice: set[int] = set()  # partitions with two owners after the last batch
+        self._changed: set[int] = set()  # partitions changed in this batch
         self._left: dict[str, Line] = {}  # in this batch
 
     def remove(self, member_id: str, line: Line) -> None:
@@ -163,7 +163,7 @@ class _Ledger:
             self._left[member_id] = line
 
     def end_batch(self, line: Line) -> None:
-        """Note who is gone, and what belongs to two now and did not before."""
+        """Note the members that are gone, and the partitions that have two owners now and did not before."""
         self.gone += [Gone(m, self._who.get(m, ""), *_when(left)) for m, left in self._left.items()]
         self._left.clear()
         twice = {tp for tp in self._changed if len(self._owners[tp]) > 1}
@@ -174,10 +174,11 @@ class _Ledger:
         self._changed = set()
 
     def change(self, has: Mapping[str, frozenset[int]], line: Line) -> None:
-        """These members have exactly this now; partitions that changed hands get a row each.
+        """Set exactly these partitions of these members, and add a row for each partition that changed hands.
 
-        Two may have one for long: of one name, while one of them has what was deleted, and the other what was made in
-        its place. Each line of a member says all that it has: what it had before, it does not take from the other."""
+        Two members may own one partition name for long: one has the deleted partition, the other the recreated one.
+        Each line of a member lists all of its partitions, so a partition that it already had is not taken from the
+        other member."""
         for member_id in has:
             if member_id in self._left and _of_classic(self._left[member_id]) != _of_classic(line):
                 del self._left[member_id]
@@ -212,10 +213,10 @@ def _when(line: Line) -> tuple[int, int, int]:
 
 def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, str]) -> tuple[Round, ...]:
     """Every new generation or group epoch; it began with the first join since the last one (else with its record). A
-    join that was answered with the generation that there was, as that of a static member that is back, began none.
+    join that was answered with the current generation, such as that of a returning static member, began none.
 
-    Its members are those of its record (classic protocol), or who had a member record by then (consumer protocol). A
-    group that is converted goes on with the generation that it has.
+    Its members are in its record (classic protocol), or had a member record by then (consumer protocol). A converted
+    group keeps its generation.
     """
     asked = (
         (int(r["start_ns"]), str(r.get("reason") or ""), r.get("answered_generation"))
@@ -236,12 +237,12 @@ def rounds(lines: Iterable[Line], requests: Sequence[Line], who: Mapping[str, st
             continue
         if line.get("deleted") or number is None or (_of_classic(line) and not line.get("members")):
             deleted = line if line.get("deleted") and not anew else {}
-            anew = True  # the group is gone or empty: nobody was given anything
+            anew = True  # the group is gone or empty: nothing was assigned
             continue
         converted = deleted.get("batch") == line.get("batch") and _of_classic(deleted) != _of_classic(line)
         anew, deleted = anew and not (deleted and converted), {}
         if found and found[-1].generation == number and not anew:
-            continue  # written again, by a new coordinator or for a static member
+            continue  # the same generation again, from a new coordinator or for a static member
         at = int(line.get("at_ns") or 0)
         since = found[-1].end_ns if found else 0
         between = joins[bisect_right(joins, since, key=itemgetter(0)) : bisect_right(joins, at, key=itemgetter(0))]
@@ -268,10 +269,10 @@ def terms(lines: Iterable[Line]) -> tuple[tuple[int, int, int], ...]:
 
 
 def seats(lines: Iterable[Line], group: str) -> tuple[Seat, ...]:
-    """Who was the group's coordinator, by the changes of leaders in the metadata log."""
-    told = [line for line in lines if line.get("topic") == OFFSETS_TOPIC and line.get("leader") is not None]
-    place = group_partition(group, len({line.get("partition") for line in told})) if told and group else -1
-    mine = [line for line in told if line.get("partition") == place]
+    """The group's coordinators, by the changes of leaders in the metadata log."""
+    led = [line for line in lines if line.get("topic") == OFFSETS_TOPIC and line.get("leader") is not None]
+    place = group_partition(group, len({line.get("partition") for line in led})) if led and group else -1
+    mine = [line for line in led if line.get("partition") == place]
     changes = [now for before, now in pairwise([{}, *mine]) if now["leader"] != before.get("leader")]
     found = []
     for now, after in zip_longest(changes, changes[1:]):
@@ -285,15 +286,15 @@ def seats(lines: Iterable[Line], group: str) -> tuple[Seat, ...]:
 def loads(seats: Sequence[Seat], lines: Iterable[Line]) -> tuple[Window, ...]:
     """When another broker may have become the group's coordinator, and loaded the group.
 
-    Where nobody tells who it was: between the records of two terms.
+    Without known coordinators (``seats``): between the records of two terms.
     """
     if seats:
         return tuple(Window.around(seat.at_ns, seat.uncertainty_ns) for seat in seats[1:] if seat.leader >= 0)
-    told = sorted(
+    dated = sorted(
         (line for line in lines if "term" in line and line.get("at_ns")), key=lambda line: int(line.get("order", 0))
     )
     when = [
-        (int(line["term"]), Window.around(int(line["at_ns"]), int(line.get("uncertainty_ns") or 0))) for line in told
+        (int(line["term"]), Window.around(int(line["at_ns"]), int(line.get("uncertainty_ns") or 0))) for line in dated
     ]
     return tuple(
         Window(before.begin_ns, now.end_ns) for (former, before), (term, now) in pairwise(when) if term != former

@@ -1,5 +1,5 @@
-"""What records left behind: effects outside of the group's topics, dead letters, and copies of what was re-queued, in
-the order of where they are. Pure.
+"""The outputs of processing: effects outside the group's topics, dead letters, and copies of re-queued records, each in
+the order of its store or topic. Pure.
 """
 
 from __future__ import annotations
@@ -11,14 +11,22 @@ from fencepost.checkers.tables.rows import FOREVER
 from fencepost.history import HARNESS, EventKind
 from fencepost.history.events import Event, placed
 
-LETTER_NS = 10_000_000  # its record bears its time in milliseconds, by the wall clock
+LETTER_NS = 10_000_000  # tolerance: the record of a dead letter has its time in milliseconds, by the wall clock
 NO_KEY = -1
 
 
 class Effect(NamedTuple):
-    """One write. ``seq`` is its place in the store; ``incarnation`` whose it is, empty: nobody knows; ``token`` that of
-    the lease under which it was made, 0: none; ``key`` the number of its record's key; ``again`` the offset at which
-    this lies again, FOREVER: it does not; ``retried_ns``: when the letter was retried, FOREVER: never."""
+    """One write.
+
+    Attributes:
+        seq: its place in the store.
+        tp, offset: of the record that it is an effect of.
+        incarnation: its writer; empty: unknown.
+        token: of the lease under which it was written; 0: none.
+        key: the number of the record's key.
+        again: the offset of the copy of a re-queued record; FOREVER: it is no copy.
+        retried_ns: when the dead letter was retried; FOREVER: never.
+    """
 
     seq: int
     tp: int
@@ -32,7 +40,7 @@ class Effect(NamedTuple):
 
 
 def effects(events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kind: EventKind) -> tuple[Effect, ...]:
-    """What the events of a kind tell."""
+    """The effects that the events of a kind report, sorted."""
     found = (
         Effect(
             e["detail"].get("seq", 0),
@@ -59,11 +67,11 @@ def by_tp(effects: Iterable[Effect]) -> dict[int, list[Effect]]:
 
 
 def offsets_of(effects: Iterable[Effect]) -> dict[int, frozenset[int]]:
-    """By partition the offsets of the records that have one."""
+    """The offsets of the records that have an effect, by partition."""
     return {tp: frozenset(effect.offset for effect in mine) for tp, mine in by_tp(effects).items()}
 
 
 def by_key(letters: Iterable[Effect]) -> dict[int, list[Effect]]:
-    """By partition those of records with a key, in the order of their times."""
+    """The dead letters or copies of records with a key, by partition, in the order of time."""
     keyed = (letter for letter in letters if letter.key != NO_KEY)
     return by_tp(sorted(keyed, key=lambda letter: (letter.at_ns, letter.offset, letter.seq)))

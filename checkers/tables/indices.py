@@ -1,4 +1,4 @@
-"""Indices over the small tables, each made when it is first asked for, once. Pure."""
+"""Indices over the small tables, each made once, on first use. Pure."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from fencepost.model import TopicPartition
 
 @dataclass(frozen=True)
 class Indexed(Recorded):
-    """The small tables of one run by what they are looked up by."""
+    """The small tables of one run with their indices."""
 
     @cached_property
     def tp_of(self) -> Mapping[TopicPartition, int]:
@@ -56,28 +56,28 @@ class Indexed(Recorded):
 
     @cached_property
     def certain_by_tp(self) -> Spans[int, Interval]:
-        """Those that were certainly in force at some time, by partition; in force then."""
+        """The intervals that were certainly in force at some time, by partition; in force while certain."""
         return Spans((i for i in self.intervals if i.certain.length_ns > 0), lambda i: i.tp, lambda i: i.certain)
 
     @cached_property
     def intervals_by_incarnation(self) -> Spans[str, Interval]:
-        """All intervals by incarnation, as they are possible, in the order of (tp, time)."""
+        """All intervals by incarnation, in force when they possibly were, in the order of (tp, time)."""
         return Spans(self.intervals, lambda i: i.incarnation, lambda i: i.possible)
 
     @cached_property
     def commits_of(self) -> Spans[tuple[str, int], Commit]:
-        """What members tell of their commits, by (incarnation, tp), in the order of their begins."""
+        """The commits that members report, by (incarnation, tp), in the order of their begins."""
         rows = sorted(self.commits, key=lambda c: c.begin_ns)
         return Spans(rows, lambda c: (c.incarnation, c.tp), lambda c: Window(c.begin_ns, c.begin_ns))
 
     @cached_property
     def commits_by_tp(self) -> Spans[int, Commit]:
-        """The same by partition, as they are given."""
+        """The same by partition, in the order of the table."""
         return Spans(self.commits, lambda c: c.tp, lambda c: Window(c.begin_ns, c.begin_ns))
 
     @cached_property
     def highest_tried(self) -> Mapping[int, int]:
-        """By partition, the greatest offset that any member tried to commit, with whatever outcome."""
+        """The greatest offset that any member tried to commit, with any outcome, by partition."""
         return {tp: max(c.offset for c in rows) for tp, rows in self.commits_by_tp.items()}
 
     @cached_property
@@ -87,12 +87,12 @@ class Indexed(Recorded):
 
     @cached_property
     def given_of(self) -> Spans[int, Given]:
-        """The coordinator's changes of owners by partition, in the order of its log; likewise."""
+        """The coordinator's changes of owners by partition, in the order of its log; in force when possibly written."""
         return Spans(self.given, lambda g: g.tp, _written)
 
     @cached_property
     def gone_of(self) -> Spans[str, Gone]:
-        """The member ids that left the group's records, likewise."""
+        """The removals from the group's records by member id, likewise."""
         return Spans(self.gone, lambda g: g.member_id, _written)
 
     @cached_property
@@ -107,18 +107,18 @@ class Indexed(Recorded):
 
     @cached_property
     def paused_of(self) -> Spans[tuple[str, int], Paused]:
-        """When programs had paused partitions, likewise."""
+        """When programs had paused partitions, by (incarnation, tp)."""
         return Spans(self.paused, lambda p: (p.incarnation, p.tp), lambda p: p.window)
 
     @cached_property
     def returns_of(self) -> Spans[tuple[str, int], Seek]:
-        """When they went back because their transactions were aborted, likewise."""
+        """When programs moved back because their transactions were aborted, by (incarnation, tp)."""
         aborted = (seek for seek in self.seeks if seek.aborted)
         return Spans(aborted, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
 
     @cached_property
     def moves_of(self) -> Spans[tuple[str, int], Seek]:
-        """When they went elsewhere for another reason, likewise."""
+        """When programs moved their positions for another reason, by (incarnation, tp)."""
         moves = (seek for seek in self.seeks if not seek.aborted)
         return Spans(moves, lambda s: (s.incarnation, s.tp), lambda s: Window(s.begin_ns, s.begin_ns))
 
@@ -136,23 +136,23 @@ class Indexed(Recorded):
 
     @cached_property
     def begins(self) -> Sequence[tuple[int, int]]:
-        """(begin_ns, uncertainty_ns) of each round, without the coordinator's records of each assignment; ascending."""
+        """(begin_ns, uncertainty_ns) of each round, ascending; without the coordinator's records, of each assignment."""
         rounds = [(r.begin_ns, r.uncertainty_ns) for r in self.rounds]
         return sorted(rounds or ((i.assigned_begin_ns, 0) for i in self.intervals))
 
     @cached_property
     def rounds_by_generation(self) -> Spans[None, tuple[int, Round]]:
-        """The rounds, by generation, with their places in the coordinator's log."""
+        """The rounds by generation, with their places in the coordinator's log."""
         return Spans(enumerate(self.rounds), _alone, lambda row: Window(row[1].generation, row[1].generation))
 
     @cached_property
     def rounds_by_begin(self) -> Spans[None, tuple[int, Round]]:
-        """The same; each window goes from when it began to its generation."""
+        """The same; each window goes from the begin of the round to its generation."""
         return Spans(enumerate(self.rounds), _alone, lambda row: Window(row[1].begin_ns, row[1].generation))
 
     @cached_property
     def regrouped(self) -> Spans[None, Window]:
-        """When the members of the group, what they subscribe to, or the partitions that there are may have changed."""
+        """When the members of the group, their subscriptions, or the existing partitions may have changed."""
         lives = self.lives.values()
         made: dict[int, Window] = {}
         for at_ns, blur_ns, tp, _ in self.leaders:
@@ -181,12 +181,12 @@ class Indexed(Recorded):
 
     @cached_property
     def heard_of(self) -> Spans[str, Heartbeat]:
-        """All heartbeats by incarnation, also those that were told to join again."""
+        """All heartbeats by incarnation, including those that were answered by a request to rejoin."""
         return Spans(self.heartbeats, lambda h: h.incarnation, lambda h: h.served)
 
     @cached_property
     def writer_of(self) -> Mapping[int, str]:
-        """The incarnation that wrote each accepted commit, by its order in the log; not there when not certain."""
+        """The incarnation that wrote each accepted commit, by its order in the log; left out if not certain."""
         return writers(self.accepted, self.asked_commits)
 
     @cached_property
@@ -211,12 +211,12 @@ class Indexed(Recorded):
 
     @cached_property
     def affected(self) -> Mapping[int, frozenset[int]]:
-        """By partition the offsets of the records that have an effect."""
+        """The offsets of the records that have an effect, by partition."""
         return offsets_of(self.effects)
 
     @cached_property
     def inferred_of(self) -> Mapping[tuple[str, int], list[Inferred]]:
-        """By (incarnation, tp) what the rule of processing makes of its deliveries."""
+        """The inferences of the rule of processing, by (incarnation, tp)."""
         found: dict[tuple[str, int], list[Inferred]] = {}
         for one in self.inferred:
             found.setdefault((one.incarnation, one.tp), []).append(one)
@@ -224,22 +224,22 @@ class Indexed(Recorded):
 
     @cached_property
     def buried(self) -> Mapping[int, frozenset[int]]:
-        """By partition the offsets of the records that have a dead letter."""
+        """The offsets of the records that have a dead letter, by partition."""
         return offsets_of(self.dead_letters)
 
     @cached_property
     def copies_of(self) -> Mapping[int, list[Effect]]:
-        """By partition the copies of records that were re-queued, in their order."""
+        """The copies of re-queued records by partition, in their order."""
         return by_tp(self.copies)
 
     @cached_property
     def requeued(self) -> Mapping[int, frozenset[int]]:
-        """By partition the offsets of the records of which there is a copy."""
+        """The offsets of the records that have a copy, by partition."""
         return offsets_of(self.copies)
 
     @cached_property
     def letters_of(self) -> Mapping[int, list[Effect]]:
-        """By partition the dead letters and copies of records with a key, in the order of their times."""
+        """The dead letters and copies of records with a key, by partition, in the order of time."""
         return by_key((*self.dead_letters, *self.copies))
 
     @cached_property
@@ -253,12 +253,12 @@ class Indexed(Recorded):
 
     @cached_property
     def first_of(self) -> Mapping[str, str]:
-        """Of each life of a static id the first one."""
+        """The first life of each static id, by each incarnation of that id."""
         return {life.incarnation: lives[0].incarnation for lives in self.of_static_id.values() for life in lives}
 
     @cached_property
     def acts_of(self) -> Mapping[int, list[Act]]:
-        """The declared acts by partition, as they were told; -1: those on all partitions."""
+        """The declared acts by partition, in the order of the table; -1: acts on all partitions."""
         found: dict[int, list[Act]] = {}
         for act in self.acts:
             found.setdefault(act.tp, []).append(act)
@@ -266,7 +266,7 @@ class Indexed(Recorded):
 
     @cached_property
     def without_leader(self) -> Spans[int, tuple[int, Window]]:
-        """By partition, from each change that left it without a leader to the next one."""
+        """The times without a leader by partition, from each change that left none to the next change."""
         found, since = [], dict[int, int]()
         for at_ns, blur_ns, tp, leader in self.leaders:
             if tp in since:
@@ -278,7 +278,7 @@ class Indexed(Recorded):
 
 
 def _alone(_: object) -> None:
-    """The key of rows that are all looked up together."""
+    """The one key of an index without keys."""
 
 
 def _assigned_begin_ns(interval: Interval) -> int:

@@ -1,4 +1,4 @@
-"""Which members may be given what was aborted: those whose consumers do not ask for what is committed alone. Pure."""
+"""Which members may receive aborted records: members whose consumers do not read with ``read_committed``. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from fencepost.history.events import Event
 from fencepost.model.isolation import UNCOMMITTED, reads
 
 EXCUSES = {
-    UNCOMMITTED: "its consumer reads what is not committed",
-    "": "nobody knows whether its consumer reads what is not committed",
+    UNCOMMITTED: "its consumer reads uncommitted records",
+    "": "it is unknown whether its consumer reads uncommitted records",
 }
 
 
 def uncommitted(events: Iterable[Event], asked: Mapping[str, Any]) -> dict[str, str]:
-    """By incarnation the excuse for who is given what was aborted; who reads what is committed alone has none.
+    """The excuse for received aborted records, by incarnation; none for a consumer that reads with ``read_committed``.
 
-    ``asked`` is the scenario, whose settings are those of members that do not tell what their consumer was made with.
+    ``asked``: the scenario, whose settings count for members that do not report the settings of their consumer.
     """
     config = (asked.get("group") or {}).get("config") or {}
     started = ((e["actor"], e["detail"]) for e in events if e["kind"] == EventKind.STARTED and "member" in e["detail"])

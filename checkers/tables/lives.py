@@ -1,4 +1,5 @@
-"""What the events of a run tell the judge alone, besides ``history.events``. Pure; called by ``tables.load`` alone."""
+"""Rows from events that only the judge needs; ``history.events`` has the shared ones. Pure; only ``tables.load`` calls
+this."""
 
 from __future__ import annotations
 
@@ -10,20 +11,20 @@ from fencepost.history.events import Event, placed
 
 
 def broken_off(windows: Mapping[str, Window]) -> str:
-    """In which phase the run was interrupted: the first one that never ended; empty when there is none."""
+    """The phase in which the run was interrupted: the first one that never ended; empty: none."""
     endless = [(window.begin_ns, name) for name, window in windows.items() if not window.end_ns]
     return min(endless, default=(0, ""))[1]
 
 
 def unguarded(events: Iterable[Event]) -> frozenset[int]:
-    """The writers that started, and whose client's settings do not say that it is idempotent (its default is not)."""
+    """The writers that started, and whose client is not configured as idempotent (which is not its default)."""
     started = (e["detail"] for e in events if e["kind"] == EventKind.STARTED and "writer" in e["detail"])
     settings = {int(detail["writer"]): detail.get("config") or {} for detail in started}
     return frozenset(w for w, s in settings.items() if str(s.get("enable.idempotence", False)).lower() != "true")
 
 
 def protocols(events: Iterable[Event]) -> frozenset[str]:
-    """Those by which members started."""
+    """The group protocols of the members that started."""
     started = (e["detail"] for e in events if e["kind"] == EventKind.STARTED and "member" in e["detail"])
     return frozenset(filter(None, (detail.get("protocol") for detail in started)))
 
@@ -31,7 +32,7 @@ def protocols(events: Iterable[Event]) -> frozenset[str]:
 def strays(
     events: Iterable[Event], known: Iterable[Interval], numbers: Mapping[tuple[str, int], int]
 ) -> tuple[Stray, ...]:
-    """The callbacks that told an incarnation to give up what it did not have: no interval ended by them."""
+    """The revoked and lost callbacks for partitions that the incarnation did not own: no interval ended by them."""
     ended = {(i.incarnation, i.tp, i.given_up_begin_ns) for i in known}
     found = [(e, tp) for kind in (EventKind.REVOKED, EventKind.LOST) for e, tp in placed(events, numbers, kind)]
     strange = [(e, tp) for e, tp in found if (e["actor"], tp, e["begin_ns"]) not in ended]
@@ -39,7 +40,7 @@ def strays(
 
 
 def commits(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> tuple[Commit, ...]:
-    """A commit that was never answered (its member died) has end 0 and outcome ``info``."""
+    """The commits that members report. A commit without an answer (its member died) has end 0 and outcome ``info``."""
     return tuple(
         Commit(
             tp=tp,
@@ -59,7 +60,7 @@ def commits(events: Iterable[Event], numbers: Mapping[tuple[str, int], int]) -> 
 
 
 def _stored(event: Event) -> int | None:
-    """What the client had stored of the partition when it was asked to commit that; see ``Commit.asked``."""
+    """The stored offset of the partition when the program asked the client to commit it; see ``Commit.asked``."""
     if event["detail"].get("asked") is None:
         return None
     place = (event["topic"], event["partition"])

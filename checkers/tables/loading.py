@@ -50,7 +50,7 @@ def load(run: Path) -> Tables:
     accepted, overtaken = coordinator.accepted(offsets, commits, numbers)
     given, gone, doubled = coordinator.assignments(offsets, who, numbers)
     intervals = from_events.intervals(events, known, numbers)
-    for name, instance_id in requests.static_ids(asked, who).items():  # only requests show those of black boxes
+    for name, instance_id in requests.static_ids(asked, who).items():  # only requests show the ids of black boxes
         known[name] = replace(known[name], instance_id=known[name].instance_id or instance_id)
     seats = coordinator.seats(metadata, str(scenario.get("group") or ""))
     wholeness.check(reader, events, known, lives.broken_off(phases), pairs)
@@ -103,7 +103,7 @@ def _inferred(
     asked: Sequence[Mapping[str, Any]],
     numbers: Mapping[tuple[str, int], int],
 ) -> tuple[Inferred, ...]:
-    """What the rules of processing that apply to the run make of its deliveries; records are read where one does."""
+    """The inferences of the rules of processing that apply to the run; deliveries are read only if one applies."""
     found: list[Inferred] = []
     if tables.by_effect and processing_rules.effects_known(events):
         every = [*reader.deliveries(processing_rules.OF_FIRST_DELIVERIES)]
@@ -115,13 +115,13 @@ def _inferred(
 
 
 def _kept(reader: Reader, scenario: Mapping[str, Any], partitions: Mapping[int, Partition]) -> dict[str, Any]:
-    """How brokers keep what is written, by the names of the tables."""
+    """The tables about the brokers' retention and compaction, by name."""
     from fencepost.checkers.tables import shapes
 
-    told = reader.json("partitions", SETTINGS, shapes.Settings) if os.path.lexists(reader.run / SETTINGS) else {}
+    settings = reader.json("partitions", SETTINGS, shapes.Settings) if os.path.lexists(reader.run / SETTINGS) else {}
     return {
-        "compacted": retention.compacted(told, scenario, partitions.values()),
-        "offsets_kept_ns": retention.offsets_kept_ns(told, scenario),
+        "compacted": retention.compacted(settings, scenario, partitions.values()),
+        "offsets_kept_ns": retention.offsets_kept_ns(settings, scenario),
     }
 
 
@@ -138,10 +138,10 @@ def _requests(
     numbers: Mapping[tuple[str, int], int],
     silent: Mapping[str, Life],
 ) -> dict[str, Any]:
-    """The tables of what was asked of the coordinator.
+    """The tables of requests to the coordinator, by name.
 
-    ``silent``: black boxes, which are known by their slot alone. Of others the clients have their names, and whoever
-    else asks by their slots is none of the group.
+    ``silent``: black boxes, which are identified only by their slot. Other members have their name as the client id, so
+    an unknown client on their slot is not in the group.
     """
     return {
         "asked_commits": requests.commits(lines, who, numbers),

@@ -1,4 +1,4 @@
-"""Which records each assignment of a user's program commits past: its instrument should have seen them. Pure."""
+"""The records that each assignment of a user's program commits past: its instrument should have seen them. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from fencepost.checkers.tables.tables import Tables
 
 
 class Passed(NamedTuple):
-    """The offsets that an interval first passes by a commit: from where its position was, to before the commit's."""
+    """The offsets that an interval first passes by a commit: from its position to before the committed offset."""
 
     interval: Interval
     commit: Commit
@@ -18,11 +18,11 @@ class Passed(NamedTuple):
 
 
 def passed(tables: Tables, tp: int) -> Iterator[Passed]:
-    """By interval and commit, of the commits that were not certainly refused. None where members run our own loop: all
-    that their client returns is recorded.
+    """The passed offsets of each interval and commit that was not certainly refused. None where members run our own
+    loop, which records every delivery.
 
-    An interval begins at the least offset that was in force as it was assigned, and goes on where the program moved its
-    position to. What a declared act has led members past is left out.
+    An interval begins at the least offset that was in force when it was assigned, and follows each move of the
+    program's position. Offsets that a declared act made members skip are left out.
     """
     if not tables.own_program or tp not in tables.partitions:
         return

@@ -1,4 +1,4 @@
-"""When programs had their clients fetch nothing of a partition, from their events. Pure."""
+"""When programs had paused a partition in their client, from their events. Pure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from fencepost.history.events import Event, death_ns, placed
 
 
 class Paused(NamedTuple):
-    """A partition was paused by its owner."""
+    """The owner had paused the partition during ``window``."""
 
     tp: int
     incarnation: str
@@ -21,7 +21,7 @@ class Paused(NamedTuple):
 def paused(
     events: Iterable[Event], lives: Mapping[str, Life], numbers: Mapping[tuple[str, int], int]
 ) -> tuple[Paused, ...]:
-    """One row per pause, as they were told; one that was never over lasts as long as the incarnation."""
+    """One row per pause, in the order of the events; a pause without an end lasts as long as the incarnation."""
     return tuple(
         Paused(tp, event["actor"], Window(event["begin_ns"], event["end_ns"] or death_ns(lives.get(event["actor"]))))
         for event, tp in placed(events, numbers, EventKind.PAUSED)

@@ -1,17 +1,17 @@
-"""What a rule of processing makes of deliveries: which of them were processed, inferred from what was recorded. Pure.
+"""The rules of processing: which deliveries were processed, inferred from the recorded history. Pure.
 
-A member records when it begins and ends a record, as far as it knows. When the run is over, two rules know better. In
-both, nobody knows when a record was processed: as early as can be, which is when it was delivered.
+A member records when it begins and finishes a record, as far as it knows. After the run, two rules know better. In
+both, the time of processing is unknown, so the earliest possible time counts: the delivery.
 
 ``effect`` (the workload names it)
-    A record was processed when its effect is there; nobody knows by which member. So the first delivery of each record
-    that has an effect stands for all of them. Of every other delivery nobody knows whether anything was begun.
+    A record was processed if it has an effect; by which member is unknown. So the first delivery of each record with an
+    effect counts as processed. For every other delivery it is unknown whether processing began.
 
 The last commit of a VerifiableConsumer
-    Kafka's program reports the records of a poll, commits past them, and reports the commit when it is answered. When
-    it dies in between, it still had them in flight by its own report. But it was done with them when it asked for the
-    commit (see ``in_hand``), and the brokers logged that request. What it had in flight came with its last poll, before
-    it asked; what came with an earlier poll and was never done it had let go, or was delivered to it again.
+    Kafka's program reports the records of a poll, commits past them, and reports the commit when it is answered. If it
+    dies in between, its reports say that the records are in flight. But it had finished them when it sent the commit
+    (see ``in_hand``), and the brokers logged that request. Records in flight were delivered by its last poll, before
+    the commit; unfinished records of an earlier poll had been released, or were delivered to it again.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from fencepost.model.clients import VERIFIABLE
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-OF_FIRST_DELIVERIES = ("tp", "offset", "ord", "delivered_ns")  # the columns that say which one was the first
+OF_FIRST_DELIVERIES = ("tp", "offset", "ord", "delivered_ns")  # the columns that show the first delivery of a record
 OF_LAST_COMMITS = ("poll",)
 
 
@@ -45,16 +45,16 @@ class FirstDeliveries(NamedTuple):
         return row.ord in self.ords
 
     def others(self, row: Delivered) -> Delivered:
-        """What is known of a delivery that was not: nothing."""
+        """A delivery that was not processed: begin, end and state are unknown."""
         return row._replace(begin_ns=0, done_ns=0, state=State.DELIVERED)
 
 
 class LastCommit(NamedTuple):
-    """An incarnation that died asked to commit a partition, certainly by ``asked_ns``.
+    """The last commit of a partition by an incarnation that died, certainly sent by ``asked_ns``.
 
     Attributes:
-        offset: the next one to read.
-        poll: the number of its last poll.
+        offset: the next offset to read.
+        poll: the number of the incarnation's last poll.
     """
 
     tp: int
@@ -69,7 +69,7 @@ class LastCommit(NamedTuple):
         return in_flight and row.offset < self.offset
 
     def others(self, row: Delivered) -> Delivered:
-        """What is known of a delivery that was not: what was recorded."""
+        """A delivery that was not processed by this rule: as recorded."""
         return row
 
 
@@ -77,7 +77,7 @@ Inferred = FirstDeliveries | LastCommit
 
 
 def as_processed(row: Delivered, rules: Iterable[Inferred]) -> Delivered:
-    """A delivery with what the rules of its incarnation and partition make of it, one after the other."""
+    """A delivery after the rules of its incarnation and partition, applied one after the other."""
     for rule in rules:
         if rule.processed(row):
             row = row._replace(begin_ns=row.delivered_ns, done_ns=row.delivered_ns, state=State.DONE)
@@ -87,7 +87,7 @@ def as_processed(row: Delivered, rules: Iterable[Inferred]) -> Delivered:
 
 
 def effects_known(events: Iterable[Event]) -> bool:
-    """Whether the harness read all effects; else no delivery is believed, and nothing is inferred from them."""
+    """Whether the harness read all effects; if not, nothing is inferred from effects."""
     unrecorded = (event for event in events if event["kind"] == EventKind.UNRECORDED)
     return not any(event["actor"] == HARNESS or event["id"] < 0 for event in unrecorded)
 
@@ -95,11 +95,11 @@ def effects_known(events: Iterable[Event]) -> bool:
 def infer_from_effects(
     affected: Mapping[int, Collection[int]], deliveries: Sequence[Deliveries]
 ) -> tuple[FirstDeliveries, ...]:
-    """By the rule ``effect``, what each incarnation processed of each partition that was delivered to it.
+    """The rule ``effect``: which deliveries each incarnation processed, for each partition that was delivered to it.
 
     Args:
-        affected: by partition, the offsets of the records that have an effect.
-        deliveries: those of all incarnations, with ``OF_FIRST_DELIVERIES``.
+        affected: the offsets of the records that have an effect, by partition.
+        deliveries: of all incarnations, with the columns ``OF_FIRST_DELIVERIES``.
     """
     import numpy as np
 
@@ -130,8 +130,8 @@ def _joined(deliveries: Iterable[Deliveries], name: str) -> NDArray[Any]:
 def dead_verifiable_consumers(events: Iterable[Event], lives: Mapping[str, Life]) -> frozenset[str]:
     """The incarnations of VerifiableConsumers that died."""
     started = (event for event in events if event["kind"] == EventKind.STARTED)
-    those = {event["actor"] for event in started if event["detail"].get("client") == VERIFIABLE}
-    return frozenset(name for name in those & lives.keys() if lives[name].how not in ("", "closed"))
+    names = {event["actor"] for event in started if event["detail"].get("client") == VERIFIABLE}
+    return frozenset(name for name in names & lives.keys() if lives[name].how not in ("", "closed"))
 
 
 def infer_from_commits(
@@ -143,10 +143,10 @@ def infer_from_commits(
     """The last commit of each dead VerifiableConsumer, for each of its partitions.
 
     Args:
-        dead: its incarnations.
-        requests: what the brokers logged, in which a client has the name of its incarnation.
-        numbers: of partitions, by their names.
-        deliveries: with ``OF_LAST_COMMITS``.
+        dead: the incarnations.
+        requests: the brokers' log, in which the client id is the name of the incarnation.
+        numbers: the numbers of partitions by (topic, partition).
+        deliveries: of all incarnations, with the columns ``OF_LAST_COMMITS``.
     """
     last: dict[str, tuple[int, Mapping[str, Any]]] = {}
     for request in requests:

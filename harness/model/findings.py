@@ -1,7 +1,7 @@
-"""The registry of findings: all that is known of each kind, but for the rules that find it.
+"""The registry of findings: everything about each kind except the rules that find it.
 
-A new kind is an entry here, a rule of that name in the oracle or in ``coordination`` (and where the oracle has it, in
-the kernel), and their tests. The entries are in the order of alarm: the worst kinds first.
+To add a kind, write an entry here, a rule of that name in the oracle or in ``coordination`` (a rule of the oracle also
+in the kernel), and tests for them. The entries are in the order of alarm: the worst kinds first.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from types import MappingProxyType
 
 _LOG = logging.getLogger(__name__)
 ALWAYS, AT_MOST_ONCE = "always", "at-most-once"
-# What only members themselves can report.
+# Facts that only members can report; each completes the sentence "a black box does not report …".
 DELIVERIES = "which records its client returned to it, and when"
 PROCESSING = "when it began and finished a record"
 CALLBACKS = "which partitions its client assigned to it and revoked"
@@ -27,8 +27,8 @@ class NeededEvidence:
     """The parts of a history that could show a violation to be harmless (see ``checkers.certainty``).
 
     Attributes:
-        of_all: parts of which the files of every actor matter.
-        of_members: parts of which only the files of the harness and of the members matter that the anomaly names.
+        of_all: parts in which the files of every actor matter.
+        of_members: parts in which only the files of the harness and of the members named by the anomaly matter.
     """
 
     of_all: frozenset[str]
@@ -40,23 +40,24 @@ class FindingKind:
     """One kind of finding.
 
     Attributes:
-        name: Jepsen's where Jepsen has a name for just this.
+        name: Jepsen's name where Jepsen has exactly this kind.
         meaning: one sentence for the glossary.
-        checks: the promises that speak of it, by name; or the check that is always made, ``faults`` or ``history``.
-        needs: the evidence without which a violation is not certain; None: all of it.
-        needs_of_black_boxes, needs_by_effect: the same where members report nothing, and where their effects alone show
-            what they processed; None: as ever.
-        at_records: its offsets are those of the records concerned, so damage to other offsets does not matter.
-        liveness: something good did not happen in time; else something bad happened (safety).
-        severity: how severe it is, under a promise that does not say otherwise, if nothing excuses it.
-        unreported: what black boxes do not report, so that nobody can see this kind of them; empty: brokers show it.
-        hidden_by_effects: when nobody can see it where effects alone show what was processed: ``ALWAYS``, or where
-            ``AT_MOST_ONCE`` is promised; empty: never.
-        sentence: one finding in words, with ``t`` a ``checkers.sentences.Telling``; empty: a function there has it.
-        jepsen: Jepsen's name; empty: it has none.
-        jepsen_in_poll: Jepsen's name where the cause is ``inside one poll``, if that is another one.
-        advice: what to do where records have it; goes on from "2 records".
-        former: a name that it had before.
+        checks: the names of the promises that cover it, or of a check that always runs: ``faults`` or ``history``.
+        needs: the evidence without which a violation is not certain; None: every part of the history.
+        needs_of_black_boxes: the same for members that report nothing; None: ``needs``.
+        needs_by_effect: the same where only effects show which records were processed; None: ``needs``.
+        at_records: its offsets are the offsets of the affected records, so damage at other offsets does not matter.
+        liveness: True: something good did not happen in time. False: something bad happened (safety).
+        severity: how severe it is when nothing excuses it and the promise sets no other severity.
+        unreported: the fact that black boxes do not report, which makes this kind invisible; empty: brokers show it.
+        hidden_by_effects: when this kind is invisible because only effects show which records were processed:
+            ``ALWAYS``, or where ``AT_MOST_ONCE`` is promised; empty: never.
+        sentence: the template of one finding's sentence, where ``t`` is a ``checkers.sentences.Telling``; empty: a
+            function in ``checkers.sentences`` writes the sentence.
+        jepsen: Jepsen's name; empty: Jepsen has none.
+        jepsen_in_poll: Jepsen's name where the cause is ``inside one poll``, if it differs.
+        advice: what to do about it; continues a sentence that begins with a count, such as "2 records".
+        former: its previous name, which is still accepted.
     """
 
     name: str
@@ -77,21 +78,21 @@ class FindingKind:
     former: str = ""
 
     def jepsens(self, cause: str = "") -> str:
-        """What Jepsen calls it, where it has this cause; empty when it has no name for it."""
+        """Jepsen's name for this kind with this cause; empty when Jepsen has none."""
         return self.jepsen_in_poll if self.jepsen_in_poll and cause == "inside one poll" else self.jepsen
 
     @property
     def entry(self) -> str:
-        """Its entry in the glossary: the meaning, and Jepsen's name if that is another one."""
+        """The glossary's text: the meaning, and Jepsen's name if it differs from ours."""
         names = [] if self.jepsen == self.name and not self.jepsen_in_poll else [self.jepsen]
         names = ["the same" if name == self.name else name for name in names]
         names += [f"inside one poll, {self.jepsen_in_poll}"] if self.jepsen_in_poll else []
-        told = "; ".join(filter(None, names))
-        return f"{self.meaning.removesuffix('.')} (Jepsen: {told})." if told else self.meaning
+        listed = "; ".join(filter(None, names))
+        return f"{self.meaning.removesuffix('.')} (Jepsen: {listed})." if listed else self.meaning
 
 
 def _evidence(*of_all: str, own: Iterable[str] = ()) -> NeededEvidence:
-    """Nothing can be said without the scenario and the numbers of the partitions."""
+    """``own``: parts of the named members. Every kind also needs the scenario and the numbers of the partitions."""
     return NeededEvidence(frozenset({"scenario", "partitions", *of_all}), frozenset(own))
 
 
@@ -117,7 +118,7 @@ _KINDS = (
     ),
     FindingKind(
         "unseen",
-        "The record is in the log, the group committed past it, and nobody finished processing it.",
+        "The record is in the log, the group committed past it, and no member finished processing it.",
         ("delivery",),
         _evidence("log", "events", "delivered", "offsets"),
         needs_by_effect=_evidence("log", "events", "offsets", "effects"),
@@ -127,11 +128,11 @@ _KINDS = (
     ),
     FindingKind(
         "phantom",
-        "A member received a record that nobody produced and the log does not hold.",
+        "A member received a record that no producer sent and the log does not hold.",
         ("delivery",),
         _evidence("log", "produced", own=("delivered",)),
         unreported=DELIVERIES,
-        sentence="{t.records} {t.were} delivered to {t.who} ({t.span}), but nobody produced {t.them} and the log did "
+        sentence="{t.records} {t.were} delivered to {t.who} ({t.span}), but no producer sent {t.them} and the log did "
         "not hold {t.them} at the audit",
     ),
     FindingKind(
@@ -140,28 +141,29 @@ _KINDS = (
         ("delivery",),
         _evidence(own=("events", "delivered")),
         unreported=DELIVERIES,
-        sentence="{t.records} {t.were} delivered to {t.who} with another content than to {t.other} before ({t.span})",
+        sentence="{t.records} {t.were} delivered to {t.who} with different contents than to {t.other} before "
+        "({t.span})",
         jepsen="inconsistent-offsets",
     ),
     FindingKind(
         "duplicate-effect",
-        "One record has two effects in what members write to.",
+        "One record has two effects in the store or topic that members write to.",
         ("effects",),
         _evidence(own=("events",)),
         unreported=EFFECTS,
-        advice="had two effects. Have an effect take the place of what the same record did before, "
-        "by its partition and offset or an id of its own; or write it and the offset in one transaction.",
+        advice="had two effects. Make an effect replace the earlier effect of the same record, which its partition "
+        "and offset or an id of its own identify; or write the effect and the offset in one transaction.",
     ),
     FindingKind(
         "missing-effect",
-        "The group committed past a record that has no effect in what members write to.",
+        "The group committed past a record that has no effect in the store or topic that members write to.",
         ("effects",),
         _evidence("log", "events", "offsets", "effects"),
         unreported=EFFECTS,
     ),
     FindingKind(
         "requeue-missing",
-        "The group committed past a record that was to come again, and is not in the log again.",
+        "The group committed past a record that was to be re-queued, and no copy of it is in the log.",
         ("requeued",),
         _evidence("log", "events", "delivered", "offsets", "effects"),
         unreported=EFFECTS,
@@ -172,8 +174,8 @@ _KINDS = (
         ("effects",),
         _evidence(own=("events",)),
         unreported=EFFECTS,
-        sentence="{t.who} wrote the effect of {t.records} at {t.end}, after {t.other}, who had the lease of {t.place} "
-        "since, had written at {t.begin}",
+        sentence="{t.who} wrote the effect of {t.records} at {t.end}, although {t.other}, the next holder of the lease "
+        "of {t.place}, had written at {t.begin}",
     ),
     FindingKind(
         "aborted-read",
@@ -188,7 +190,7 @@ _KINDS = (
     FindingKind(
         "stale-offset-answer",
         "A coordinator answered with an older committed offset than one that had been acknowledged before, "
-        "or this is what followed from it: the brokers' fault, and no member's.",
+        "or this is a consequence of such an answer: the brokers' fault, not a member's.",
         ("commits", "outside"),
         _evidence("log", "offsets", "requests", "metadata", own=("events", "delivered")),
     ),
@@ -199,11 +201,11 @@ _KINDS = (
         _evidence("log", "delivered", "offsets", own=("events",)),
         at_records=True,
         unreported=PROCESSING,
-        sentence="{t.who} committed past {t.records} ({t.span}) before anybody had finished {t.them}",
+        sentence="{t.who} committed past {t.records} ({t.span}) before any member had finished {t.them}",
     ),
     FindingKind(
         "commit-beyond-end",
-        "An offset was committed above anything that can have been written by then.",
+        "An offset was committed above every record that can have been written by then.",
         ("commits", "outside"),
         _evidence("log", "produced", "delivered", "offsets", own=("events",)),
     ),
@@ -229,7 +231,7 @@ _KINDS = (
     ),
     FindingKind(
         "work-after-fencing",
-        "The coordinator fenced the member's commit, and the member went on regardless.",
+        "The coordinator fenced the member's commit, and the member continued to process records of the partition.",
         ("commits",),
         _evidence("plan", "offsets", "host", own=("events", "delivered")),
         unreported=PROCESSING,
@@ -237,7 +239,7 @@ _KINDS = (
     ),
     FindingKind(
         "foreign-commit",
-        "A commit was accepted for a partition that the coordinator had given to another member.",
+        "A commit was accepted for a partition that the coordinator had assigned to another member.",
         ("commits", "outside"),
         _evidence("events", "offsets", "requests"),
     ),
@@ -270,14 +272,14 @@ _KINDS = (
     ),
     FindingKind(
         "redelivery-loop",
-        "The same offsets are delivered over and over and the committed offset stands still.",
+        "The same offsets are delivered over and over, and the committed offset does not advance.",
         ("delivery",),
         _evidence("plan", "events", "offsets", own=("delivered",)),
         unreported=DELIVERIES,
     ),
     FindingKind(
         "rewind",
-        "Within one assignment, the member was given an offset at or below an earlier one.",
+        "Within one assignment, a record was delivered at or below an earlier offset.",
         ("delivery",),
         _evidence(own=("events", "delivered")),
         unreported=DELIVERIES,
@@ -311,7 +313,7 @@ _KINDS = (
     ),
     FindingKind(
         "stale-effect",
-        "A former owner finished a record after a later owner had finished it: its effect came last.",
+        "A former owner finished a record after a later owner had finished it: the former owner's effect is the last.",
         ("order", "ownership"),
         _evidence(own=("events", "delivered")),
         unreported=PROCESSING,
@@ -333,7 +335,7 @@ _KINDS = (
     ),
     FindingKind(
         "coordinator-overlap",
-        "The coordinator's own records give one partition to two members.",
+        "The coordinator's own records assign one partition to two members.",
         ("outside", "ownership"),
         _evidence("offsets"),
     ),
@@ -347,12 +349,12 @@ _KINDS = (
     ),
     FindingKind(
         "work-after-reassignment",
-        "A former owner began to process records after the coordinator had given the partition away.",
+        "A former owner began to process records after the coordinator had reassigned the partition.",
         ("ownership",),
         _evidence("offsets", own=("events", "delivered")),
         unreported=PROCESSING,
         hidden_by_effects=ALWAYS,
-        sentence="{t.who} began to process {t.records} ({t.span}) although the coordinator had given {t.place} to "
+        sentence="{t.who} began to process {t.records} ({t.span}) although the coordinator had assigned {t.place} to "
         "{t.other}",
         former="stale-backlog",
     ),
@@ -375,7 +377,7 @@ _KINDS = (
     ),
     FindingKind(
         "assignment-mismatch",
-        "At rest, the callbacks that ran do not add up to the coordinator's assignment.",
+        "While the group was stable, the callbacks that ran do not add up to the coordinator's assignment.",
         ("ownership",),
         _evidence("plan", "events", "offsets", "requests", "host"),
         unreported=CALLBACKS,
@@ -397,29 +399,29 @@ _KINDS = (
     ),
     FindingKind(
         "needless-revocation",
-        "A partition was taken from a member and given back, with no change that explains it.",
+        "A partition was revoked from a member and assigned to it again, and no change of the group explains it.",
         ("ownership",),
         _evidence("events", "offsets", "metadata"),
         unreported=CALLBACKS,
     ),
     FindingKind(
         "lost-reported-as-revoked",
-        "The member was fenced before its callback began, and was told revoked instead of lost.",
+        "The member was fenced before its callback began, and the callback said revoked instead of lost.",
         ("ownership",),
         _evidence(own=("events",)),
-        severity="note",  # a client may have had the revocation in hand already when the answer came
+        severity="note",  # the client may have begun the revocation before the answer arrived
         unreported=CALLBACKS,
-        sentence="{t.who} knew at {t.begin} that it was fenced ({t.a.cause}), and was told at {t.end} that {t.place} "
-        "was revoked, not lost",
+        sentence="{t.who} knew at {t.begin} that it was fenced ({t.a.cause}), and its callback said at {t.end} that "
+        "{t.place} was revoked, not lost",
         former="lost-told-as-revoked",
     ),
     FindingKind(
         "duplicate-instance",
-        "Two live members with one static id both went on.",
+        "Two live members with one static id both stayed in the group.",
         ("outside", "ownership"),
         _evidence("requests", own=("events",)),
-        sentence="{t.who} and {t.other} have one static id, and the coordinator heard both, {t.span}: the older was "
-        "not fenced",
+        sentence="{t.who} and {t.other} have one static id, and the coordinator accepted requests of both, {t.span}: "
+        "the older one was not fenced",
     ),
     FindingKind(
         "generation-regression",
@@ -436,14 +438,14 @@ _KINDS = (
     ),
     FindingKind(
         "orphaned-partition",
-        "The group is stable, and nobody owns the partition.",
+        "The group is stable, and no member owns the partition.",
         ("outside", "progress"),
         _evidence("events", "offsets", "metadata", "host"),
         liveness=True,
     ),
     FindingKind(
         "stuck-member",
-        "A member owns partitions and sends heartbeats, and neither polls nor works on records.",
+        "A member owns partitions and sends heartbeats, but neither polls nor processes records.",
         ("progress",),
         _evidence("plan", "host", own=("events", "delivered")),
         liveness=True,
@@ -451,7 +453,7 @@ _KINDS = (
     ),
     FindingKind(
         "dead-member",
-        "A member ended, or its client gave up, by itself.",
+        "A member ended, or its client failed for good, without a fault that explains it.",
         ("outside", "progress"),
         _evidence("plan", own=("events",)),
         liveness=True,
@@ -480,7 +482,7 @@ _KINDS = (
     ),
     FindingKind(
         "collateral-stall",
-        "A partition that no fault touched stopped during a fault.",
+        "A partition that a fault did not touch stood still during the fault.",
         ("outside", "progress"),
         _evidence(*OF_PROGRESS, "produced", "requests", "metadata"),
         liveness=True,
@@ -503,12 +505,12 @@ _KINDS = (
     ),
     FindingKind(
         "avoidable-redelivery",
-        "A record was finished again although the former owner gave its partition up cleanly.",
+        "A record was finished again although the former owner released its partition cleanly.",
         ("delivery",),
         _evidence("offsets", own=("events", "delivered")),
         unreported=DELIVERIES,
-        advice="that had been processed came again, although the partition was given up in peace. "
-        "Commit what is done in the revoked callback, and before the consumer is closed.",
+        advice="that had been processed were delivered again, although the partition was released cleanly. "
+        "Commit finished records in the revoked callback, and before the consumer is closed.",
     ),
     FindingKind(
         "dead-letter-twice",
@@ -533,17 +535,17 @@ _KINDS = (
     ),
     FindingKind(
         "requeued-and-done",
-        "A record was re-queued, and processed as well: its effect comes twice.",
+        "A record was re-queued, and processed as well: its effect happens twice.",
         ("requeued",),
         _evidence(own=("events", "delivered")),
         unreported=EFFECTS,
     ),
     FindingKind(
         "rebalance-on-static-bounce",
-        "A static member came back within its session, and the group rebalanced anyway.",
+        "A static member returned within its session time-out, and the group rebalanced anyway.",
         ("rebalances",),
         _evidence("plan", "events", "offsets", "requests", "metadata"),
-        sentence="{t.who} was back under its static id as {t.other}, {t.span}, and the group rebalanced all the same",
+        sentence="{t.who} returned under its static id as {t.other}, {t.span}, and the group rebalanced anyway",
     ),
     FindingKind(
         "long-pause",
@@ -555,39 +557,39 @@ _KINDS = (
     ),
     FindingKind(
         "unbalanced",
-        "At rest, a member had at least two partitions more than another one.",
+        "While the group was stable, a member had at least two partitions more than another member.",
         ("rebalances",),
         _evidence("events", "offsets", "requests"),
     ),
     FindingKind(
         "not-sticky",
-        "Partitions were taken from members that stayed, more than an even share asks for.",
+        "More partitions were moved away from members that stayed than an even share requires.",
         ("rebalances",),
         _evidence("events", "offsets", "requests"),
     ),
     FindingKind(
         "unproven-fault",
-        "A step of the plan was not proven begun or healed, or did not reach what it was meant to.",
+        "Nothing proves that a step of the plan began or was healed, or the step did not have its expected effect.",
         ("faults",),
     ),
     FindingKind(
         "fault-not-applicable",
-        "A step of the plan that need not fire found nothing to hit.",
+        "A step of the plan that is not required found nothing to hit.",
         ("faults",),
     ),
     FindingKind(
         "damaged-file",
-        "A file of the run folder is missing or damaged; what depends on it cannot be judged.",
+        "A file of the run folder is missing or damaged; checks that need it cannot be judged.",
         ("history",),
     ),
     FindingKind(
         "history-incomplete",
-        "The recorded history has a hole or a torn record; what depends on it cannot be judged.",
+        "The recorded history has a hole or a torn record; checks that need it cannot be judged.",
         ("history",),
     ),
     FindingKind(
         "unrecorded-delivery",
-        "A member must have received the record, and its history does not have the delivery.",
+        "A member must have received the record, but its history does not contain the delivery.",
         ("history",),
     ),
 )
@@ -596,18 +598,18 @@ FORMER: Mapping[str, str] = MappingProxyType({kind.former: kind.name for kind in
 
 
 def kinds_of(check: str) -> dict[str, str]:
-    """The kinds that a promise (or another check) speaks of, each with ``safety`` or ``liveness``."""
+    """The kinds that a promise (or another check) covers, each with ``safety`` or ``liveness``."""
     return {kind.name: "liveness" if kind.liveness else "safety" for kind in _KINDS if check in kind.checks}
 
 
 def usual_severity(kind: str, excuse: str) -> str:
-    """How severe an anomaly is where a promise says nothing else: what is excused is permitted."""
+    """The severity of an anomaly where the promise sets no other: permitted if it has an excuse."""
     return "permitted" if excuse else FINDINGS[kind].severity
 
 
 def renamed(kinds: Iterable[str]) -> dict[str, str]:
-    """Those of ``kinds`` that are former names, each with the name of today; a warning says so."""
+    """The former names among ``kinds``, each with its current name; logs a warning for each."""
     found = {kind: FORMER[kind] for kind in sorted({*kinds} & FORMER.keys())}
     for former, today in found.items():
-        _LOG.warning("the kind of finding %r is called %r today", former, today)
+        _LOG.warning("the kind of finding %r is now called %r: use the new name", former, today)
     return found

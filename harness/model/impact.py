@@ -1,6 +1,6 @@
-"""What a fault does to the members that it hits, as its class declares it and each of its events records it.
+"""A fault's impact on the members that it hits: the fault's class declares it, and each of its events records it.
 
-The judge and the report go by this alone: they know no fault by its name.
+The judge and the report use only this; they match no fault by its name.
 """
 
 from __future__ import annotations
@@ -13,22 +13,20 @@ from fencepost.model import serialization
 
 
 class Impact(StrEnum):
-    """One thing that a fault does to members."""
+    """One impact on a member."""
 
-    FREEZES = (
-        "freezes"  # nothing of the process runs, from the proof to the undo: it cannot know what happens meanwhile
-    )
-    ENDS = "ends"  # the process ends: that it ends again, or is refused when it is back, is not its own doing
-    DELAYS = "delays"  # it may not finish what it has in hand: how long that took says nothing of its handler
-    DUPLICATES = "duplicates"  # another process has its ``group.instance.id``: the brokers must refuse one of both
+    FREEZES = "freezes"  # the process does not run from the proof to the undo, so it cannot notice anything meanwhile
+    ENDS = "ends"  # the process ends: the member is not to blame if it ends again, or is refused when it restarts
+    DELAYS = "delays"  # records in flight may be late: their durations say nothing about the member's handler
+    DUPLICATES = "duplicates"  # another process uses its ``group.instance.id``: the brokers must refuse one of the two
 
 
 def recorded(detail: Mapping[str, Any]) -> frozenset[str]:
-    """The impact of the fault that an event is about.
+    """The impact of the fault that an event is about, from the ``detail`` of the event.
 
-    Events of former versions have none. Their faults came with Fencepost, so the class of that name says it.
+    Events of former versions do not record it. Their faults are built in, so the class of that name declares it.
     """
     if "impact" not in detail:
         return frozenset(getattr(serialization.known("fault").get(str(detail.get("fault"))), "impact", ()))
-    told = detail["impact"]
-    return frozenset(map(str, told)) if isinstance(told, list) else frozenset()
+    impact = detail["impact"]
+    return frozenset(map(str, impact)) if isinstance(impact, list) else frozenset()

@@ -92,7 +92,7 @@ def test_a_fault_that_was_not_healed_is_unknown(tmp_path: Path) -> None:
 def test_a_required_step_that_never_fired_is_unknown(tmp_path: Path) -> None:
     check = told(tmp_path, lambda h, a: h.plan_step("kill", 5))
     assert check.validity == Validity.UNKNOWN
-    assert check.reason == "step 0 (kill) never fired: the chaos ended before its time"
+    assert check.reason == "step 0 (kill) never fired: the chaos phase ended before its time"
 
 
 @pytest.mark.parametrize(("required", "expected"), [(True, Validity.UNKNOWN), (False, Validity.VALID)])
@@ -139,7 +139,7 @@ def test_a_member_is_fenced_when_it_lost_or_was_removed(
     check = told(tmp_path, paused(expect="fenced"), *stories)
     assert check.validity == expected
     if expected == Validity.UNKNOWN:
-        sentence = "step 0 (pause of member-0) was meant to reach 'fenced', and nothing in the history shows it"
+        sentence = "step 0 (pause of member-0) was expected to reach 'fenced', and nothing in the history shows it"
         assert check.reason == sentence
 
 
@@ -162,7 +162,7 @@ def test_times_of_faults_are_told_in_milliseconds(tmp_path: Path) -> None:
     assert (fault["begun_s"], fault["proven_s"], fault["healed_s"]) == (3.0, 3.0, 5.011)
 
 
-NOT_REBALANCED = "was meant to reach 'rebalanced', and nothing in the history shows it"
+NOT_REBALANCED = "was expected to reach 'rebalanced', and nothing in the history shows it"
 
 
 def judged(folder: Path, tell: Callable[[HistoryBuilder], None], **options: Any) -> Check:
@@ -367,9 +367,9 @@ def test_an_interrupted_run_says_so_and_claims_nothing_of_steps_that_it_does_not
     assert all("the run ended in phase chaos" in sentence for sentence in told)
     assert [sentence.partition(": the run ended in phase chaos")[0] for sentence in told] == [
         "Nothing proves that step 0 (pause of member-0) was healed",
-        "Step 0 (pause of member-0) was meant to reach 'fenced', and nothing in the history shows it",
-        "The history does not tell of step 1 (kill)",
-        "The history does not tell of step 2 (kill)",
+        "Step 0 (pause of member-0) was expected to reach 'fenced', and nothing in the history shows it",
+        "The history has no record of step 1 (kill)",
+        "The history has no record of step 2 (kill)",
     ]
 
 

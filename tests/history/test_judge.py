@@ -272,7 +272,7 @@ def test_a_run_that_never_drained_has_no_progress_to_judge(tmp_path: Path) -> No
     good_life(h)
     progress = check(judge(h.seal(), oracle.judge), "progress")
     assert (progress.validity, progress.facts_judged) == (Validity.UNKNOWN, 0)
-    assert "the run did not get through its drain" in progress.reason
+    assert "the run did not complete its drain" in progress.reason
 
 
 def test_only_some_checks_are_made_when_asked(tmp_path: Path) -> None:
@@ -297,7 +297,7 @@ def test_a_scenario_without_a_promise_is_damaged_too(tmp_path: Path) -> None:
     good_life(h)
     verdict = judge(h.seal(), oracle.judge)
     assert verdict.validity == Validity.UNKNOWN
-    assert check(verdict, "history").reason == "scenario.json: it names no promise to judge by"
+    assert check(verdict, "history").reason == "scenario.json: it names no promise, so there is nothing to judge"
 
 
 def test_counts_are_never_capped_and_examples_are(tmp_path: Path) -> None:
@@ -617,7 +617,7 @@ def test_what_was_seen_and_is_not_certain_is_a_note_that_says_why(tmp_path: Path
     good_life(h)
     verdict = judge(h.seal(without=["history/log"]), oracle.judge)
     told = {(f.kind, f.severity, f.reason) for f in check(verdict, "delivery").findings}
-    why = "what is missing may explain it: history/log: it holds no Parquet file"
+    why = "missing evidence may explain it: history/log: it holds no Parquet file"
     kinds = ("lost-write", "delivered-then-lost")
     assert told == {(kind, Severity.NOTE, f"{kind} was seen, but {why}") for kind in kinds}
 

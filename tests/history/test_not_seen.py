@@ -17,7 +17,7 @@ PROGRAM = {"type": "own_program", "processed": "next-poll"}
 BY_EFFECT = {"type": "own_program", "processed": "effect"}
 OWN_LOOP = {"type": "poll_loop"}
 PROMISES = [{"type": name} for name in ("delivery", "order", "commits", "progress")]
-UNREAD = ", and not one delivery of these assignments is recorded"
+UNREAD = ", and no delivery of these assignments is recorded"
 
 
 def builder(folder: Path, workload: dict[str, str] = PROGRAM, *, partitions: int = 1, **options: Any) -> HistoryBuilder:
@@ -187,7 +187,7 @@ def test_a_loss_elsewhere_stays_one(tmp_path: Path) -> None:
     (delivery,) = (check for check in verdict.checks if check.check == "delivery")
     notes = [f for f in delivery.findings if f.severity is Severity.NOTE]
     assert [(f.kind, f.count) for f in notes] == [("unseen", 6)]
-    assert "what is missing may explain it" in notes[0].reason
+    assert "missing evidence may explain it" in notes[0].reason
 
 
 def test_nobody_who_is_given_records_unseen_stops_or_leaves_anything_behind(tmp_path: Path) -> None:

@@ -345,7 +345,7 @@ def test_the_sentence_names_both_requests_and_a_witness_the_high_watermark(tmp_p
     } <= {*found.examples[0]["witnesses"]}
 
 
-NOT_KNOWN = "its coordinator had just loaded the group, and may have told an older offset"
+NOT_KNOWN = "its coordinator had just loaded the group and may have answered with an older offset"
 REQUESTS = "history/coordinator/requests.jsonl"
 
 

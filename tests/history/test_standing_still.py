@@ -39,7 +39,7 @@ def shown(h: HistoryBuilder, kind: str, bounds: Bounds = BOUNDS) -> list[Told]:
     for anomaly in own:
         sentence = str(example(tables, anomaly)["sentence"])
         assert all(part in sentence for part in (*anomaly.members, "orders-"))
-        assert not re.search(r"nobody known|  |\(\)|-\d+\.\d+ s|\.\.", sentence), sentence
+        assert not re.search(r"an unknown|unknown members|  |\(\)|-\d+\.\d+ s|\.\.", sentence), sentence
 
     def second(at_ns: int) -> float:
         return round((at_ns - tables.origin_ns) / NS, 3)

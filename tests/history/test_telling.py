@@ -126,7 +126,7 @@ def test_a_span_is_one_moment_where_its_ends_read_the_same(to_ns: int, span: str
 def test_who_is_not_known_is_told_as_such() -> None:
     assert sentence(of("key-order")) == (
         "Nobody known began offset 4 of orders-0 at 3.000 s, before an earlier record of the same key was first "
-        "finished (by nobody known, 4.000 s)."
+        "finished (by an unknown member, 4.000 s)."
     )
 
 
@@ -152,7 +152,7 @@ def commit(offset: int, begin_ns: int, outcome: str = "ok", error: str = "", nam
 @pytest.mark.parametrize(
     ("rows", "told"),
     [
-        ({"intervals": (had(A, ns(1)),)}, [f"{ASSIGNED}never given up"]),
+        ({"intervals": (had(A, ns(1)),)}, [f"{ASSIGNED}never revoked"]),
         (
             {"intervals": (had(A, ns(1), (ns(3.5), ns(3.6)), generation=3),)},
             [f"{ASSIGNED}generation 3, revoked at 3.500 s"],
@@ -170,11 +170,11 @@ def commit(offset: int, begin_ns: int, outcome: str = "ok", error: str = "", nam
         ({"given": (Given(0, 7, ns(2), 0, "c", C), Given(1, 8, ns(2), 0, "a", A))}, []),
         (
             {"gone": (Gone("b", B, 7, ns(2), 0),)},
-            ["2.000 s: the coordinator's records show member-1.1 gone (record 7)"],
+            ["2.000 s: member-1.1 left the coordinator's records (record 7)"],
         ),
         (
             {"gone": (Gone("b", B, 7, TO_NS, 0),)},
-            ["4.000 s: the coordinator's records show member-1.1 gone (record 7)"],
+            ["4.000 s: member-1.1 left the coordinator's records (record 7)"],
         ),
         ({"gone": (Gone("b", B, 7, TO_NS + 1, 0), Gone("c", C, 8, ns(2), 0))}, []),
         ({"lives": {B: Life(B, ended_ns=ns(3.2), how="killed")}}, ["3.200 s: member-1.1 was killed at 3.200 s"]),
@@ -223,8 +223,8 @@ def test_the_last_two_accepted_commits_are_witnesses_of_a_commit() -> None:
     accepted = tuple(Accepted(0, n, n, ns(at)) for n, at in ((1, 1), (2, 2.5), (3, 4), (4, 4.1)))
     rows = {"accepted": accepted, "asked_commits": (Request(0, 3, B, ns(4), ns(4), 0),)}
     assert witnesses(of("foreign-commit", A), **rows) == [
-        "2.500 s: the coordinator took 2 for committed (record 2)",
-        "4.000 s: the coordinator took 3 for committed (record 3, written by member-1.1)",
+        "2.500 s: the coordinator recorded 2 as committed (record 2)",
+        "4.000 s: the coordinator recorded 3 as committed (record 3, written by member-1.1)",
     ]
 
 

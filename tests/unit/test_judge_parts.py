@@ -72,7 +72,7 @@ def test_a_hole_is_a_note_and_damage_of_the_file_of_its_member() -> None:
 def test_what_nobody_promised_is_told_apart() -> None:
     (found,) = judging._unpromised(TABLES, [LOST, HOLE], [Progress()])
     lost = Finding("lost-write", Severity.NOTE, 3, "", (example(TABLES, LOST),))
-    told = "seen, and no promise speaks of it"
+    told = "seen, and no promise covers it"
     assert found == Check("other", "nothing was promised", Validity.VALID, 3, told, (lost,))
     assert judging._unpromised(TABLES, [LOST, HOLE], [Progress(), Delivery()]) == []
 
@@ -134,7 +134,7 @@ def test_a_promise_that_cannot_be_read_is_damage_and_so_is_none_at_all() -> None
     def told(**asked: Any) -> tuple[list[Any], list[Damage]]:
         return judging._promises(Tables(Path(), {"scenario": asked}))
 
-    none = Damage("promises", "scenario.json", "it names no promise to judge by")
+    none = Damage("promises", "scenario.json", "it names no promise, so there is nothing to judge")
     assert told(name="x") == told(name="x", promises=[]) == ([], [none])
     assert told() == ([], [])
     found, (damage,) = told(promises=[{"type": "delivery"}, {"type": "fairness"}])

@@ -179,12 +179,12 @@ def test_a_promise_survives_being_stored(promise: Promise) -> None:
         ({"type": "ownership", "of": "records"}, "of 'records' is unknown; known are assignment, processing"),
         ({"type": "parked", "guarantee": "some"}, "Parked guarantee 'some' is unknown; known are exactly-once, "),
         ({"type": "requeued", "guarantee": "some"}, "Requeued guarantee 'some' is unknown; known are exactly-once, "),
-        ({"type": "progress", "within_s": 0}, "within_s must be a number of seconds above 0, but 0 came"),
+        ({"type": "progress", "within_s": 0}, "within_s must be a number of seconds above 0, found 0"),
         ({"type": "progress", "within_s": "soon"}, "within_s must be a number, but found 'soon'"),
         ({"type": "progress", "within_s": True}, "within_s must be a number, but found True"),
         (
             {"type": "progress", "recovers_within_s": -1},
-            "recovers_within_s must be a number of seconds above 0, but -1",
+            "recovers_within_s must be a number of seconds above 0, found -1",
         ),
     ],
 )
@@ -205,5 +205,5 @@ def test_importing_the_promises_loads_nothing_but_the_standard_library() -> None
 
 
 def test_a_pause_that_is_promised_is_no_negative_time() -> None:
-    with pytest.raises(ScenarioError, match=r"pause_within_s is -1, it cannot be negative"):
+    with pytest.raises(ScenarioError, match=r"pause_within_s must be 0 or more seconds, found -1"):
         Rebalances(pause_within_s=-1)
