@@ -60,7 +60,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "demo", "--set", "schedule.0.at=9"], "has both at and at_s, which mean the same: keep at_s"),
         (["check", "nowhere"], "there is no run folder nowhere"),
         (["report", "nowhere"], "there is no run folder nowhere"),
-        (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
+        (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; use one of faults, targets, workloads"),
         (
             ["run", "demo", "--set", "group.members=2.5"],
             "the group: members must be a whole number or a list, but found 2.5",

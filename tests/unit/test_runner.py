@@ -68,7 +68,7 @@ def answering(*answers: Any) -> Callable[[str], Any]:
     return call
 
 
-NO_ANSWER = WaitTimeout("waited 15 s for the coordinator of orders to tell its offsets, which did not come")
+NO_ANSWER = WaitTimeout("waited 15 s for the coordinator of orders to tell its offsets, which did not happen")
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def test_what_was_committed_of_a_topic_before_it_was_made_again_is_no_end_of_the
 
 
 def test_a_drain_in_which_nobody_could_be_asked_is_no_drain(drain: Callable[..., list[str]]) -> None:
-    with pytest.raises(WaitTimeout, match="the last look failed: waited 15 s for the coordinator"):
+    with pytest.raises(WaitTimeout, match="the last attempt failed: waited 15 s for the coordinator"):
         drain(answering(NO_ANSWER), answering({0: 7}), within_s=0.01)
 
 
