@@ -143,7 +143,7 @@ def chaos(request: pytest.FixtureRequest, chaos_spark: Spark) -> Iterator[Chaos]
     forgotten = [str(run.folder) for run in runs if run.judged is None]
     if forgotten and not request.node.stash.get(_FAILED, False):
         pytest.fail(
-            f"the test did not judge {', '.join(forgotten)}: call the run's must_keep_its_promises(), or read its verdict",
+            f"the test did not judge {', '.join(forgotten)}: call its must_keep_its_promises(), or read its verdict",
             pytrace=False,
         )
 

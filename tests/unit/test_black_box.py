@@ -89,13 +89,13 @@ def test_it_promises_what_brokers_see() -> None:
         (
             {"command": []},
             OwnProgram("unknown"),
-            "the client black-box is a program of yours: give the group its command",
+            "the client black-box is a program of yours: set the group's command",
         ),
         ({}, OwnProgram(), "black boxes, which do not report what they do: use processed='unknown'"),
         ({}, OwnProgram("told"), "do not report what they do: use processed='unknown'"),
         ({}, PollLoop(), "use the workload own_program"),
         ({"client": LINES}, OwnProgram("unknown"), "processed='unknown' needs the client black-box"),
-        ({"client": "black-box==1.0"}, OwnProgram("unknown"), "leaves python and the client's release out"),
+        ({"client": "black-box==1.0"}, OwnProgram("unknown"), "must not set python or the client's release"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], workload: Any, sentence: str) -> None:

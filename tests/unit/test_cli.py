@@ -42,7 +42,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
     [
         (["dance"], "No such command"),
         (["run"], "Missing argument"),
-        (["run", "nowhere"], "there is no built-in scenario 'nowhere'; fencepost list scenarios shows which there are"),
+        (["run", "nowhere"], "there is no built-in scenario 'nowhere'; fencepost list scenarios shows all of them"),
         (
             ["run", "migration"],
             "'migration'; the nearest are migration_to_the_classic_protocol, migration_to_the_consumer_protocol",

@@ -148,7 +148,7 @@ def test_a_run_that_nobody_judged_fails_at_teardown(pytester: pytest.Pytester, m
     result = pytester.runpytest_inprocess("--chaos")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
-        ["the test did not judge */runs/orders-*: call the run's must_keep_its_promises()*", "*the run was not judged*"]
+        ["the test did not judge */runs/orders-*: call its must_keep_its_promises()*", "*the run was not judged*"]
     )
 
 

@@ -66,7 +66,7 @@ def test_everything_that_is_wrong_is_one_error(tmp_path: Path, monkeypatch: pyte
     expected = (
         *IN_THE_PLAN,
         "step 2 (Pause at 200 s) needs broker-signal, but the back-end 'attach:kafka.example:9092' offers only",
-        "no such program can be found",
+        "no such program was found",
         "leave broker_config out",
         "needs --yes",
         "does not go with confluent-kafka",

@@ -134,7 +134,7 @@ def test_effects_that_do_not_come_are_told_and_the_group_is_ended_in_order(
     monkeypatch.setattr(Phases, "say", lambda self, note: notes.append(note))
     done = drain(answering({ORDERS: 7}), answering({0: 7}), within_s=0.01, there=lambda count: False)
     assert done == ["producers stopped", "members stopped"]
-    assert notes == ["an effect of every record was awaited for 0.01 s: 4 of 7 records have one"]
+    assert notes == ["waited 0.01 s for an effect of every record: 4 of 7 records have one"]
 
 
 @pytest.mark.parametrize(("topic_id", "looks"), [("", 1), ("another", 3)])
