@@ -185,7 +185,7 @@ def test_settings_of_access_are_read_and_never_shown(tmp_path: Path) -> None:
     ("text", "told"),
     [
         (SECRET, "line 1 of .* does not have the form name=value"),
-        (f"sasl.jaas.config={SECRET}", "sets 'sasl.jaas.config', which is not a setting of access; there are security"),
+        (f"sasl.jaas.config={SECRET}", "sets 'sasl.jaas.config', which is not a setting of access; use only security"),
     ],
 )
 def test_what_is_wrong_is_said_without_a_value(tmp_path: Path, text: str, told: str) -> None:

@@ -64,7 +64,7 @@ def test_what_is_no_run_folder_is_said_to_be_none(tmp_path):
 
 def test_a_place_that_cannot_hold_runs_is_said_to_be_none(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunFolderError, match="the run folder .* cannot be made"):
+    with pytest.raises(RunFolderError, match=r"the run folder .* cannot be made"):
         RunFolder.create(tmp_path / "file", "s", 1)
 
 

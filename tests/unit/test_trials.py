@@ -50,7 +50,7 @@ def test_what_librdkafka_refuses_is_an_error_before_anything_starts(
     tmp_path: Path, config: dict[str, Any], said: str
 ) -> None:
     scenario = Scenario("refused", [Topic("orders")], Group(1, config=config), PollLoop())
-    with pytest.raises(ScenarioError, match=r"confluent-kafka \d[\d.]+ refuses the group's config: ") as error:
+    with pytest.raises(ScenarioError, match=r"confluent-kafka \d[\d.]+ rejects the group's config: ") as error:
         runner.run(scenario, plan=scenario.plan(1), runs=tmp_path)
     assert said in str(error.value)
     assert not [*tmp_path.iterdir()]
