@@ -43,7 +43,7 @@ class Conformity:
     other: int
 
     def sentences(self) -> Iterator[str]:
-        """The faults first, then the kinds of line that were found and those that are missing."""
+        """The faults first, then the kinds of line that were found, then the missing kinds."""
         yield from (f"line {number}: {fault}" for number, fault in self.faults.items())
         found = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
         yield f"found: {found or 'nothing'}; and {self.other} lines of other output"

@@ -64,8 +64,8 @@ def _abilities(library: clients.Library) -> str:
     also = "; ".join(phrase for extra, phrase in BESIDES.items() if extra in library.extras)
     static = f"{clients.STATIC}{since.get(clients.STATIC, '')}"
     releases = f"\nReleases: from {library.oldest} on" if library.oldest != "0" else ""
-    besides = f"\nMembers can also: {also}" if also else ""
-    return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}{besides}"
+    features = f"\nMembers can also: {also}" if also else ""
+    return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}{features}"
 
 
 def _about(cls: type[Any]) -> str:

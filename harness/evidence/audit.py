@@ -200,7 +200,7 @@ class _Unwritten:
         self._rows: dict[int, int] = {}
 
     def add(self, number: int, end: int, records: Sequence[ck.Message]) -> Iterator[columns.Columns]:
-        """Add records of one partition, in the order of the log, except those at or above ``end``."""
+        """Add the records of one partition below ``end``, in the order of the log."""
         if not records:
             return
         count = len(records)

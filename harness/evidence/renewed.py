@@ -1,8 +1,7 @@
 """Separates the records of deleted and recreated partitions, before anything is judged.
 
-Members and producers know a partition only by its name. A recreated partition has the same name, so its records have
-the same number ``tp`` as those of its predecessors. Here the records of each deleted partition get a new number. A
-record belongs
+Members and producers know a partition only by its name. A recreated partition has the same name as its predecessors, so
+its records have the same number ``tp``. Here the records of each deleted partition get a new number. A record belongs
 
 * to the existing partition, if the audit found it there;
 * else to no partition that was created after the record was certainly acknowledged or delivered;
@@ -128,7 +127,7 @@ def apart(
     """The same segments, in which each record has the number of its own partition; and the entries of deleted
     partitions.
 
-    ``entries``: those of ``partitions.json``. What an earlier seal added there about its records is kept.
+    ``entries``: the entries of ``partitions.json``. What an earlier seal added there about its records is kept.
     """
     made, known = made_again(history), {entry["tp"]: entry for entry in entries if "renewed" in entry}
     there = [entry for entry in entries if "renewed" not in entry]
@@ -222,7 +221,7 @@ def _log(history: Path, tp: int) -> Mapping[str, Array]:
 
 
 def _sends(history: Path, segments: Sequence[Segment], lines: Mapping[int, _Line]) -> tuple[Array, Array]:
-    """All sends in ascending order (see ``_call``), including those sealed before, and the time of each."""
+    """All sends in ascending order (see ``_call``), including sends that were sealed before, and the time of each."""
     parts = [s.records for s in segments if s.header.layout is not DELIVERED]
     mine = [rows[np.isin(rows["tp"], list(lines))] for rows in parts]
     calls, times = [_call(rows) for rows in mine], [np.array(rows["sent_ns"]) for rows in mine]

@@ -100,7 +100,7 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
 
 
 def _apart(folder: RunFolder, segments: list[Segment]) -> tuple[list[Segment], list[Path]]:
-    """The same records, those of deleted partitions with new numbers; and the files that were written for that."""
+    """The same segments, with new numbers for records of deleted partitions; and the files written for that."""
     try:
         entries = folder.read_json(renewed.PARTITIONS)["partitions"]
         segments, gone = renewed.apart(folder.history, segments, entries)

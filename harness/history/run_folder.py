@@ -162,7 +162,7 @@ def opened(run: Path, path: Path) -> BufferedReader:
 
 
 def listed(run: Path, pattern: str) -> list[Path]:
-    """The paths that match a pattern like those of ``JUDGED``; none if the folder cannot be read or is outside."""
+    """The paths that match a pattern of the form in ``JUDGED``; none if the folder cannot be read or is outside."""
     folder, _, name = pattern.rpartition("/")
     if not _inside(run, Path(os.path.realpath(run / folder))):
         return []

@@ -1,8 +1,8 @@
 """Smaller cases of a failing one: the proposals of shrinking, in order.
 
-Nothing is performed here: ``search`` proposes one case at a time and is sent whether that one fails, too. The passes
-are those of delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), adapted to plans: each begins with its
-boldest proposal, and continues as long as one of its proposals fails.
+Nothing is performed here: ``search`` proposes one case at a time and is sent whether that one fails too. The passes
+follow delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), adapted to plans: each begins with its boldest
+proposal, and continues as long as one of its proposals fails.
 """
 
 from __future__ import annotations

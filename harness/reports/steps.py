@@ -101,28 +101,28 @@ def faults(facts: Sequence[Fact], plan: Mapping[str, Any]) -> list[Fault]:
     return sorted(found.values(), key=lambda f: f.step)
 
 
-def told_fault(told: Mapping[str, Any], number: int, origin_ns: int) -> Fault:
+def told_fault(row: Mapping[str, Any], number: int, origin_ns: int) -> Fault:
     """A fault from the verdict, for a folder whose events are missing."""
 
     def at_ns(name: str) -> int:
-        seconds = told.get(name)
+        seconds = row.get(name)
         return origin_ns + int(seconds * 1e9) if isinstance(seconds, (int, float)) else 0
 
-    step, evidence = told.get("step"), told.get("evidence")
+    step, evidence = row.get("step"), row.get("evidence")
     return Fault(
         step=step if isinstance(step, int) else number,
-        fault=str(told.get("fault") or "?"),
-        target=str(told.get("target") or ""),
+        fault=str(row.get("fault") or "?"),
+        target=str(row.get("target") or ""),
         members=(),
         begin_ns=at_ns("begun_s"),
         proven_ns=at_ns("proven_s"),
         healed_ns=at_ns("healed_s"),
         heal_proven=None,
-        took_effect=told.get("took_effect") is True,
+        took_effect=row.get("took_effect") is True,
         evidence=str(mapping(evidence).get("what") or evidence or ""),
-        healing=str(told.get("heal_evidence") or ""),
-        expected=str(told.get("expect") or ""),
-        reached=told.get("reached"),
+        healing=str(row.get("heal_evidence") or ""),
+        expected=str(row.get("expect") or ""),
+        reached=row.get("reached"),
     )
 
 

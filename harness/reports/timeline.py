@@ -106,7 +106,7 @@ def _owned(interval: Interval, partition: str, life: Life | None, horizon_ns: in
     )
 
 
-def told_ownership(told: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[Ownership]:
+def told_ownership(rows: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[Ownership]:
     """The same for black boxes, from the verdict's ``owners``, which are derived from the coordinator's records. An
     interval without an end lasts until the horizon."""
     found = [
@@ -120,7 +120,7 @@ def told_ownership(told: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[O
             one["end_ns"] or horizon_ns,
             "assigned to another member or to none" if one["end_ns"] else "open",
         )
-        for one in told
+        for one in rows
     ]
     return sorted(found, key=lambda i: (i.begin_ns, i.partition))
 
@@ -152,9 +152,9 @@ def _events(facts: Iterable[Fact]) -> list[Event]:
     return [{**fact._asdict(), "member_id": "", "error": ""} for fact in facts]
 
 
-def rebalances(facts: Sequence[Fact], told: Iterable[Mapping[str, Any]], origin_ns: int) -> list[Mark]:
+def rebalances(facts: Sequence[Fact], rows: Iterable[Mapping[str, Any]], origin_ns: int) -> list[Mark]:
     """The changes of the group's generation: from the verdict, or else from the assigned callbacks."""
-    marks = [mark for one in told if (mark := _told(one, origin_ns)) is not None]
+    marks = [mark for one in rows if (mark := _told(one, origin_ns)) is not None]
     if marks:
         return sorted(marks, key=lambda m: m.at_ns)
     first: dict[int, int] = {}

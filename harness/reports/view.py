@@ -71,7 +71,7 @@ def finding_views(folder: Folder, severity: Severity, palette: Palette, scale: S
 
 
 def checks(folder: Folder) -> list[Check]:
-    """The checks of promises first, then those that every run has."""
+    """The checks of promises first, then the checks that every run has."""
     every = folder.verdict.checks if folder.verdict else ()
     return sorted(every, key=lambda check: check.check in _ALWAYS)
 

@@ -44,7 +44,7 @@ class Watch:
         self._signs = signs
 
     def look(self, for_s: float) -> None:
-        """Check the open waits for ``for_s`` seconds and act on those that end; return at once if none is open."""
+        """Check the open waits for ``for_s`` seconds, and act when one ends; return at once if none is open."""
         end_ns = now_ns() + int(for_s * NS)
         for at_ns in ticks(LOOK_EVERY_S):
             if not self.waits or at_ns >= end_ns:

@@ -32,7 +32,7 @@ class Scenario:
     """The description of a run.
 
     Attributes:
-        promises: the promises by which the group is judged; empty: those of its workload.
+        promises: the promises by which the group is judged; empty: the workload's promises.
         chaos_s: the longest duration of the chaos phase, which ends earlier when all steps are healed and
             ``min_records`` are processed.
         drain_s: how long the group may take to commit everything that was written, after all faults are healed.

@@ -49,11 +49,11 @@ def apart(folder: Folder) -> Told:
     for one in gathering.started(folder):
         if (names := assignors(one.detail["config"])) and one.detail.get("protocol") != "consumer":
             known[tuple(names)].append(one)
-    for one, other in combinations(known, 2):
-        pairs = [(a, b) for a in known[one] for b in known[other]] if not {*one} & {*other} else []
+    for some, others in combinations(known, 2):
+        pairs = [(a, b) for a in known[some] for b in known[others]] if not {*some} & {*others} else []
         for first, second in (sorted(pair, key=lambda member: member.begin_ns) for pair in pairs):
             if first.name != second.name and second.begin_ns < first.end_ns:
-                had, has = (one, other) if first in known[one] else (other, one)
+                had, has = (some, others) if first in known[some] else (others, some)
                 yield (
                     f"{STRATEGY} is {','.join(has)}, but other members have {','.join(had)}: without a common assignor "
                     "the coordinator rejects the member that joins later (INCONSISTENT_GROUP_PROTOCOL). Upgrade in "
