@@ -51,7 +51,7 @@ PLAN = SCENARIO.plan(7)
 
 @pytest.mark.parametrize("wrong", ["attach:", "attach:host", "attach:host:0", "attach:host:70000", "attach:a:1,b:2"])
 def test_an_address_that_is_none_is_refused(wrong: str) -> None:
-    with pytest.raises(ScenarioError, match="write attach:HOST:PORT"):
+    with pytest.raises(ScenarioError, match="use attach:HOST:PORT"):
         Attachment.of(wrong)
 
 

@@ -176,7 +176,7 @@ def test_an_image_is_for_containers_and_holds_its_program_itself() -> None:
     boxed = Group(command=["no-such-program-here"], client=BLACK_BOX, image="shop:1")
     check_command(boxed, docker_host.ABILITIES, "docker")
     for abilities in (local.ABILITIES, Attachment.abilities):
-        with pytest.raises(PlanError, match="by the back-end 'x': it has no containers; use docker"):
+        with pytest.raises(PlanError, match="cannot run the group's program: it has no containers; use docker"):
             check_command(boxed, abilities, "x")
 
 

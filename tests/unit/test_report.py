@@ -288,7 +288,7 @@ class TestMissingParts:
         else:
             (run / part).write_text("[1]" if damage == "another shape" else "{ half a fi")
         told = page(run)
-        assert f"{part} {'is not there' if damage == 'gone' else 'cannot be read'}" in told
+        assert f"{part} {'is missing' if damage == 'gone' else 'cannot be read'}" in told
         assert part in terminal(run)
         ET.parse(junit.render(run))
         assert ('id="worst"' in told) == (part != "verdict.json")
