@@ -35,11 +35,18 @@ mutation: $(INSTALLED) $(MUTATION)
 	@cd $(MUTATION) && PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(BIN)/python -m mutation $(if $(PATTERN),--pattern '$(PATTERN)') \
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(AGAIN),--again) $(if $(LIMIT_S),--limit-s $(LIMIT_S)) $(if $(JOBS),--jobs $(JOBS))
 
+# The same tests with the same seeds each time.
 test: lint
 	$(BIN)/pytest --chaos -m "not slow" -n $(WORKERS)
 
+# All other tests with other seeds each time, and many more examples of Hypothesis. A part of them: make nightly SHARD=3/8.
+# What it prints first repeats it: make nightly SHARD=3/8 SEED=12345.
+nightly: SEED := $(or $(SEED),$(shell $(PYTHON) -c 'import secrets; print(secrets.randbelow(2**31))'))
+nightly: SHARD := $(or $(SHARD),1/1)
 nightly: lint
-	$(BIN)/pytest --chaos --chaos-seed random
+	@echo "make nightly SHARD=$(SHARD) SEED=$(SEED)"
+	$(BIN)/pytest --chaos --chaos-seed $(SEED) --hypothesis-profile many --hypothesis-seed $(SEED) -m "slow or hypothesis" \
+		--shard $(SHARD) -n $(WORKERS)
 
 # All benchmarks, one after the other, with their default arguments; synthetic.py only writes the input of others.
 bench: $(INSTALLED)

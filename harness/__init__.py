@@ -10,9 +10,11 @@ The names that a test or a scenario needs are here; importing them needs only th
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from fencepost.errors import BrokenPromises, FencepostError, UnknownVerdict
-from fencepost.model import TopicPartition, Validity, Verdict
-from fencepost.model.clients import Members
+from fencepost.model import TopicPartition, Validity, Verdict, former_names
+from fencepost.model.clients import MemberSpec
 from fencepost.model.topic import Topic
 from fencepost.scenario.loader import load
 from fencepost.scenario.scenario import Group, Scenario
@@ -25,7 +27,7 @@ __all__ = [
     "BrokenPromises",
     "FencepostError",
     "Group",
-    "Members",
+    "MemberSpec",
     "Scenario",
     "Topic",
     "TopicPartition",
@@ -47,3 +49,6 @@ __all__ = [
     "until",
     "when",
 ]
+
+if not TYPE_CHECKING:  # mypy would take every name for one that is exported
+    __getattr__ = former_names.attribute(__name__)

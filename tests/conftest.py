@@ -7,22 +7,30 @@ from collections.abc import Generator
 
 import pytest
 from fault_table import FaultTable
-from rotation import Rotation
-from sharing import Sharing
+from hypothesis import settings
+from sharing import Core, Sharing, add_option
 from steadiness import REAL, Steadiness
 
-from fencepost.processes.concurrency import PLACES
+from fencepost.processes.concurrency import MAX_RUNS
+
+FEW, MANY = 10, 500  # examples of one test
 
 pytest_plugins = ["pytester", "postgres"]
+pytest_addoption = add_option
+
+# `make test` draws the same examples each time, and few; `make nightly` draws many, from its seed.
+settings.register_profile("few", max_examples=FEW, deadline=None, derandomize=True)
+settings.register_profile("many", max_examples=MANY, deadline=None, database=None)
+settings.load_profile("few")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(Steadiness())
     config.pluginmanager.register(FaultTable())
-    config.pluginmanager.register(Rotation())
+    config.pluginmanager.register(Core())
     config.pluginmanager.register(Sharing())
     if workers := config.getoption("numprocesses", None):  # of pytest-xdist, which get this environment
-        os.environ.setdefault(PLACES, str(workers))  # they share the machine on purpose
+        os.environ.setdefault(MAX_RUNS, str(workers))  # they share the machine on purpose
 
 
 @pytest.hookimpl(wrapper=True)

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
+from functools import cache
 from importlib import metadata
 from pathlib import Path
 
@@ -22,6 +23,7 @@ TEXTS = {".py", ".toml", ".txt", ".md", ".yaml", ".yml", ".html", ".css", ".js",
 LIGHT = ["fencepost", "fencepost.plugin", "fencepost.targets", "fencepost.workloads", "fencepost.checkers"]
 
 
+@cache
 def sources() -> list[rules.Source]:
     files = [path for folder in FOLDERS for path in sorted((TOP / folder).rglob("*.py"))]
     return [rules.Source(path.relative_to(TOP).as_posix(), path.read_text(encoding="utf-8")) for path in files]

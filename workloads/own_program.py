@@ -26,7 +26,7 @@ class OwnProgram(Load):
         processed: when the program is done with a record: ``next-poll`` (when it polls again or closes, or commits past
             the record), ``commit`` (when it commits past it, or stores such an offset; for programs that collect
             records over several polls, or hand them to threads), ``told`` (when it reports so itself: by a call of
-            ``fencepost_member.say.processed``, or as JSON lines), or ``effect`` (when its effect was there in the
+            ``fencepost_member.api.processed``, or as JSON lines), or ``effect`` (when its effect was there in the
             end); with the client ``black-box`` it is ``unknown``.
         effects: with ``effect`` the function that lists effects, ``module:function``, imported from the current
             directory: ``function(settings)`` returns an iterable of all effects so far, each named by its record's

@@ -196,7 +196,7 @@ def parse(requirement: str) -> Client:
 
 
 @dataclass(frozen=True)
-class Members:
+class MemberSpec:
     """Some of a group's members, with the same options.
 
     Attributes:

@@ -18,12 +18,13 @@ from typing import TextIO
 
 from fencepost.clock import eventually
 from fencepost.errors import ClusterError
+from fencepost.model import former_names
 from fencepost_member import lock
 
 CORES_A_RUN = 2
 MEMORY_A_RUN_BYTES = 2_500_000_000
 WAIT_S = 3600.0
-PLACES = "FENCEPOST_PLACES"  # environment variable: the number of concurrent runs, instead of the computed one
+MAX_RUNS = "FENCEPOST_MAX_RUNS"  # environment variable: the number of concurrent runs, instead of the computed one
 HELD = "FENCEPOST_TURN"  # set in the environment of the holder of a permit, and so of its child processes
 _LOG = logging.getLogger(__name__)
 
@@ -32,11 +33,11 @@ def places() -> int:
     """How many concurrent runs this machine carries; at least one.
 
     Raises:
-        ClusterError: ``FENCEPOST_PLACES`` is not a number above 0.
+        ClusterError: ``FENCEPOST_MAX_RUNS`` is not a number above 0.
     """
-    if asked := os.environ.get(PLACES):
+    if asked := former_names.variable(os.environ, MAX_RUNS):
         if not asked.isdecimal() or int(asked) < 1:
-            raise ClusterError(f"found {PLACES}={asked!r}; use the number of concurrent runs, 1 or more")
+            raise ClusterError(f"found {MAX_RUNS}={asked!r}; use the number of concurrent runs, 1 or more")
         return int(asked)
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     return max(1, min((os.cpu_count() or 1) // CORES_A_RUN, memory // MEMORY_A_RUN_BYTES))

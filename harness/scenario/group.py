@@ -9,7 +9,7 @@ from typing import Any
 from fencepost.errors import Complaints, ScenarioError
 from fencepost.interfaces.process import Environment
 from fencepost.model import clients, serialization, settings
-from fencepost.model.clients import BLACK_BOX, LINES, VERIFIABLE, Client, Members
+from fencepost.model.clients import BLACK_BOX, LINES, VERIFIABLE, Client, MemberSpec
 from fencepost.model.settings import DEFAULT_MS, HEARTBEAT, POLL_INTERVAL, PROTOCOLS, SESSION, Setting
 
 
@@ -21,12 +21,12 @@ class Group:
         client: the library that its members use. A release other than the one that is installed with Fencepost, like
             ``kafka-python==2.2.8``, gets its own environment.
         python: the version of its members' Python, like ``3.9``; empty: Fencepost's Python.
-        members: their number; or ``Members`` of each kind, if they differ (in their client, static or dynamic).
+        members: their number; or ``MemberSpec`` of each kind, if they differ (in their client, static or dynamic).
         protocol: ``eager`` and ``cooperative`` are the classic protocol with such an assignor, ``consumer`` is KIP-848.
         config: client settings. ``session.timeout.ms`` and ``heartbeat.interval.ms`` apply to every protocol (for
             ``consumer`` they become the brokers' group settings). The heartbeat interval is at most a quarter of the
             session time-out unless it is set.
-        static: members have a ``group.instance.id``, unless ``Members`` decide otherwise.
+        static: members have a ``group.instance.id``, unless ``MemberSpec`` decide otherwise.
         spare: number of additional members, numbered after the others, each with its own slot; only faults start them.
         name: ``group.id``; by default made from the seed, so that the coordinator differs from run to run.
         command: the user's own program, started as in production, in the current directory. Each process is one member
@@ -39,7 +39,7 @@ class Group:
             command, its working directory and everything else it needs, and a shell, ``/bin/sh``.
     """
 
-    members: int | tuple[Members, ...] = 3
+    members: int | tuple[MemberSpec, ...] = 3
     client: str = "confluent-kafka"
     protocol: str = "cooperative"
     config: Mapping[str, Setting] = field(default_factory=dict)
@@ -89,11 +89,11 @@ class Group:
             yield "the group's image is for its command: set the command, or leave the image out"
 
     @property
-    def _each(self) -> tuple[Members, ...]:
-        """``Members`` for each member by its index; spare members have the group's defaults."""
-        parts = (Members(self.members),) if isinstance(self.members, int) else self.members
+    def _each(self) -> tuple[MemberSpec, ...]:
+        """``MemberSpec`` for each member by its index; spare members have the group's defaults."""
+        parts = (MemberSpec(self.members),) if isinstance(self.members, int) else self.members
         own = [replace(part, count=1) for part in parts for _ in range(part.count)]
-        return (*own, *[Members()] * self.spare)
+        return (*own, *[MemberSpec()] * self.spare)
 
     @property
     def clients(self) -> tuple[Client, ...]:
@@ -154,7 +154,9 @@ class Group:
         """The inverse of ``to_json``. Raises ScenarioError."""
         parts = dict(serialization.fit(data, Mapping[str, Any], "the group"))
         if isinstance(parts.get("members"), list | tuple):
-            parts["members"] = [serialization.build(Members, part, "the group's members") for part in parts["members"]]
+            parts["members"] = [
+                serialization.build(MemberSpec, part, "the group's members") for part in parts["members"]
+            ]
         group: Group = serialization.build(cls, parts, "the group")
         return group
 

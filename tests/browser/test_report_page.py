@@ -152,6 +152,7 @@ def test_it_prints(opened: Open, invalid: Path) -> None:
     assert len(page.pdf(format="A4")) > 50_000
 
 
+@pytest.mark.slow
 def test_a_million_record_run_opens(opened: Open, tmp_path: Path) -> None:
     page = opened(runs.huge_run(tmp_path / "run"))
     assert page.said == []

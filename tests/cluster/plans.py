@@ -5,11 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rotation import DAY, TURNS
 
 from fencepost.checkers import Commits, Delivery, Order, Ownership, Progress, Rebalances
 from fencepost.faults import Bounce, Kill, Pause, ScaleOut, Stall
-from fencepost.model.settings import PROTOCOLS
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.single import at, past_session
@@ -315,21 +313,8 @@ def under(protocol: str, scenario: Scenario) -> Scenario:
     return replace(scenario, group=replace(scenario.group, protocol=protocol))
 
 
-def one_a_day(protocols=PROTOCOLS, turn=0, daily=False):
-    """Protocols, of which all but one are slow; ``turn`` is for those that have another one today."""
-    return one_in(len(protocols), protocols, turn, daily)
-
-
-def one_in(days, values, turn=0, daily=False):
-    """Values, of which all are slow but every so many: others each day, or each time that a file has its turn."""
-    today = (DAY // (1 if daily else len(TURNS)) + turn) % days
-    return [
-        pytest.param(value, marks=() if number % days == today else pytest.mark.slow)
-        for number, value in enumerate(values)
-    ]
-
-
-def each(subjects, protocols=lambda subject: PROTOCOLS):
-    """Every subject with every protocol; of these pairs one in 24 is performed today, others tomorrow."""
-    pairs = [(subject, protocol) for subject in subjects for protocol in protocols(subject)]
-    return [pytest.param(*one.values[0], marks=one.marks) for one in one_in(24, pairs, daily=True)]
+def with_core(values, core):
+    """Values as parameters, of which those of ``core`` belong to ``make test``; a tuple is several parameters."""
+    assert set(core) <= set(values), set(core) - set(values)
+    several = {value: value if isinstance(value, tuple) else (value,) for value in values}
+    return [pytest.param(*several[value], marks=pytest.mark.core if value in core else ()) for value in values]

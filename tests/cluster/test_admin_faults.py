@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 import pytest
 from confluent_kafka.admin import AdminClient, ConfigResource, ConfigSource
 
-from cluster.plans import one_in, topic
+from cluster.plans import topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see, requests_by
 from fencepost.checkers import oracle
 from fencepost.checkers.facts import Bounds
@@ -316,15 +316,12 @@ def test_who_finds_its_next_records_deleted_goes_on_behind_them_and_is_not_accus
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "reset",
-    one_in(
-        2,
-        [
-            (ResetOffsets(), "cooperative", "commit-regression"),
-            (ResetOffsets("latest"), "consumer", "unseen"),
-            (ResetOffsets(shift_by=-150), "consumer", "commit-regression"),
-            (ResetOffsets(shift_by=150), "eager", "unseen"),
-        ],
-    ),
+    [
+        (ResetOffsets(), "cooperative", "commit-regression"),
+        (ResetOffsets("latest"), "consumer", "unseen"),
+        (ResetOffsets(shift_by=-150), "consumer", "commit-regression"),
+        (ResetOffsets(shift_by=150), "eager", "unseen"),
+    ],
     ids=["earliest", "latest", "back", "on"],
 )
 def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_only_if_nobody_did_that(
@@ -365,17 +362,14 @@ def test_members_that_wake_go_on_where_offsets_were_reset_to_and_are_accused_onl
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "reset",
-    one_in(
-        3,
-        [
-            (Transform(rate_hz=300), "", ResetOffsets(), "duplicate-effect"),
-            (DeadLetters(rate_hz=300, keep_order=True), "", ResetOffsets(), "dead-letter-twice"),
-            (PollLoop(rate_hz=300), "3.9.1", ResetOffsets(), "redelivery"),
-            (DeadLetters(rate_hz=300), "3.9.1", ResetOffsets("latest"), "dead-letter-missing"),
-            (Transform(rate_hz=300), "", ResetOffsets("latest"), "unseen"),
-            (Transform(rate_hz=300), "3.9.1", ResetOffsets(shift_by=-150), "duplicate-effect"),
-        ],
-    ),
+    [
+        (Transform(rate_hz=300), "", ResetOffsets(), "duplicate-effect"),
+        (DeadLetters(rate_hz=300, keep_order=True), "", ResetOffsets(), "dead-letter-twice"),
+        (PollLoop(rate_hz=300), "3.9.1", ResetOffsets(), "redelivery"),
+        (DeadLetters(rate_hz=300), "3.9.1", ResetOffsets("latest"), "dead-letter-missing"),
+        (Transform(rate_hz=300), "", ResetOffsets("latest"), "unseen"),
+        (Transform(rate_hz=300), "3.9.1", ResetOffsets(shift_by=-150), "duplicate-effect"),
+    ],
     ids=lambda reset: "-".join((type(reset[0]).__name__, *map(str, reset[1:]))),
 )
 def test_what_members_write_elsewhere_twice_or_not_at_all_after_a_reset_is_permitted(
@@ -417,17 +411,14 @@ def remade(name: str, group: Group, workload: Workload, until_s: float = 10) -> 
 @pytest.mark.spark
 @pytest.mark.parametrize(
     "asked",
-    one_in(
-        2,
-        [
-            ("confluent-kafka", "cooperative", 2, PollLoop(rate_hz=600)),
-            ("confluent-kafka", "consumer", 2, PollLoop(rate_hz=600)),
-            ("kafka-python", "cooperative", 2, PollLoop(rate_hz=600)),
-            # A member works on what is gone, while another one has the new one already.
-            ("confluent-kafka", "consumer", 3, PollLoop(rate_hz=250, handler_ms=10, batch=200, commit_every_ms=500)),
-            ("confluent-kafka", "cooperative", 2, Transform(rate_hz=300)),
-        ],
-    ),
+    [
+        ("confluent-kafka", "cooperative", 2, PollLoop(rate_hz=600)),
+        ("confluent-kafka", "consumer", 2, PollLoop(rate_hz=600)),
+        ("kafka-python", "cooperative", 2, PollLoop(rate_hz=600)),
+        # A member works on what is gone, while another one has the new one already.
+        ("confluent-kafka", "consumer", 3, PollLoop(rate_hz=250, handler_ms=10, batch=200, commit_every_ms=500)),
+        ("confluent-kafka", "cooperative", 2, Transform(rate_hz=300)),
+    ],
     ids=lambda asked: f"{asked[0]}-{asked[1]}-{type(asked[3]).__name__}-{asked[3].rate_hz:g}",
 )
 def test_what_comes_of_a_topic_that_was_made_again_is_permitted_and_the_new_one_is_judged(

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import one_in, topic, under
+from cluster.plans import topic, under
 from fencepost.faults import ScaleOut
 from fencepost.model import Validity, Verdict
 from fencepost.model.clients import KNOWN, LINES, VERIFIABLE
@@ -81,7 +81,7 @@ def of_sizes(verdict: Verdict, name: str) -> list[list[int]]:
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("name", one_in(len(GROWING), GROWING))
+@pytest.mark.parametrize("name", GROWING)
 def test_so_many_partitions_move_as_members_come(chaos: Any, name: str) -> None:
     group, moves = GROWING[name]
     verdict = chaos.run(grown(group, (topic("orders", 8),), 4)).verdict
@@ -109,7 +109,7 @@ def until_rest(verdict: Verdict) -> int:
 
 
 @pytest.mark.timeout(360)
-@pytest.mark.parametrize("protocol", one_in(2, ("eager", "cooperative")))
+@pytest.mark.parametrize("protocol", ["eager", "cooperative"])
 def test_who_comes_to_an_empty_group_is_waited_for_where_its_first_rebalance_is_delayed(
     chaos: Any, protocol: str
 ) -> None:
@@ -130,7 +130,7 @@ def test_who_comes_to_an_empty_group_is_waited_for_where_its_first_rebalance_is_
 
 
 @pytest.mark.timeout(240)
-@pytest.mark.parametrize("name", one_in(len(NARROW), NARROW))
+@pytest.mark.parametrize("name", NARROW)
 def test_range_gives_the_third_member_nothing_of_many_narrow_topics(chaos: Any, name: str) -> None:
     group, dealt = NARROW[name]
     topics = tuple(topic(f"narrow-{number}", 2) for number in range(4))

@@ -25,7 +25,7 @@ from fencepost.faults import Kill, MoveCoordinator, Pause
 from fencepost.interfaces import ClusterSpec
 from fencepost.judging import judge
 from fencepost.model import Validity
-from fencepost.model.clients import Members
+from fencepost.model.clients import MemberSpec
 from fencepost.processes.owner import Owner
 from fencepost.schedule.single import at, past_session
 from fencepost.targets import member
@@ -180,7 +180,7 @@ def attachment(cluster: OwnCluster, slot: int, settings: Mapping[str, Any], fold
 def test_members_of_all_clients_have_a_certificate_and_the_brokers_have_theirs(
     with_certificates: OwnCluster, chaos_spark: Spark, settings: dict[str, Any], tmp_path: Path
 ) -> None:
-    members = [Members(1), Members(1, "kafka-python"), Members(1, "aiokafka")]
+    members = [MemberSpec(1), MemberSpec(1, "kafka-python"), MemberSpec(1, "aiokafka")]
     steps = [at(1, MoveCoordinator()), at(2, Pause(), member(0), heal_after=past_session(1.5), expect="fenced")]
     group = replace(SCENARIO.group, members=members, protocol="eager")
     scenario = replace(SCENARIO, group=group, schedule=steps, min_records=2000)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plans import one_a_day, one_in
+from cluster.plans import topic
 from cluster.programs import broken, performed
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.checkers import Delivery, Outside, Rebalances
@@ -16,6 +16,7 @@ from fencepost.clusters import provision
 from fencepost.clusters.jvm import Jvm
 from fencepost.faults import Bounce, Kill, MoveCoordinator, Pause
 from fencepost.model import Validity, Verdict
+from fencepost.model.settings import PROTOCOLS
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram
 from fencepost_member.events import read
@@ -97,7 +98,15 @@ STATIC = replace(
     min_records=5_500,
 )
 AWAY = replace(SCENARIO, schedule=[at(2, Pause(), member(0), heal_after=past_session(1.5))], min_records=9_000)
-CALM = replace(SCENARIO, schedule=[], promises=[Outside(within_s=6)], min_records=3_000, drain_s=12)
+CALM = replace(
+    SCENARIO,
+    topics=[topic("orders", 6)],
+    brokers=1,
+    schedule=[],
+    promises=[Outside(within_s=6)],
+    min_records=3_000,
+    drain_s=12,
+)
 FROZEN = replace(CALM, schedule=[at(4, Pause(), member(1), heal_after=14)], min_records=6_000, chaos_s=30)
 
 
@@ -116,7 +125,7 @@ def reasons(verdict: Verdict) -> str:
     return "; ".join(f"{c.check}: {c.reason} {broken(verdict)}" for c in verdict.checks if c.validity != "valid")
 
 
-@pytest.mark.parametrize("protocol", one_a_day())
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_right_program_is_valid_for_what_brokers_see(tmp_path: Path, protocol: str) -> None:
     run, verdict = performed(of(SCENARIO, protocol=protocol), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)
@@ -129,13 +138,13 @@ def test_a_right_program_is_valid_for_what_brokers_see(tmp_path: Path, protocol:
     assert {ended[f"member-{i}"]["how"] for i in ("0.2", "1.1", "2.1")} == {"closed"}
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["cooperative", "consumer"])
 def test_beside_a_frozen_one_the_others_go_on(tmp_path: Path, protocol: str) -> None:
     _, verdict = performed(of(FROZEN, protocol=protocol), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)
 
 
+@pytest.mark.core
 def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
     promises = [Outside(), Rebalances(), Delivery("at-least-once")]
     _, verdict = performed(replace(of(CALM), promises=promises), tmp_path)
@@ -157,7 +166,10 @@ def test_what_only_members_could_tell_is_unknown(tmp_path: Path) -> None:
     [
         (AWAY, "remembers", {"commit-regression", "zombie-commit"}, {"unconsumed"}),
         (FROZEN, "forgets", {"collateral-stall", "stuck-partition", "unconsumed"}, set()),
-        (CALM, "dies", {"dead-member"}, {"stuck-partition", "orphaned-partition", "unconsumed"}),
+        pytest.param(
+            *(CALM, "dies", {"dead-member"}, {"stuck-partition", "orphaned-partition", "unconsumed"}),
+            marks=pytest.mark.core,
+        ),
     ],
 )
 def test_a_wrong_program_is_found_from_outside(
@@ -168,7 +180,7 @@ def test_a_wrong_program_is_found_from_outside(
     assert kinds <= broken(verdict) <= kinds | may_follow, reasons(verdict)
 
 
-@pytest.mark.parametrize("bug", one_in(2, ["none", "changes"]))
+@pytest.mark.parametrize("bug", ["none", "changes"])
 def test_a_static_program_comes_back_without_a_rebalance(tmp_path: Path, bug: str) -> None:
     _, verdict = performed(of(STATIC, bug, "eager"), tmp_path)
     kinds = {"rebalance-on-static-bounce"} if bug == "changes" else set()

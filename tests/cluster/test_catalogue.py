@@ -4,14 +4,12 @@ the errors that they name were answers in that run, of which the verdict tells. 
 
 from __future__ import annotations
 
-import math
 import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from cluster.plans import one_in
 from fencepost.model import Severity, Validity
 from fencepost.reports import folder
 from fencepost.reports.advice import advise
@@ -21,7 +19,6 @@ from fencepost_member.events import read
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
-A_DAY = 3
 UNLOGGED = {"PRODUCER_FENCED"}  # the log of requests has those of consumers
 ERROR = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b")  # as Kafka names them
 ADVICE = {
@@ -29,7 +26,7 @@ ADVICE = {
 }
 
 
-@pytest.mark.parametrize("name", one_in(math.ceil(len(loader.built_in()) / A_DAY), loader.built_in(), daily=True))
+@pytest.mark.parametrize("name", loader.built_in())
 def test_a_built_in_scenario_shows_what_it_says(chaos: Any, name: str) -> None:
     scenario = loader.load(name)
     run = chaos.run(scenario)

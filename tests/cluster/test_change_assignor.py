@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from cluster.conftest import consuming
-from cluster.plans import one_a_day, one_in, topic
+from cluster.plans import topic
 from cluster.worlds import (
     LONG_S,
     MEMBER,
@@ -121,7 +121,7 @@ def test_who_stays_refused_is_not_healed(world: World, inject: Inject) -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", one_a_day(("eager", "cooperative")))
+@pytest.mark.parametrize("protocol", ["eager", "cooperative"])
 def test_nobody_is_accused_when_a_member_is_refused_for_its_assignor(chaos: Any, protocol: str) -> None:
     scenario = Scenario(
         name=f"one bounce to another assignor, {protocol}",
@@ -134,7 +134,7 @@ def test_nobody_is_accused_when_a_member_is_refused_for_its_assignor(chaos: Any,
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("change", one_in(2, ("assignor", "protocol")))
+@pytest.mark.parametrize("change", ["assignor", "protocol"])
 def test_a_change_stays_with_whoever_is_killed_after_it(chaos: Any, change: str) -> None:
     """An upgrade in two bounces, and a migration."""
     upgrade = [ChangeAssignor(to, stays=True) for to in (("roundrobin", "range"), ("roundrobin",))]
@@ -158,6 +158,7 @@ def test_a_change_stays_with_whoever_is_killed_after_it(chaos: Any, change: str)
     )
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("protocol", "to", "sentence"),
     [
@@ -181,6 +182,7 @@ def test_a_way_that_leads_nowhere_is_refused(protocol: str, to: tuple[str, ...],
         ).plan(1)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("group", "sentence"),
     [

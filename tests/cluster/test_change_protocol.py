@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from cluster.conftest import consuming
-from cluster.plans import one_a_day
 from cluster.worlds import (
     LONG_S,
     MEMBER,
@@ -22,7 +21,7 @@ from cluster.worlds import (
     comes_back_unchanged,
     nothing_to_see,
 )
-from fencepost import Group, Members, Scenario, Topic, at
+from fencepost import Group, MemberSpec, Scenario, Topic, at
 from fencepost.clock import eventually
 from fencepost.clusters.own import OwnCluster
 from fencepost.errors import PlanError, ScenarioError
@@ -93,7 +92,7 @@ def test_a_change_that_the_coordinator_does_not_know_is_none(
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", one_a_day(("eager", "consumer")))
+@pytest.mark.parametrize("protocol", ["eager", "consumer"])
 def test_nobody_is_accused_while_a_group_is_migrated_and_back(chaos: Any, protocol: str) -> None:
     """Three members, one after the other; each goes back as long after it came."""
     to = "consumer" if protocol == "eager" else "eager"
@@ -113,6 +112,7 @@ def asked(group: Group, to: str, kafka: str) -> Scenario:
     return Scenario("one", [Topic("orders")], group, workload, steps, kafka=kafka)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("group", "to", "kafka", "sentence"),
     [
@@ -127,7 +127,7 @@ def asked(group: Group, to: str, kafka: str) -> Scenario:
         (Group(protocol="cooperative"), "consumer", "", "do not convert a group whose assignor adds data of its own"),
         (Group(protocol="eager"), "consumer", "3.9.1", "Kafka 3.9.1 has only a preview of the protocol 'consumer'"),
         (
-            Group([Members(1), Members(1, "aiokafka")], protocol="eager"),
+            Group([MemberSpec(1), MemberSpec(1, "aiokafka")], protocol="eager"),
             *("consumer", "", "client aiokafka cannot take part with the protocol 'consumer'"),
         ),
         (Group(command=["python"], protocol="eager"), "consumer", "", "the members run a program of the user's"),

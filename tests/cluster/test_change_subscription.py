@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from cluster.conftest import consuming
-from cluster.plans import one_a_day, topic
+from cluster.plans import topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, bounded, nothing_to_see, requests_by
 from fencepost import Group, Scenario, at, when
 from fencepost.clock import eventually
@@ -23,6 +23,7 @@ from fencepost.clusters.own import OwnCluster
 from fencepost.faults import AddPartitions, ChangeSubscription, ScaleOut
 from fencepost.interfaces import Target
 from fencepost.model import TopicPartition, Validity
+from fencepost.model.settings import PROTOCOLS
 from fencepost.processes.owner import Owner
 from fencepost.states import joining, revoking
 from fencepost.targets import all_members, idle, member
@@ -175,7 +176,7 @@ def scenario(protocol: str, *schedule: Any, spare: int = 0, **config: Any) -> Sc
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", one_a_day())
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_nobody_is_accused_when_a_topic_is_dropped_and_taken_back(chaos: Any, protocol: str) -> None:
     run = chaos.run(
         scenario(

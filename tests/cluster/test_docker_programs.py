@@ -13,7 +13,6 @@ import pytest
 
 from cluster import test_lines
 from cluster.docker_base import left
-from cluster.plans import one_a_day, one_in
 from cluster.test_black_box import AWAY, PROGRAM, SCENARIO, broken, reasons
 from fencepost import Group, Scenario, Topic, at, past_session, runner
 from fencepost.checkers import Commits, Delivery, Ownership, Progress
@@ -24,6 +23,7 @@ from fencepost.errors import ProvisionError
 from fencepost.faults import Bounce, Kill, Pause
 from fencepost.judging import judge
 from fencepost.model import Validity, Verdict
+from fencepost.model.settings import PROTOCOLS
 from fencepost.processes.owner import Owner
 from fencepost.targets import one_member
 from fencepost.workloads import OwnProgram
@@ -104,7 +104,7 @@ def boxed(scenario: Scenario, image: str, bug: str, protocol: str) -> Scenario:
     return replace(scenario, group=replace(scenario.group, command=command, image=image, protocol=protocol))
 
 
-@pytest.mark.parametrize("protocol", one_a_day())
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_black_box_in_its_own_image_is_judged_by_what_brokers_see(
     tmp_path: Path, chaos_spark: Spark, image: str, protocol: str
 ) -> None:
@@ -113,13 +113,12 @@ def test_a_black_box_in_its_own_image_is_judged_by_what_brokers_see(
     assert verdict.measures["commits"] > 50
 
 
-@pytest.mark.slow
 def test_a_wrong_one_is_found(tmp_path: Path, chaos_spark: Spark, image: str) -> None:
     verdict = performed(boxed(AWAY, image, "remembers", "cooperative"), tmp_path, chaos_spark)
     assert {"commit-regression", "zombie-commit"} <= broken(verdict), reasons(verdict)
 
 
-@pytest.mark.parametrize("bug", one_in(2, ["none", "skips"]))
+@pytest.mark.parametrize("bug", ["none", "skips"])
 def test_a_program_that_tells_lines_is_recorded_in_its_image(
     tmp_path: Path, chaos_spark: Spark, image: str, bug: str
 ) -> None:
@@ -139,9 +138,9 @@ def test_an_image_that_is_not_there_is_named(tmp_path: Path, chaos_spark: Spark)
 @pytest.mark.parametrize(
     ("name", "bug", "kinds"),
     [
-        *[pytest.param(*one.values, "", frozenset(), marks=one.marks) for one in one_in(len(SERVICES), SERVICES)],
-        pytest.param("shop", "--keep-batch", {"zombie-commit", "commit-regression"}, marks=pytest.mark.slow),
-        pytest.param("dispatch", "--whole-batches", {"commit-ahead"}, marks=pytest.mark.slow),
+        *[(name, "", frozenset()) for name in SERVICES],
+        ("shop", "--keep-batch", {"zombie-commit", "commit-regression"}),
+        ("dispatch", "--whole-batches", {"commit-ahead"}),
     ],
 )
 def test_a_service_in_its_image_is_recorded_and_judged(

@@ -76,6 +76,7 @@ def run(scenario: Any, tmp_path: Path, spark: Spark) -> Any:
     return judge(folder, spark)
 
 
+@pytest.mark.core
 def test_a_correct_group_is_valid_and_nothing_is_left(
     tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[Owner]
 ) -> None:
@@ -111,7 +112,6 @@ def test_no_container_outlives_a_harness_that_is_killed(tmp_path: Path, engine: 
     eventually(lambda: not Path(directory).exists(), LONG_S, "its files to go")
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("number", range(5))
 def test_a_run_killed_at_any_moment_leaves_no_container(tmp_path: Path, engine: Any, number: int) -> None:
     before = left_of(engine)
@@ -119,7 +119,6 @@ def test_a_run_killed_at_any_moment_leaves_no_container(tmp_path: Path, engine: 
     eventually(lambda: left_of(engine) == before, LONG_S, "its containers to go", state=lambda: str(left_of(engine)))
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("seed", SEEDS[:10])
 def test_a_correct_group_is_never_accused_in_containers(
     tmp_path: Path, chaos_spark: Spark, engine: Any, owners: list[Owner], seed: int, lacking_packets: str

@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import one_a_day, topic
+from cluster.plans import topic
 from cluster.worlds import LONG_S, MEMBER, ON_CLUSTER, Inject, Instead, World, nothing_to_see
 from fencepost.clock import eventually
 from fencepost.errors import FencepostError, PlanError
 from fencepost.faults import DuplicateInstance
 from fencepost.interfaces import Target
-from fencepost.model.clients import Members
+from fencepost.model.clients import MemberSpec
 from fencepost.model.topic import Topic
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.single import at
@@ -111,7 +111,7 @@ def test_a_dynamic_member_among_static_ones_has_no_name_to_share(world: World) -
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", one_a_day(tuple(REFUSED)))
+@pytest.mark.parametrize("protocol", tuple(REFUSED))
 def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> None:
     scenario = Scenario(
         name=f"two share a name, {protocol}",
@@ -129,11 +129,12 @@ def test_nobody_is_accused_when_two_share_a_name(chaos: Any, protocol: str) -> N
     assert all(f"was refused: {REFUSED[protocol]}" in fault["evidence"] for fault in run.verdict.faults)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     ("group", "sentence"),
     [
         (Group(members=3, spare=1), "members have no group.instance.id: make the group static"),
-        (Group([Members(3, static=False)], static=True), "members have no group.instance.id: make the group static"),
+        (Group([MemberSpec(3, static=False)], static=True), "members have no group.instance.id: make the group static"),
         (Group(members=3, static=True), "a second process needs a spare member: raise the group's spare"),
     ],
 )

@@ -16,7 +16,7 @@ from fencepost.model import Validity, Verdict
 from fencepost.targets import all_members
 from fencepost.workloads import PollLoop
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster]
 
 SESSION = {"session.timeout.ms": 6000, "heartbeat.interval.ms": 500}
 EXPIRED = "committed offset expired"

@@ -9,9 +9,10 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from cluster.plans import CALM, one_a_day, topic, under
+from cluster.plans import CALM, topic, under
 from fencepost.checkers.tables import load
 from fencepost.model import Severity
+from fencepost.model.settings import PROTOCOLS
 from fencepost.plugin import Chaos
 from fencepost.scenario.scenario import Group
 from fencepost.workloads import PollLoop, WorkerPool
@@ -38,7 +39,7 @@ def left(run: Path) -> Counter[int]:
     return found
 
 
-@pytest.mark.parametrize("protocol", one_a_day())
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_pool_of_workers_goes_on_with_all_other_partitions(chaos: Chaos, protocol: str) -> None:
     workload = WorkerPool(rate_hz=RATE_HZ, slow_partition=HOT, slow_ms=SLOW_MS)
     run = chaos.run(under(protocol, replace(PLAN, workload=workload)))
@@ -47,7 +48,7 @@ def test_a_pool_of_workers_goes_on_with_all_other_partitions(chaos: Chaos, proto
     assert waiting[HOT] > 2 * max(count for tp, count in waiting.items() if tp != HOT), waiting
 
 
-@pytest.mark.parametrize("protocol", one_a_day(turn=1))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_does_a_poll_in_turn_stops_the_other_partitions_that_it_has(chaos: Chaos, protocol: str) -> None:
     """And nobody else's."""
     workload = PollLoop(rate_hz=RATE_HZ, slow_partition=HOT, slow_ms=SLOW_MS)

@@ -6,7 +6,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from rotation import DAY
 
 from cluster.killing import LASTS_S, kill_a_run
 from cluster.test_no_false_alarm import VARIANTS
@@ -20,11 +19,8 @@ from fencepost.workloads import PollLoop
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 
-NUMBERS = [DAY, *(pytest.param(number, marks=pytest.mark.slow) for number in range(20))]
-
-
 @pytest.mark.usefixtures("packets_work")
-@pytest.mark.parametrize("number", NUMBERS)
+@pytest.mark.parametrize("number", range(20))
 def test_a_run_killed_at_any_moment_leaves_its_folder_alone(tmp_path: Path, chaos_spark: Spark, number: int) -> None:
     asked = drawn(PROTOCOLS[number % len(PROTOCOLS)], VARIANTS[0], packets=True)
     endless = int(300 * LASTS_S)  # it is not over before it is killed

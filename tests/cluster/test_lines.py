@@ -10,14 +10,14 @@ from pathlib import Path
 import pyarrow.parquet as pq
 import pytest
 
-from cluster.plans import one_a_day
 from cluster.programs import broken, performed
 from fencepost import Group, Scenario, Topic, at, past_session
 from fencepost.checkers import Progress
 from fencepost.faults import Bounce, MoveCoordinator, Pause
 from fencepost.history import EventKind
 from fencepost.model import Validity, Verdict
-from fencepost.model.clients import Members
+from fencepost.model.clients import MemberSpec
+from fencepost.model.settings import PROTOCOLS
 from fencepost.targets import member
 from fencepost.workloads import OwnProgram, PollLoop
 from fencepost_member.events import read
@@ -121,7 +121,7 @@ def reasons(verdict: Verdict) -> str:
     return "; ".join(f"{c.check}: {c.reason} {broken(verdict)}" for c in verdict.checks if c.validity != "valid")
 
 
-@pytest.mark.parametrize("protocol", one_a_day())
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_verifiable_consumers_keep_their_promises(tmp_path: Path, protocol: str) -> None:
     run, verdict = performed(replace(SCENARIO, group=replace(SCENARIO.group, protocol=protocol)), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)
@@ -134,7 +134,7 @@ def test_verifiable_consumers_keep_their_promises(tmp_path: Path, protocol: str)
 def test_one_group_of_all_clients_keeps_its_promises(tmp_path: Path) -> None:
     # A member by kafka-python 3.0.12 that forgets a join goes on from where it was before, and is rightly accused.
     names = ("confluent-kafka", "kafka-python==2.2.9", "aiokafka", "verifiable-consumer")
-    group = replace(SCENARIO.group, members=[Members(1, name) for name in names], client="confluent-kafka")
+    group = replace(SCENARIO.group, members=[MemberSpec(1, name) for name in names], client="confluent-kafka")
     _, verdict = performed(replace(SCENARIO, group=group), tmp_path)
     assert verdict.validity is Validity.VALID, reasons(verdict)
 

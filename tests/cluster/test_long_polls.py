@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plans import one_in, topic
+from cluster.plans import topic
 from cluster.programs import broken, performed
 from cluster.test_lines import PROGRAM as TOLD
 from fencepost import Group, Scenario
@@ -43,7 +43,7 @@ PROGRAMS = {
 OF_LINES = ("{bootstrap}", "{group}", "{topics}", "{client_id}", "none")
 
 
-@pytest.mark.parametrize("way", one_in(len(PROGRAMS), PROGRAMS))
+@pytest.mark.parametrize("way", PROGRAMS)
 def test_who_waits_in_one_poll_while_others_work_keeps_its_promises(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
 ) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 import psutil
 import pytest
 
-from cluster.plans import one_a_day, topic
+from cluster.plans import topic
 from cluster.worlds import (
     LONG_S,
     MEMBER,
@@ -30,6 +30,7 @@ from cluster.worlds import (
 from fencepost.clock import NS, eventually, now_ns
 from fencepost.faults import Pause, ScaleIn, ScaleOut, Stall
 from fencepost.interfaces import Target
+from fencepost.model.settings import PROTOCOLS
 from fencepost.scenario.scenario import Group, Scenario
 from fencepost.schedule.combinators import rolling_deploy
 from fencepost.schedule.single import at
@@ -208,7 +209,7 @@ def test_a_member_that_was_killed_did_not_leave(world: World, inject: Inject) ->
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("protocol", one_a_day(daily=True))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_nobody_is_accused_when_members_stall_come_go_and_are_replaced(chaos: Any, protocol: str) -> None:
     run = chaos.run(
         Scenario(

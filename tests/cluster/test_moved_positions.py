@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plans import one_in, topic
+from cluster.plans import topic
 from cluster.programs import broken, group, performed
 from fencepost import Scenario, at
 from fencepost.checkers import Order
@@ -126,7 +126,7 @@ def found(verdict: Verdict, kind: str) -> list[Finding]:
     return [finding for check in verdict.checks for finding in check.findings if finding.kind == kind]
 
 
-@pytest.mark.parametrize("program", one_in(3, RIGHT))
+@pytest.mark.parametrize("program", RIGHT)
 def test_a_program_tries_again_what_failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, program: str) -> None:
     monkeypatch.chdir(tmp_path)
     verdict = judged(tmp_path, *RIGHT[program])

@@ -7,7 +7,6 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import one_in
 from cluster.programs import broken, group, performed
 from fencepost import Scenario, Topic, at, past_session
 from fencepost.faults import Bounce, Pause
@@ -117,7 +116,7 @@ def judged(folder: Path, client: str, ahead: int, **load: Any) -> Verdict:
     return performed(asked, folder)[1]
 
 
-@pytest.mark.parametrize("client", one_in(2, PROGRAMS))
+@pytest.mark.parametrize("client", PROGRAMS)
 def test_a_program_keeps_its_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str) -> None:
     monkeypatch.chdir(tmp_path)
     verdict = judged(tmp_path, client, ahead=0)
@@ -126,7 +125,7 @@ def test_a_program_keeps_its_promises(tmp_path: Path, monkeypatch: pytest.Monkey
     assert min(c.facts_judged for c in verdict.checks) > 0
 
 
-@pytest.mark.parametrize("client", one_in(2, PROGRAMS, 1))
+@pytest.mark.parametrize("client", PROGRAMS)
 def test_a_program_that_commits_what_it_has_not_got_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
@@ -134,7 +133,7 @@ def test_a_program_that_commits_what_it_has_not_got_is_named(
     assert broken(judged(tmp_path, client, ahead=AHEAD)) & {"commit-ahead", "unseen"}
 
 
-@pytest.mark.parametrize("client", one_in(2, PROGRAMS))
+@pytest.mark.parametrize("client", PROGRAMS)
 def test_a_program_that_reads_what_is_aborted_is_not_accused_of_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:

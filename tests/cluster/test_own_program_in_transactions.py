@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from cluster.plans import one_in
 from cluster.programs import broken, group, performed
 from fencepost import Scenario, Topic, at
 from fencepost.faults import Bounce
@@ -148,7 +147,7 @@ def judged(folder: Path, client: str, ahead: int = 0) -> tuple[Path, Verdict]:
     return performed(asked, folder)
 
 
-@pytest.mark.parametrize("client", one_in(3, PROGRAMS))
+@pytest.mark.parametrize("client", PROGRAMS)
 def test_a_program_that_commits_in_transactions_is_valid(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:
@@ -161,7 +160,7 @@ def test_a_program_that_commits_in_transactions_is_valid(
     assert {"ok", "fail"} <= ends
 
 
-@pytest.mark.parametrize("client", one_in(3, PROGRAMS, 1))
+@pytest.mark.parametrize("client", PROGRAMS)
 def test_one_that_sends_offsets_of_what_it_has_not_got_is_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, client: str
 ) -> None:

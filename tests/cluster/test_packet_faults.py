@@ -338,7 +338,7 @@ def test_who_sends_at_the_same_time_counts_its_own_packets_only() -> None:
 
 
 @pytest.mark.spark
-@pytest.mark.parametrize("network", ["packets", pytest.param("best", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("network", ["packets", "best"])
 def test_a_black_hole_is_made_of_packets_where_the_scenario_wants_it(chaos: Chaos, network: str) -> None:
     asked = Scenario(
         name=f"by {network}",

@@ -148,7 +148,12 @@ def test_a_harness_killed_while_it_starts_processes_leaves_nothing(
 
 @pytest.mark.parametrize(
     ("number", "broker"),
-    [(signal.SIGKILL, "plain"), (signal.SIGKILL, "paused"), (signal.SIGTERM, "plain"), (signal.SIGINT, "paused")],
+    [
+        (signal.SIGKILL, "plain"),
+        pytest.param(signal.SIGKILL, "paused", marks=pytest.mark.core),
+        (signal.SIGTERM, "plain"),
+        (signal.SIGINT, "paused"),
+    ],
 )
 def test_a_harness_ended_while_its_cluster_serves_leaves_nothing(
     start: Callable[[str], Harness], number: signal.Signals, broker: str
@@ -238,6 +243,7 @@ def test_what_an_owner_and_its_reaper_left_when_both_died_is_swept_by_the_next_o
         eventually(lambda: address_is_free(host, harness), LONG_S, f"the address {host} to be free")
 
 
+@pytest.mark.core
 def test_an_owner_that_lives_is_not_swept(tmp_path: Path) -> None:
     (tmp_path / "fencepost-notes").mkdir()  # a folder of the user's own
     with Owner.open(tmp_path) as owner:
@@ -249,6 +255,7 @@ def test_an_owner_that_lives_is_not_swept(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["fencepost-notes"]
 
 
+@pytest.mark.core
 def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
     with Owner.open(tmp_path) as owner:
         log = owner.directory / "log"
@@ -259,6 +266,7 @@ def test_children_of_children_and_frozen_ones_go_too(tmp_path: Path) -> None:
     assert not [child for child in family if child.is_running() and child.status() != psutil.STATUS_ZOMBIE]
 
 
+@pytest.mark.core
 def test_the_processes_of_an_owner_within_an_owner_go_too(tmp_path: Path) -> None:
     nested = (
         "from fencepost.processes.owner import Owner; o = Owner.open();"
@@ -272,6 +280,7 @@ def test_the_processes_of_an_owner_within_an_owner_go_too(tmp_path: Path) -> Non
     eventually(lambda: not sleeper.is_running(), LONG_S, "the inner reaper to kill what the inner owner left")
 
 
+@pytest.mark.core
 def test_a_program_that_wipes_its_environment_ends_with_its_owner(tmp_path: Path) -> None:
     with Owner.open(tmp_path) as owner:
         wiped = owner.spawn(["env", "-i", "sleep", "630"], log=owner.directory / "log")

@@ -69,7 +69,6 @@ def test_an_exact_replay_hits_whom_the_first_run_hit(tmp_path: Path) -> None:
     assert [step["target"] for step in fired(again)] == hit
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(1200)  # a dozen runs
 def test_a_plan_is_shrunk_to_the_two_steps_that_break_the_promise(tmp_path: Path) -> None:
     scenario = Scenario(

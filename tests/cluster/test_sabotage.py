@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from cluster.worlds import SHORT_S, bounded
 from fencepost.clusters.admin import ObserverAdmin
 from fencepost.faults import BlackHole, Bounce, Kill, MoveCoordinator, Pause
 from fencepost.group.running_group import MemberProcess
@@ -36,6 +37,7 @@ SCENARIO = Scenario(
 @pytest.fixture
 def toothless(monkeypatch):
     """Signals are not sent, the election is not made, and the proxies' rule matches no connection."""
+    bounded(monkeypatch, SHORT_S)
     monkeypatch.setattr(MemberProcess, "signal", lambda self, signal: None)
     monkeypatch.setattr(ObserverAdmin, "move_leader", lambda self, tp, to_broker: None)
     call = Proxies._call
@@ -47,6 +49,7 @@ def toothless(monkeypatch):
     monkeypatch.setattr(Proxies, "_call", matching_nothing)
 
 
+@pytest.mark.core
 def test_a_run_whose_faults_had_no_effect_is_unknown_and_says_which(chaos, toothless):
     verdict = chaos.run(SCENARIO).verdict
     assert verdict.validity is Validity.UNKNOWN

@@ -19,7 +19,7 @@ PROGRAM = """
 import signal, threading
 from concurrent.futures import ThreadPoolExecutor, wait
 from confluent_kafka import Consumer, KafkaException
-from fencepost_member.say import processed
+from fencepost_member.api import processed
 
 stop = threading.Event()
 signal.signal(signal.SIGTERM, lambda *_: stop.set())

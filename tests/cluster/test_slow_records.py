@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from cluster.plans import BOUNDED, PROMISES, STRICT, SUSPECT, one_a_day, under
+from cluster.plans import BOUNDED, PROMISES, STRICT, SUSPECT, under
 from fencepost.checkers import Parked, Requeued
 from fencepost.evidence.times import MS
 from fencepost.faults import Kill, Stall
@@ -38,7 +38,7 @@ def told(run, kind):
     return [event for path in paths for event in read(path).events if event["kind"] == kind]
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 2))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_may_take_long_enough_keeps_its_partitions_and_does_nothing_twice(chaos, protocol):
     config = {**SLOW.group.config, "max.poll.interval.ms": 60_000}
     strict = (STRICT, *PROMISES[1:])
@@ -51,13 +51,13 @@ def test_who_may_take_long_enough_keeps_its_partitions_and_does_nothing_twice(ch
 
 
 # With the consumer protocol this library's client leaves the group only when its program polls again.
-@pytest.mark.parametrize("protocol", one_a_day(("eager", "cooperative"), 0))
+@pytest.mark.parametrize("protocol", ["eager", "cooperative"])
 def test_who_only_lets_the_group_rebalance_works_on_through_what_others_have_by_then(chaos, protocol):
     run = chaos.run(under(protocol, SLOW))
     assert {finding.kind for check in run.verdict.checks for finding in check.findings} >= {"processing-overlap"}
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 1))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_relinquishes_in_time_is_never_put_out_and_shares_nothing(chaos, protocol):
     workload = replace(SLOW.workload, deadline_ms=INTERVAL_MS / 2)
     run = chaos.run(under(protocol, replace(SLOW, workload=workload)))
@@ -72,7 +72,7 @@ PARKS = DeadLetters(rate_hz=300, handler_ms=2, batch=4, deadline_ms=500, poison_
 REQUEUES = Requeue(rate_hz=300, handler_ms=2, batch=4, deadline_ms=500)
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 2))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize(
     ("workload", "promise"),
     [(PARKS, Parked("at-least-once")), (REQUEUES, Requeued("at-least-once"))],
@@ -88,7 +88,7 @@ def test_who_puts_aside_what_takes_too_long_keeps_its_partitions(chaos, workload
     assert not during, "nobody had to take anything over"
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 1))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("commit", ["after-processing", "transaction"])
 def test_who_dies_before_it_commits_that_it_requeued_leaves_records_that_come_twice(chaos, commit, protocol):
     """Unless copies and offsets are in one transaction."""

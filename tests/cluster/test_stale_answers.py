@@ -15,7 +15,7 @@ from fencepost.faults import MoveCoordinator
 from fencepost.model import Severity, Validity
 from fencepost.workloads import OwnProgram
 
-pytestmark = [pytest.mark.cluster, pytest.mark.slow]
+pytestmark = [pytest.mark.cluster]
 
 LOOKS_AT_ITS_LAG = """
 import signal, sys

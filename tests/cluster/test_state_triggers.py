@@ -61,7 +61,7 @@ def joined(run):
     return [r["end_ns"] for r in requests if r["api"] == "JOIN_GROUP" and not r["error"]]
 
 
-@pytest.mark.parametrize("kafka", ["", pytest.param("3.9.1", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kafka", ["", "3.9.1"])
 def test_faults_meet_the_states_of_a_classic_group(chaos, kafka):
     """A kill brings each state about, as it is proven at once: nobody looks for states while others are proven."""
     run = chaos.run(
@@ -93,7 +93,6 @@ def test_faults_meet_the_states_of_a_classic_group(chaos, kafka):
     assert not (moved["when"]["met"] and early)
 
 
-@pytest.mark.slow
 def test_a_coordinator_moves_while_a_commit_is_in_flight_and_dies_while_the_next_one_loads(chaos):
     """A coordinator that stands still answers no commit, until another one has taken over."""
     run = chaos.run(
@@ -120,8 +119,8 @@ def test_a_coordinator_moves_while_a_commit_is_in_flight_and_dies_while_the_next
     ("protocol", "kafka"),
     [
         ("consumer", ""),
-        pytest.param("cooperative", "", marks=pytest.mark.slow),
-        pytest.param("cooperative", "3.9.1", marks=pytest.mark.slow),
+        ("cooperative", ""),
+        ("cooperative", "3.9.1"),
     ],
 )
 def test_a_fault_lasts_until_its_target_is_fenced_and_no_longer(chaos, protocol, kafka):

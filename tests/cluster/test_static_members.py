@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from cluster.plans import CALM, PROMISES, SESSION, one_a_day, topic
+from cluster.plans import CALM, PROMISES, SESSION, topic
 from fencepost.checkers import Rebalances
 from fencepost.faults import Bounce
-from fencepost.model.clients import Members
+from fencepost.model.clients import MemberSpec
 from fencepost.model.settings import PROTOCOLS
 from fencepost.scenario.scenario import Group
 from fencepost.schedule.single import at
@@ -19,7 +19,7 @@ from fencepost.targets import member
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 KNOWN_BY_NAME, NAMELESS = 0, 2
-MIXED = Group(members=(Members(2, static=True), Members(2)), config=SESSION)
+MIXED = Group(members=(MemberSpec(2, static=True), MemberSpec(2)), config=SESSION)
 # The group rests for 5 s before each of them goes, and after it is back.
 BOUNCED = replace(
     CALM,
@@ -31,7 +31,7 @@ BOUNCED = replace(
 )
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_of_one_group_a_static_member_comes_back_to_what_it_had_and_a_dynamic_one_does_not(
     chaos: Any, protocol: str
 ) -> None:

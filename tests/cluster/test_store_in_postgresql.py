@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from postgres import schemas
 
-from cluster.plans import CRITICAL, one_a_day, under
+from cluster.plans import CRITICAL, under, with_core
 from cluster.planted import BUGS
 from fencepost.checkers.tables import load
 from fencepost.model import Validity
@@ -21,7 +21,7 @@ def kept_in(address, fence, protocol):
     return under(protocol, replace(CRITICAL, workload=replace(CRITICAL.workload, store=address, fence=fence)))
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS))
+@pytest.mark.parametrize("protocol", with_core(PROTOCOLS, ["eager"]))
 def test_with_a_token_each_record_has_one_effect(chaos, postgres, protocol):
     run = chaos.run(kept_in(postgres, "token", protocol))
     run.must_keep_its_promises()
@@ -31,7 +31,7 @@ def test_with_a_token_each_record_has_one_effect(chaos, postgres, protocol):
     assert schemas(postgres) == [], "nothing of the run stays"
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 1))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_without_one_who_stood_still_writes_beside_the_next_holder(chaos, postgres, protocol):
     verdict = chaos.run(kept_in(postgres, "lease", protocol)).verdict
     assert verdict.validity is Validity.INVALID

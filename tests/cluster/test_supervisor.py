@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from cluster.plans import SUSPECT, WATCHED, one_a_day, under
+from cluster.plans import SUSPECT, WATCHED, under
 from fencepost.checkers.tables import load
 from fencepost.checkers.tables.rows import NS
 from fencepost.model.settings import PROTOCOLS
@@ -15,7 +15,7 @@ from fencepost.scenario import loader
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 
-@pytest.mark.parametrize("protocol", one_a_day(PROTOCOLS, 2))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_who_stands_still_is_killed_before_others_have_its_partitions_and_comes_back(chaos, protocol):
     run = chaos.run(under(protocol, WATCHED))
     run.must_keep_its_promises()

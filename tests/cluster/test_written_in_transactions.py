@@ -9,19 +9,20 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from cluster.plans import ABORTS, one_a_day, under
+from cluster.plans import ABORTS, under
 from fencepost import Group
 from fencepost.checkers import Commits, Delivery, Order, Progress
 from fencepost.faults import Bounce
 from fencepost.history import Sent
-from fencepost.model.clients import Members
+from fencepost.model.clients import MemberSpec
+from fencepost.model.settings import PROTOCOLS
 from fencepost.schedule.single import at
 from fencepost.targets import member
 
 pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 
-@pytest.mark.parametrize("protocol", one_a_day())
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_what_was_aborted_is_written_and_is_no_loss(chaos, protocol):
     moves = replace(ABORTS, schedule=[at(1, Bounce(), member(0), heal_after=1)])
     run = chaos.run(under(protocol, moves))
@@ -40,7 +41,7 @@ def test_what_was_aborted_is_written_and_is_no_loss(chaos, protocol):
 def test_nobody_is_given_what_was_aborted_whatever_the_default_of_a_client(chaos):
     """That of two of these is to read what is not committed, too."""
     clients = ("kafka-python", "aiokafka", "confluent-kafka")
-    group = Group([Members(client=client) for client in clients], protocol="eager", config=ABORTS.group.config)
+    group = Group([MemberSpec(client=client) for client in clients], protocol="eager", config=ABORTS.group.config)
     promises = (Delivery("at-least-once"), Order(by="key"), Progress(within_s=30), Commits())
     run = chaos.run(replace(ABORTS, name="aborted, three clients", group=group, promises=promises))
     run.must_keep_its_promises()

@@ -72,12 +72,15 @@ def of(scenario, stock, journal, *options):
 
 @pytest.mark.chaos
 @pytest.mark.timeout(180 + BUILD_S)
-@pytest.mark.parametrize("scenario", [LINES, BLACK_BOX], ids=["lines", "black box"])
+@pytest.mark.parametrize(
+    "scenario", [LINES, pytest.param(BLACK_BOX, marks=pytest.mark.slow)], ids=["lines", "black box"]
+)
 def test_a_service_in_go_keeps_its_promises(chaos, stock, journal, scenario):
     chaos.run(of(scenario, stock, journal)).must_keep_its_promises()
     assert len(set(journal.read_text().splitlines())) >= scenario.min_records
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 @pytest.mark.timeout(180 + BUILD_S)
 def test_what_it_commits_and_has_not_written_is_named(chaos, stock, journal):

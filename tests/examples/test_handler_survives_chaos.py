@@ -22,6 +22,7 @@ SCENARIO = Scenario(
 )
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_every_order_is_in_the_database(chaos, tmp_path, monkeypatch):
     monkeypatch.chdir(Path(__file__).parent / "apps")

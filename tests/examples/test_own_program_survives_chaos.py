@@ -48,6 +48,7 @@ def test_the_order_service_keeps_its_promises(chaos, shop):
     assert count >= SCENARIO.min_records
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_as_it_was_written_at_first_it_commits_what_it_no_longer_owns(chaos):
     first = replace(SCENARIO, group=replace(SCENARIO.group, command=[*SERVICE, "--keep-batch"]), drain_s=10)

@@ -25,7 +25,8 @@ GROUP = Group(
 )
 PARCELS = Scenario(
     name="labels by a pool of threads, while a member is a zombie, one is deployed, and one is killed",
-    topics=[Topic("orders", partitions=4)],
+    topics=[Topic("orders", partitions=4, replication_factor=1)],
+    brokers=1,  # no fault hits one
     group=GROUP,
     workload=OwnProgram("effect", "parcels.printed:printed", payload="shop.fakes:order", rate_hz=100),
     schedule=[ZOMBIE, at(13, Bounce(), one_member(), heal_after=1), at(17, Kill(), one_member(), heal_after=1)],
@@ -62,7 +63,11 @@ def database(tmp_path, monkeypatch):
 @pytest.mark.chaos
 @pytest.mark.parametrize(
     ("scenario", "table"),
-    [(INVOICES, "invoices"), (PARCELS, "labels"), (LEDGER, "bookings")],
+    [
+        (INVOICES, "invoices"),
+        pytest.param(PARCELS, "labels", marks=pytest.mark.slow),
+        pytest.param(LEDGER, "bookings", marks=pytest.mark.slow),
+    ],
     ids=["faststream", "threads", "batches"],
 )
 def test_a_service_keeps_its_promises(chaos, database, scenario, table):
@@ -72,11 +77,13 @@ def test_a_service_keeps_its_promises(chaos, database, scenario, table):
     assert count >= scenario.min_records
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_threads_that_commit_what_they_finish_are_named(chaos):
     assert broken(chaos, "--as-finished", PARCELS.schedule[:2]) & {"commit-regression", "zombie-commit"}
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_loss_inside_of_threads_is_named_by_the_labels_that_are_missing(chaos):
     kills = [at(s, Kill(), one_member(), heal_after=1) for s in (2, 8, 14)]  # the threads may have nothing in hand

@@ -17,7 +17,8 @@ from fencepost.workloads import OwnProgram
 APPS = Path(__file__).parent / "apps"
 TILLS = Scenario(
     name="two threads with a consumer each, while a process is a zombie, one is deployed, and one is killed",
-    topics=[Topic("orders", partitions=8)],
+    topics=[Topic("orders", partitions=8, replication_factor=1)],
+    brokers=1,  # no fault hits one
     group=Group(
         command=[sys.executable, "-m", "tills.threads"],
         members=2,
@@ -51,7 +52,11 @@ def database(tmp_path, monkeypatch):
 
 
 @pytest.mark.chaos
-@pytest.mark.parametrize(("scenario", "table"), [(TILLS, "spent"), (DISPATCH, "sent")], ids=["threads", "workers"])
+@pytest.mark.parametrize(
+    ("scenario", "table"),
+    [(TILLS, "spent"), pytest.param(DISPATCH, "sent", marks=pytest.mark.slow)],
+    ids=["threads", "workers"],
+)
 def test_a_service_keeps_its_promises(chaos, database, scenario, table):
     run = chaos.run(scenario)
     run.must_keep_its_promises()
@@ -72,11 +77,13 @@ def accused(chaos, scenario, option):
     return {f.kind: {example["members"][0] for example in f.examples} for f in found}
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_thread_that_commits_what_another_one_owns_is_named(chaos):
     assert accused(chaos, TILLS, "--first-commits")["foreign-commit"] <= {"member-0.1", "member-1.1"}
 
 
+@pytest.mark.slow
 @pytest.mark.chaos
 def test_a_worker_that_commits_what_it_has_not_got_is_named(chaos):
     assert accused(chaos, DISPATCH, "--whole-batches")["commit-ahead"] <= set(EACH)

@@ -509,6 +509,7 @@ def stories() -> dict[str, Build]:
     return {**found, **{case.tell.__name__: of_group(case) for case in test_coordination.CASES}}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("story", stories())
 def test_both_judges_agree_of_every_story_and_nobody_is_accused_of_what_nobody_saw(tmp_path: Path, story: str) -> None:
     run = stories()[story](tmp_path)

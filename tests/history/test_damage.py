@@ -91,7 +91,10 @@ def test_the_whole_run_is_valid(whole: Path, tmp_path: Path, check: Check) -> No
     assert check(retelling.sealed_again(run))[0] == VALID
 
 
-@pytest.mark.parametrize("name", FILES)
+QUICK = ("plan.json", "history/host.jsonl", "history/delivered/member-0.1.parquet")  # one of each format
+
+
+@pytest.mark.parametrize("name", [pytest.param(n, marks=() if n in QUICK else pytest.mark.slow) for n in FILES])
 def test_a_damaged_file_is_named_and_nothing_is_valid(whole: Path, tmp_path: Path, check: Check, name: str) -> None:
     for what, damage in damages.damages(name):
         run = copied(whole, tmp_path / "run")
@@ -328,24 +331,11 @@ def fuzzed(data: st.DataObject, whole: Path, to: Path, check: Check, *, since: b
     assert code == UNKNOWN if since and changed else code in (VALID, INVALID, UNKNOWN)
 
 
-ANY = settings(deadline=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate], database=None)
-SOME, MANY = settings(ANY, max_examples=60, derandomize=True), settings(ANY, max_examples=2_000)
-SINCE = pytest.mark.parametrize("since", [True, False], ids=["since the seal", "before the seal"])
-
-
-@SINCE
-@SOME
+@pytest.mark.timeout(3_600)  # of many examples
+@pytest.mark.parametrize("since", [True, False], ids=["since the seal", "before the seal"])
+@settings(suppress_health_check=list(HealthCheck), phases=[Phase.generate])
 @given(data=st.data())
 def test_fuzzed(data: st.DataObject, whole: Path, tmp_path: Path, check: Check, since: bool) -> None:
-    fuzzed(data, whole, tmp_path / "run", check, since=since)
-
-
-@pytest.mark.slow
-@pytest.mark.timeout(3_600)
-@SINCE
-@MANY
-@given(data=st.data())
-def test_fuzzed_by_night(data: st.DataObject, whole: Path, tmp_path: Path, check: Check, since: bool) -> None:
     fuzzed(data, whole, tmp_path / "run", check, since=since)
 
 

@@ -70,6 +70,7 @@ def _shape(**changes: int) -> Shape:
     return Shape(records=16 * size["partitions"] * (size["handovers"] + 1), **size)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SHAPES)
 def test_a_verdict_takes_steps_in_proportion_to_the_history(tmp_path: Path, name: str) -> None:
     steps = []
@@ -95,6 +96,7 @@ def _told(tables: Tables, n: int) -> Tables:
     )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("protocol", ["eager", "cooperative"])
 def test_rules_take_steps_in_proportion_to_what_else_happened(tmp_path: Path, protocol: str) -> None:
     run = write(tmp_path, _shape())

@@ -28,7 +28,7 @@ from history.retelling import FAR, LATER_NS, retold
 from history.shrinking import SHRINKING_S, Tell, check_each, fresh
 from history.test_kernel_equals_oracle import KINDS, STRICT, agreed
 
-SEEDS = (23, 29, 44, 78)  # lives and odd histories of them show all kinds but two
+SEEDS = (23, 44)
 NIGHTLY = 50
 WHOLE_GROUP = "off-by-one"  # is what all commits have in common, so that one correct member refutes it
 pytestmark = pytest.mark.timeout(SHRINKING_S)
@@ -103,6 +103,7 @@ def test_cut_into_tasks_of_any_width(tmp_path: Path, tell: Tell, width: int) -> 
 
 
 @pytest.mark.spark
+@pytest.mark.slow
 @pytest.mark.parametrize("bundles", [1, 5])
 def test_any_parallelism_of_spark(
     tmp_path: Path, chaos_spark: Spark, monkeypatch: pytest.MonkeyPatch, bundles: int

@@ -15,7 +15,7 @@ from history.random_histories import tame, wild
 from history.shrinking import SHRINKING_S, check_each, fresh
 from history.test_kernel_equals_oracle import STRICT
 
-LIVES = 80
+LIVES = 40
 KINDS = 100  # histories, of each sort, that show all kinds of findings
 BATCHES, BATCH = 10, 100  # of fresh ones, by night
 pytestmark = pytest.mark.timeout(SHRINKING_S)
@@ -56,6 +56,7 @@ def test_a_history_is_drawn_from_its_seed_alone(tmp_path: Path, seed: int) -> No
     assert first == second
 
 
+@pytest.mark.slow
 def test_every_kind_of_finding_occurs(tmp_path: Path) -> None:
     """So wherever finders are compared on random histories, none of their rules is left out."""
     kinds = {kind for of_rule in {**oracle.RULES, **coordination.RULES}.values() for kind in of_rule}

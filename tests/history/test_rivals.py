@@ -16,6 +16,7 @@ from history.builder import HistoryBuilder
 from history.test_commit_kinds import CASES as COMMITS
 from history.test_kinds import CASES, Story
 
+pytestmark = pytest.mark.slow
 BENCHMARKS = Path(__file__).parents[1] / "benchmarks"
 OF_POSITIONS = ("rewind", "poll-skip")
 OF_SENDS = ("duplicate-write", "nonmonotonic-send")
@@ -43,7 +44,6 @@ def test_rivals_find_what_the_judge_finds(
 
 
 @pytest.mark.spark
-@pytest.mark.slow
 @pytest.mark.timeout(1800)
 def test_plain_spark_finds_each_kind(tmp_path: Path, load_script: Any) -> None:
     rivals, rival = load_script("rivals"), load_script("rival_spark")

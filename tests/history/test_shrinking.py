@@ -58,6 +58,7 @@ def test_a_line_is_said_as_one_would_write_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(SHRINKING_S)
+@pytest.mark.slow
 def test_what_tells_finders_apart_is_shrunk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kernel that calls it a loop also where a fault explains why one record comes again and again."""
     with monkeypatch.context() as patch:

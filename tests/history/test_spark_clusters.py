@@ -99,6 +99,7 @@ def verdict_here(run: Path) -> Verdict:
     return judge.judge(run, finder.find_here)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_connect_server_gives_the_same_verdict(cluster: SparkCluster, run: Path) -> None:
     try:
@@ -109,6 +110,7 @@ def test_a_connect_server_gives_the_same_verdict(cluster: SparkCluster, run: Pat
         cluster.stop_connect_server()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_cluster_that_cannot_give_what_is_asked_is_not_waited_for(
     run: Path, cluster: SparkCluster, monkeypatch: pytest.MonkeyPatch
@@ -125,6 +127,7 @@ def test_a_cluster_whose_executors_get_the_code_gives_the_same_verdict(run: Path
     assert all("/fencepost.zip/" in place for place in places_of_code(spark))
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_the_end_of_a_worker_in_the_middle_of_the_job_changes_nothing(
     run: Path, spark: Spark, cluster: SparkCluster
@@ -150,6 +153,7 @@ def test_the_end_of_a_worker_in_the_middle_of_the_job_changes_nothing(
         assert judging.result(2 * SECONDS) == verdict_here(run)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_what_executors_lack_is_told_with_the_remedy(
     run: Path, spark: Spark, cluster: SparkCluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -32,8 +32,14 @@ def spark(chaos_spark: Spark) -> Spark:
     return chaos_spark
 
 
-@pytest.mark.parametrize("classic", [False, True], ids=["consumer", "classic"])
-@pytest.mark.parametrize("wrong", [True, False], ids=["wrong", "near-miss"])
+@pytest.mark.parametrize(
+    ("wrong", "classic"),
+    [
+        (True, False),
+        *(pytest.param(*case, marks=pytest.mark.slow) for case in ((True, True), (False, False), (False, True))),
+    ],
+    ids=["wrong-consumer", "wrong-classic", "near-miss-consumer", "near-miss-classic"],
+)
 def test_hand_written_histories(tmp_path: Path, spark: Spark, wrong: bool, classic: bool) -> None:
     for number, story in enumerate(STORIES):
         if number % 2 == classic:  # each story in one of the two protocols
@@ -43,7 +49,7 @@ def test_hand_written_histories(tmp_path: Path, spark: Spark, wrong: bool, class
 
 
 @KINDS
-@pytest.mark.parametrize("first", range(0, FIRST, EACH))
+@pytest.mark.parametrize("first", [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(EACH, FIRST, EACH))])
 def test_random_histories(tmp_path: Path, spark: Spark, tell: Tell, first: int) -> None:
     agree_each(tell, tmp_path, range(first, first + EACH), spark)
 

@@ -13,8 +13,13 @@ from fencepost.checkers.facts import Bounds
 from fencepost.checkers.spark import finder
 from fencepost.checkers.tables import load
 
+OTHERS = [("uniform", 0), *((name, 1) for name in synthetic.SHAPES if name != "uniform")]
 
-@pytest.mark.parametrize(("name", "dirt"), [("uniform", 0), *((name, 1) for name in synthetic.SHAPES)])
+
+@pytest.mark.parametrize(
+    ("name", "dirt"),
+    [("uniform", 1), *(pytest.param(*one, marks=pytest.mark.slow) for one in OTHERS)],
+)
 def test_what_was_planted_is_found_and_nothing_else(tmp_path: Path, name: str, dirt: int) -> None:
     shape = synthetic.shape(name, 10_000, dirt=dirt, seed=len(name))
     run = synthetic.write(tmp_path, shape)

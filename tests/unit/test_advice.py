@@ -52,7 +52,12 @@ RULES: list[tuple[Callable[[Life], str], dict[str, Any], str, str]] = [
     ),
     (settings.offset_reset, {"auto.offset.reset": "error"}, "eager", ""),
     (settings.assignor, {"partition.assignment.strategy": "roundrobin"}, "eager", "all partitions of all members"),
-    (settings.assignor, {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}, "eager", "assignor has no benefit"),
+    (
+        settings.assignor,
+        {"partition.assignment.strategy": "roundrobin,cooperative-sticky"},
+        "eager",
+        "assignor has no benefit",
+    ),
     (settings.assignor, {"partition.assignment.strategy": "range"}, "consumer", ""),
 ]
 DEFAULT = [

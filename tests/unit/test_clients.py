@@ -9,7 +9,7 @@ import pytest
 import fencepost_member.adapters as adapters
 from fencepost.errors import ScenarioError
 from fencepost.model import clients
-from fencepost.model.clients import KNOWN, Client, Extra, Members, parse
+from fencepost.model.clients import KNOWN, Client, Extra, MemberSpec, parse
 from fencepost.model.topic import Topic
 from fencepost.repeat.smaller import Case, fewer_members
 from fencepost.scenario.scenario import Group, Scenario
@@ -76,7 +76,7 @@ def test_extras_are_the_protocols_of_adapters():
 
 
 def mixed(**more):
-    parts = (Members(2, "confluent-kafka"), Members(1, "kafka-python==2.2.8"), Members(1, "aiokafka"))
+    parts = (MemberSpec(2, "confluent-kafka"), MemberSpec(1, "kafka-python==2.2.8"), MemberSpec(1, "aiokafka"))
     return Group(**{"members": parts, "protocol": "eager", **more})
 
 
@@ -89,7 +89,7 @@ def test_members_of_one_group_may_have_different_clients():
         "confluent-kafka",
     ]
     assert group.size == 4
-    assert Group(members=[Members(3, "aiokafka")], protocol="eager").clients == (Client("aiokafka"),) * 3
+    assert Group(members=[MemberSpec(3, "aiokafka")], protocol="eager").clients == (Client("aiokafka"),) * 3
     assert Group.from_json(group.to_json()) == group
 
 
@@ -100,7 +100,7 @@ def test_members_of_one_group_may_have_different_clients():
         ({"static": True}, "kafka-python==2.2.8 has no static members: it has them since release 2.3.0"),
         ({"config": {"fetch.wait.max.ms": 5}}, r"kafka-python has no setting fetch\.wait\.max\.ms; it has auto"),
         ({"config": {"partition.assignment.strategy": "sticky"}}, "'sticky' contradicts .* range or roundrobin"),
-        ({"members": [Members(1, "franz-go")]}, "client 'franz-go' is unknown"),
+        ({"members": [MemberSpec(1, "franz-go")]}, "client 'franz-go' is unknown"),
         ({"members": []}, "at least one member"),
     ],
 )
@@ -110,34 +110,36 @@ def test_what_one_of_the_clients_cannot_do_is_refused(asked, words):
 
 
 def test_members_of_one_group_may_be_static_or_not():
-    group = Group(members=[Members(2), Members(1, static=True), Members(1, "kafka-python", static=False)], spare=1)
+    group = Group(
+        members=[MemberSpec(2), MemberSpec(1, static=True), MemberSpec(1, "kafka-python", static=False)], spare=1
+    )
     assert group.statics == (False, False, True, False, False)
     assert replace(group, static=True).statics == (True, True, True, False, True)
     assert Group(2, static=True).statics == (True, True)
     assert group.first(3).statics == (False, False, True, False)  # and the spare one
     assert Group.from_json(group.to_json()) == group
     told = Group.from_json({"members": [{"count": 2, "static": True}, {"count": 1}]})
-    assert told == Group(members=[Members(2, static=True), Members(1)])
+    assert told == Group(members=[MemberSpec(2, static=True), MemberSpec(1)])
 
 
 def test_a_client_without_static_members_may_be_beside_static_ones():
-    parts = [Members(1, static=True), Members(1, "kafka-python==2.2.8")]
+    parts = [MemberSpec(1, static=True), MemberSpec(1, "kafka-python==2.2.8")]
     assert Group(members=parts, protocol="eager").statics == (True, False)
-    parts = [Members(1), Members(1, "kafka-python==2.2.8", static=True)]
+    parts = [MemberSpec(1), MemberSpec(1, "kafka-python==2.2.8", static=True)]
     with pytest.raises(ScenarioError, match=r"kafka-python==2\.2\.8 has no static members"):
         Group(members=parts, protocol="eager")
     with pytest.raises(ScenarioError, match="static must be true or false or nothing, but found 'yes'"):
-        Members(1, static="yes")
+        MemberSpec(1, static="yes")
 
 
 def test_members_are_counted_from_one():
     with pytest.raises(ScenarioError, match="use 1 or more"):
-        Members(0)
+        MemberSpec(0)
 
 
 def test_all_clients_of_a_group_may_have_an_assignor_that_librdkafka_lacks():
     strategy = {"partition.assignment.strategy": "sticky"}
-    parts = [Members(1, "aiokafka"), Members(1, "kafka-python")]
+    parts = [MemberSpec(1, "aiokafka"), MemberSpec(1, "kafka-python")]
     assert Group(members=parts, protocol="eager", config=strategy).client_config().items() >= strategy.items()
 
 

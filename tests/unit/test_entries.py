@@ -7,7 +7,7 @@ from collections import Counter
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.errors import PlanError, ScenarioError
@@ -185,10 +185,8 @@ def combined(inner: st.SearchStrategy[Entry]) -> st.SearchStrategy[Entry]:
 ENTRIES = st.recursive(FAULTS | SWARMS, combined, max_leaves=4)
 QUIETS = st.builds(lambda begin_s, lasts_s: quiet(begin_s, begin_s + lasts_s), st.integers(0, 40), st.integers(1, 15))
 SCHEDULES = st.lists(ENTRIES | QUIETS, max_size=4)
-few = settings(max_examples=25, deadline=None)
 
 
-@few
 @given(schedule=SCHEDULES, seed=st.integers(0, 9))
 def test_any_schedule_makes_one_plan_that_can_be_performed_and_survives_json(schedule: Any, seed: int) -> None:
     made = scenario(*schedule)
@@ -201,7 +199,6 @@ def test_any_schedule_makes_one_plan_that_can_be_performed_and_survives_json(sch
     assert all(step.end_s < q.from_s or step.at_s >= q.until_s for step in plan.steps for q in spans)
 
 
-@few
 @given(schedule=st.lists(ENTRIES, min_size=1, max_size=3), seed=st.integers(0, 9), data=st.data())
 def test_the_draws_of_an_entry_do_not_depend_on_the_others(schedule: Any, seed: int, data: Any) -> None:
     gone = data.draw(st.integers(0, len(schedule) - 1))
@@ -210,7 +207,6 @@ def test_the_draws_of_an_entry_do_not_depend_on_the_others(schedule: Any, seed: 
     assert sum((drawn(entry, seed=seed) for entry in set(schedule)), Counter()) <= drawn(*schedule, seed=seed)
 
 
-@few
 @given(schedule=st.lists(ENTRIES, max_size=3), span=QUIETS, seed=st.integers(0, 9))
 def test_a_quiet_span_leaves_all_other_steps_as_they_were(schedule: Any, span: Quiet, seed: int) -> None:
     kept = Counter(step for step in drawn(*schedule, seed=seed).elements() if span.lets(step))

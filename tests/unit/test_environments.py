@@ -69,9 +69,7 @@ def test_the_path_goes_before_pyenv_of_which_the_latest_is_taken(tmp_path):
     assert environments.find("3.9")[0] == "3.9.18"
     assert list(environments.pythons()) == ["3.12.1", "3.12.9", "3.9.18", "3.9.2"]
     for wanted in ("3.1", "3.10", "3.9.1"):
-        with pytest.raises(
-            ProvisionError, match=rf"no Python {wanted} for members: neither .* There is 3.12.1, 3.12.9"
-        ):
+        with pytest.raises(ProvisionError, match=rf"no Python {wanted} for members: neither .* Found: 3.12.1, 3.12.9"):
             environments.find(wanted)
 
 
@@ -91,6 +89,7 @@ def test_an_environment_is_made_once_and_needs_no_network_afterwards(tmp_path, m
     assert environments.made() == [Path(prefix).name.removeprefix("member-")]
 
 
+@pytest.mark.slow
 def test_a_release_without_a_wheel_for_this_python_names_those_that_have_one(tmp_path, monkeypatch):
     wheel(tmp_path / "wheels", tag="cp39-none-any")
     for version in ("3.9.18", "3.10.13"):
@@ -104,6 +103,7 @@ def test_a_release_without_a_wheel_for_this_python_names_those_that_have_one(tmp
     assert environments.made() == []
 
 
+@pytest.mark.slow
 def test_a_release_that_nobody_has_is_told(tmp_path):
     with pytest.raises(
         ProvisionError, match="No Python on this machine has a wheel of it: is there a network, and such"
@@ -111,6 +111,7 @@ def test_a_release_that_nobody_has_is_told(tmp_path):
         environments.interpreter(Environment(RELEASE))
 
 
+@pytest.mark.slow
 def test_a_release_that_does_not_work_on_this_python_is_told_and_not_kept(tmp_path):
     wheel(tmp_path / "wheels", "import kafka.vendor.six.moves")
     with pytest.raises(

@@ -71,6 +71,7 @@ def test_every_consumer_of_the_group_is_a_member_of_its_own(started: Started) ->
     assert {event["actor"] for event in started.events("closed")} == set(told)
 
 
+@pytest.mark.slow
 def test_another_client_of_the_program_finds_the_run_and_is_not_recorded(started: Started) -> None:  # noqa: F811
     others = (
         "from kafka import KafkaProducer\nfrom kafka.admin import KafkaAdminClient\n"

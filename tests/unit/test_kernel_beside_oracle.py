@@ -22,7 +22,8 @@ from fencepost.checkers.spark.seams import settle
 from fencepost.model import Anomaly
 
 RULES = {rule: kinds for rule, kinds in kernel.RULES["all"].items() if kinds}
-SEEDS, EACH = 120, 10
+SEEDS, EACH = 240, 10
+QUICK = 40  # the first ones; the others are for the nightly run
 SHARED = {"stale-offset-answer"}  # what several rules tell of, each of what follows from it
 
 
@@ -62,7 +63,10 @@ EACH_RULE = pytest.mark.parametrize(("rule", "kinds"), RULES.items(), ids=[kinds
 
 
 @EACH_RULE
-@pytest.mark.parametrize("first", range(0, SEEDS, EACH))
+@pytest.mark.parametrize(
+    "first",
+    [pytest.param(n, marks=() if n < QUICK else pytest.mark.slow) for n in range(0, SEEDS, EACH)],
+)
 def test_the_kernel_finds_what_the_oracle_finds(first: int, rule: kernel.Rule, kinds: tuple[str, ...]) -> None:
     """Each second one with partitions cut into ranges of a few records, which are looked at as if they were many."""
     for seed in range(first, first + EACH):
@@ -73,6 +77,7 @@ def test_the_kernel_finds_what_the_oracle_finds(first: int, rule: kernel.Rule, k
             assert found(of, rule, NARROW if seed % 2 else WIDTH) == expected(of, kinds), seed
 
 
+@pytest.mark.slow
 @EACH_RULE
 def test_there_is_something_to_find(rule: kernel.Rule, kinds: tuple[str, ...]) -> None:
     assert {anomaly.kind for seed in range(SEEDS) for anomaly in expected(history(seed), kinds)} == {*kinds}

@@ -14,7 +14,7 @@ from fencepost.clusters import backends, docker_host, local
 from fencepost.clusters.attachment import Attachment
 from fencepost.errors import PlanError, ScenarioError
 from fencepost.faults import ChangeAssignor, ChangeSubscription, Kill, Pause, Stall
-from fencepost.model.clients import BLACK_BOX, LINES, Members
+from fencepost.model.clients import BLACK_BOX, LINES, MemberSpec
 from fencepost.model.topic import Topic
 from fencepost.runner.preflight import check_command, isolating_option
 from fencepost.scenario.scenario import Group, Scenario
@@ -108,7 +108,7 @@ def test_it_consumes_with_one_client_by_a_protocol_that_this_has() -> None:
         ):
             Group(command=COMMAND, protocol="eager", **wrong)  # type: ignore[arg-type]
     with pytest.raises(ScenarioError, match="a group with a command must have one client, found"):
-        Group(command=COMMAND, protocol="eager", members=(Members(1), Members(1, "aiokafka")))
+        Group(command=COMMAND, protocol="eager", members=(MemberSpec(1), MemberSpec(1, "aiokafka")))
 
 
 @pytest.mark.parametrize("client", ["confluent-kafka", "kafka-python", "aiokafka", LINES])

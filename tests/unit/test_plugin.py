@@ -12,7 +12,7 @@ from types import SimpleNamespace
 import pytest
 import stage
 
-from fencepost.clusters import local
+from fencepost.clusters import backends, local, selection
 from fencepost.model import Validity
 from fencepost.processes import concurrency
 
@@ -340,6 +340,7 @@ def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
     monkeypatch.delenv(concurrency.HELD, raising=False)
     monkeypatch.setattr(concurrency, "places", lambda: 1)
     monkeypatch.setattr(local, "start", lambda spec, owner, progress: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(selection, "auto", backends.local)  # an earlier test may have it cached
     pytester.makepyfile(
         """
 import os

@@ -16,7 +16,7 @@ from fencepost.faults import Stall
 from fencepost.group import programs
 from fencepost.group.incarnation import Home, Incarnation
 from fencepost.interfaces.process import Environment, Interpreter
-from fencepost.model.clients import LINES, VERIFIABLE, Client, Members
+from fencepost.model.clients import LINES, VERIFIABLE, Client, MemberSpec
 from fencepost.model.topic import Topic
 from fencepost.processes.owner import Owner
 from fencepost.scenario.scenario import Group, Scenario
@@ -204,7 +204,7 @@ def test_a_group_that_cannot_be_is_refused(options: dict[str, Any], sentence: st
     ],
 )
 def test_a_workload_that_verifiable_consumer_cannot_do_is_refused(workload: Any, topics: int, sentence: str) -> None:
-    group = Group(members=[Members(1), Members(1, VERIFIABLE)])
+    group = Group(members=[MemberSpec(1), MemberSpec(1, VERIFIABLE)])
     with pytest.raises(ScenarioError, match=sentence):
         Scenario("x", [Topic(f"t{n}") for n in range(topics)], group, workload)
 
@@ -213,12 +213,12 @@ def test_a_static_member_cannot_relinquish() -> None:
     with pytest.raises(ScenarioError, match="deadline_ms does not work with static members: the group keeps"):
         Scenario("x", [Topic("t")], Group(static=True), PollLoop(deadline_ms=1))
     with pytest.raises(ScenarioError, match="deadline_ms does not work with static members"):
-        Scenario("x", [Topic("t")], Group([Members(2), Members(1, static=True)]), PollLoop(deadline_ms=1))
+        Scenario("x", [Topic("t")], Group([MemberSpec(2), MemberSpec(1, static=True)]), PollLoop(deadline_ms=1))
     Scenario("x", [Topic("t")], Group(), PollLoop(deadline_ms=1))
 
 
 def test_faults_that_tell_our_loop_something_are_refused() -> None:
-    group = Group(members=[Members(1), Members(1, VERIFIABLE)])
+    group = Group(members=[MemberSpec(1), MemberSpec(1, VERIFIABLE)])
     with pytest.raises(PlanError, match="which cannot be reconfigured"):
         Scenario("x", [Topic("t")], group, PollLoop(), [at(1, Stall(), one_member(), heal_after=1)]).plan(1)
 

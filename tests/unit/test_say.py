@@ -23,7 +23,7 @@ from fencepost_member.instrument.recording import Recording
 
 SNIPPET = """
 try:
-    from fencepost_member.say import processed
+    from fencepost_member.api import processed
 except ImportError:
     def processed(record): ...
 """
@@ -145,7 +145,7 @@ def test_it_is_there_for_every_instrumented_library(started: Started, library: s
     says = f"import {library}, os\n{SNIPPET}processed({RECORD}('orders', 0, 7))\nprint(processed.__module__)"
     life = started.life(says, **TOLD)
     assert life.wait_ended(WITHIN_S) == 0
-    assert life.log.read_text().splitlines()[-1] == "fencepost_member.say"
+    assert life.log.read_text().splitlines()[-1] == "fencepost_member.api"
     assert len(started.events("unrecorded")) == 1  # it has no consumer
 
 

@@ -256,7 +256,12 @@ DAMAGES: dict[str, tuple[Callable[[RunFolder], Any], str, str, int]] = {
         "its header names thread 4294967295, but the highest possible one is 32767",
         16,
     ),
-    "actor": (lambda f: overwrite(segment(f, 2), 88, b"\xff\x1b../x"), "2", "its header names the actor '\\\\xff\\x1b../x-2.1'", 16),
+    "actor": (
+        lambda f: overwrite(segment(f, 2), 88, b"\xff\x1b../x"),
+        "2",
+        "its header names the actor '\\\\xff\\x1b../x-2.1'",
+        16,
+    ),
     "foreign": (foreign, "7", "its header names the actor 'member-9.1', but its file name another one", 20),
     "directory": (lambda f: segment(f, 7).mkdir(), "7", "it cannot be read: Is a directory", 20),
     "partition": (lambda f: overwrite(segment(f, 2), record_at(0) + 64, b"\x4d"), "2", "does not have: 77", 20),

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from fencepost.faults import BlackHole, Bounce, Kill, MoveCoordinator, Pause, Stall
@@ -61,7 +61,6 @@ def picks(case: Case) -> set[float]:
 
 
 @given(st.sets(st.integers(0, 8)))
-@settings(max_examples=20, deadline=None)
 def test_exactly_the_steps_that_are_needed_are_left(needed: set[int]) -> None:
     wanted = {CASE.plan.steps[number].pick for number in needed}
     found, tried = smallest(lambda case: wanted <= picks(case))

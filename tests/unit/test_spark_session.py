@@ -105,6 +105,7 @@ def test_the_jvm_and_its_files_go_when_the_process_is_killed():
     eventually(lambda: not work.exists(), 60, "its files to go")
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_session_that_nobody_wants_any_more_ends_before_it_is_there():
     spark = Spark.start()
@@ -115,6 +116,7 @@ def test_a_session_that_nobody_wants_any_more_ends_before_it_is_there():
         spark.get(within_s=0.1)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_second_session_of_a_process_starts_like_the_first():
     for _ in range(2):
@@ -126,6 +128,7 @@ def test_a_second_session_of_a_process_starts_like_the_first():
             spark.stop()
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_who_gives_our_own_jobs_up_leaves_a_users_alone(tmp_path):
     go = tmp_path / "go"
@@ -150,6 +153,7 @@ def test_who_gives_our_own_jobs_up_leaves_a_users_alone(tmp_path):
         assert engine.map(lambda n: n, 2) == [0, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_who_is_interrupted_leaves_no_answer_for_later_calls(tmp_path):
     """As by a test's time-out, while Spark works."""

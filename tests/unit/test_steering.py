@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 import stage
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from stage import Shell
 
@@ -60,10 +60,6 @@ def cells(steps: Any) -> list[coverage.Cell]:
     return [(type(s.fault).__name__, serialization.name_of(s.when)) for s in steps if s.when]
 
 
-few = settings(max_examples=30, deadline=None)
-
-
-@few
 @given(
     seed=st.integers(0, 10**6),
     left=st.dictionaries(st.sampled_from(FAULTS), st.lists(st.sampled_from(STATES), unique=True)),

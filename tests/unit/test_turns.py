@@ -39,18 +39,18 @@ def holder(folder: Path, what: str) -> subprocess.Popen[str]:
 
 
 def test_a_machine_has_at_least_one_place(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv(concurrency.PLACES, raising=False)
+    monkeypatch.delenv(concurrency.MAX_RUNS, raising=False)
     assert concurrency.places() >= 1
 
 
 def test_a_machine_has_as_many_places_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(concurrency.PLACES, "37")
+    monkeypatch.setenv(concurrency.MAX_RUNS, "37")
     assert concurrency.places() == 37
 
 
 @pytest.mark.parametrize("asked", ["0", "two"])
 def test_what_is_no_number_of_places_is_refused(asked: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(concurrency.PLACES, asked)
+    monkeypatch.setenv(concurrency.MAX_RUNS, asked)
     with (
         pytest.raises(ClusterError, match=f"='{asked}'; use the number of concurrent runs, 1 or more"),
         concurrency.turn("mine", tmp_path),
