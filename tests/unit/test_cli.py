@@ -54,7 +54,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' does not name a cluster: use attach:HOST:PORT"),
         (["run", "demo", "--yes"], "--cluster-config and --yes are for attach:HOST:PORT, not for auto"),
         (["run", "demo", "--repeat", "0"], "--repeat"),
-        (["run", "demo", "--set", "group.members"], "--set wants path=value"),
+        (["run", "demo", "--set", "group.members"], "--set needs path=value"),
         (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),
         (["run", "demo", "--set", "schedule.2.heal_after=1"], "lasts only 1 s under a session.timeout.ms of 6 s"),
         (["run", "demo", "--set", "schedule.0.at=9"], "has both at and at_s, which mean the same: keep at_s"),
@@ -301,7 +301,7 @@ def test_names_below_a_config_may_have_dots() -> None:
 
 def test_an_entry_of_a_list_is_named_by_its_index() -> None:
     assert override(scenario(), ["topics.0.partitions=3"]).topics[0].partitions == 3
-    with pytest.raises(ScenarioError, match="there are 1, counted from 0"):
+    with pytest.raises(ScenarioError, match="there are 1 items, counted from 0"):
         override(scenario(), ["topics.1.partitions=3"])
 
 
