@@ -5,7 +5,7 @@ MINIMUM := import sys; sys.exit(sys.version_info < (3, 11))
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	$$p -c '$(MINIMUM)' 2>/dev/null && echo $$p && break; done || echo python3)
 BIN := .venv/bin
-# So many processes share the tests of `make test`: a run waits for most of its time, and takes 3 GB; 0: all in one process.
+# The number of processes for `make test`. A run mostly waits, and needs 3 GB; 0: all tests in one process.
 MEMORY := os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 WORKERS ?= $(shell $(PYTHON) -c 'import os; count = min(os.cpu_count(), $(MEMORY) // 3_000_000_000); print(count if count > 1 else 0)')
 INSTALLED := .venv/installed
@@ -17,7 +17,7 @@ MUTATION := build/mutation
 demo: $(INSTALLED)
 	$(BIN)/fencepost run demo
 
-# The ten histories in which Jepsen's checker looks away, as run folders with reports: build/demonstrations/index.html.
+# Ten histories that Jepsen's checker accepts, as run folders with reports: build/demonstrations/index.html.
 demonstrations: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m history.beyond_jepsen build/demonstrations
 
@@ -25,12 +25,12 @@ demonstrations: $(INSTALLED)
 claims: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m claims
 
-# The table of faults, as Markdown: fault x target x back-end, and what witnesses saw in the tests that ran here.
+# The table of faults, as Markdown: fault x target x back-end, with the observations of witnesses in tests that ran here.
 faults: $(INSTALLED)
 	@PYTHONPATH=tests $(BIN)/python -m fault_table
 
-# Wrong lines are planted into the checkers, one after the other, and tests must notice; goes on where it stopped. Only some of them:
-# make mutation PATTERN='*.oracle.*', or SAMPLE=600 at random. AGAIN=1 tries those that live once more.
+# Mutation tests of the checkers: each mutant must fail a test. A new call continues where the last one stopped. For a selection:
+# make mutation PATTERN='*.oracle.*', or SAMPLE=600 for a random sample. AGAIN=1 tries surviving mutants again.
 mutation: $(INSTALLED) $(MUTATION)
 	@cd $(MUTATION) && PYTHONPATH=$(CURDIR)/tests $(CURDIR)/$(BIN)/python -m mutation $(if $(PATTERN),--pattern '$(PATTERN)') \
 		$(if $(SAMPLE),--sample $(SAMPLE)) $(if $(AGAIN),--again) $(if $(LIMIT_S),--limit-s $(LIMIT_S)) $(if $(JOBS),--jobs $(JOBS))
@@ -48,7 +48,7 @@ nightly: lint
 	$(BIN)/pytest --chaos --chaos-seed $(SEED) --hypothesis-profile many --hypothesis-seed $(SEED) -m "slow or hypothesis" \
 		--shard $(SHARD) -n $(WORKERS)
 
-# Everything that measures, one after the other, as it is without arguments; synthetic.py only writes what others read.
+# All benchmarks, one after the other, with their default arguments; synthetic.py only writes the input of others.
 bench: $(INSTALLED)
 	@for script in $$(grep -l __main__ tests/benchmarks/*.py | grep -v synthetic); do echo "== $$script" && $(BIN)/python $$script || exit 1; done
 
@@ -64,7 +64,7 @@ format: $(INSTALLED)
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
-# mypy does not follow an editable install whose folders have other names than its packages: it reads a tree of links.
+# mypy cannot follow an editable install whose folders and packages have different names, so it reads a tree of links.
 .PHONY: $(TREE)
 $(TREE):
 	@rm -rf $(TREE) && mkdir -p $(TREE)/fencepost
@@ -72,7 +72,7 @@ $(TREE):
 	@ln -s $(CURDIR)/docker/images $(TREE)/fencepost/images
 	@mv $(TREE)/fencepost/member $(TREE)/fencepost_member
 
-# mutmut reads the checkers alone, and writes them, with all mutants inside, beside links to everything else.
+# mutmut reads only the checkers; it writes them, with all mutants inside, next to links to everything else.
 .PHONY: $(MUTATION)
 $(MUTATION):
 	@mkdir -p $(MUTATION)/fencepost $(MUTATION)/mutants/fencepost
@@ -91,7 +91,7 @@ $(INSTALLED): constraints.txt pyproject.toml setup.py
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
-# Pin every dependency anew, with hashes and without addresses.
+# Pin all dependencies again, with hashes and without addresses.
 constraints:
 	test -x build/pip-tools/bin/pip-compile || { $(PYTHON) -m venv build/pip-tools && build/pip-tools/bin/pip install --quiet pip-tools; }
 	build/pip-tools/bin/pip-compile --quiet --upgrade --extra dev --extra connect --extra clients --extra postgresql --allow-unsafe --strip-extras --generate-hashes \

@@ -1,11 +1,11 @@
 """Fencepost: a chaos-testing harness for Kafka consumer groups.
 
-What a test or a scenario needs is here and imports nothing but the standard library. The rest lives in
+The names that a test or a scenario needs are here; importing them needs only the standard library. The rest is in
 
 * ``fencepost.faults``, ``.workloads``, ``.checkers`` and ``.targets``: the parts of a scenario;
 * ``fencepost.runner`` (performs a scenario, leaves a run folder) and ``fencepost.judging`` (judges a run folder);
 * ``fencepost.clusters``, ``.network``, ``.evidence``, ``.reports``: their machinery;
-* ``fencepost_member``: the members' side, which runs without this package.
+* ``fencepost_member``: the code that runs inside members, without this package.
 """
 
 from __future__ import annotations

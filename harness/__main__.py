@@ -1,4 +1,4 @@
-"""``python -m fencepost``: the same as the command ``fencepost``."""
+"""``python -m fencepost`` does the same as the command ``fencepost``."""
 
 from fencepost.cli.commands import main
 

@@ -1,6 +1,6 @@
-"""The clock, and the only place that waits.
+"""The clock, and the only module that sleeps.
 
-``eventually`` is how every part of the harness awaits something: bounded, with a message that explains itself.
+Every part of the harness waits with ``eventually``, which has a time limit and explains in its error what is missing.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ def now_ns() -> int:
 
 
 def clock_pair() -> tuple[int, int]:
-    """The same moment as (monotonic_ns, wall_ns), so that a broker's wall-clock times can be converted."""
+    """One moment on both clocks: (monotonic_ns, wall_ns). It converts a broker's wall-clock times."""
     before = time.monotonic_ns()
     wall = time.time_ns()
     return (before + time.monotonic_ns()) // 2, wall
@@ -40,16 +40,16 @@ def eventually(
     """Call ``probe`` until it returns something true and return that.
 
     Args:
-        probe: returns a true value when the wait is over. What it raises is raised, unless it is forgiven.
-        within_s: the bound.
+        probe: returns a true value when the wait is over. Its errors are raised, unless ``forgive`` names them.
+        within_s: the time limit.
         describe: what is awaited, as a noun phrase ("broker 2 to serve").
-        state: describes what is there now, for the message; called only when the bound is reached.
+        state: describes the current state, for the message; called only when the time is over.
         hint: what a reader can do about it.
         forgive: errors of ``probe`` that mean "not yet", such as the time-out of a call that it makes.
 
     Raises:
-        WaitTimeout: nothing came; says what was awaited, the state now, and the hint. Its cause is the forgiven error
-            of the last call of ``probe``; without one, that call saw that it had not come.
+        WaitTimeout: the time is over. The message has what was awaited, the current state, and the hint. Its cause is
+            the forgiven error of the last call of ``probe``; without a cause, the last call returned a false value.
     """
     deadline = time.monotonic() + within_s
     while True:
@@ -58,12 +58,12 @@ def eventually(
             return value
         left = deadline - time.monotonic()
         if left <= 0:
-            parts = [f"waited {within_s:g} s for {describe}, which did not come"]
+            parts = [f"waited {within_s:g} s for {describe}, which did not happen"]
             now = state()
             if now:
                 parts.append(f"state now: {now}")
             if forgiven:
-                parts.append(f"the last look failed: {forgiven}".removesuffix("."))
+                parts.append(f"the last attempt failed: {forgiven}".removesuffix("."))
             if hint:
                 parts.append(hint)
             raise WaitTimeout(". ".join(parts) + ".") from forgiven
@@ -78,7 +78,7 @@ def _ask(probe: Callable[[], T | None], forgive: tuple[type[Exception], ...]) ->
 
 
 def ticks(period_s: float) -> Iterator[int]:
-    """Yield ``now_ns()`` every ``period_s`` seconds, for samplers; late ticks are not made up for."""
+    """Yield ``now_ns()`` every ``period_s`` seconds, for samplers. A late tick is not followed by extra ticks."""
     due = time.monotonic()
     while True:
         yield time.monotonic_ns()

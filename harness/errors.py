@@ -1,8 +1,8 @@
-"""The exceptions that Fencepost raises: what each means and what to do about it.
+"""The exceptions that Fencepost raises, with their meanings and remedies.
 
-All of them carry a message made of sentences: what was expected, what came, and the way out. What only one module
-raises and catches (``fencepost.evidence.records.DamagedDumpError``) stands there, below ``FencepostError`` as well; the
-member side, which runs without the rest, has its own ``ConfigError``.
+Each message has what was expected, what was found, and what to do. An exception that only one module raises and
+catches (``fencepost.evidence.records.DamagedDumpError``) is defined in that module, as a ``FencepostError`` too. The
+member package, which runs without the rest, has its own ``ConfigError``.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 
 class FencepostError(Exception):
-    """Base of all errors that are meant for people; anything else is a defect of the harness.
+    """Base of all errors that are shown to users; any other exception is a defect of the harness.
 
     Attributes:
-        each: the errors that this one lists; itself alone where it is about one thing.
+        each: the errors that this one lists; only itself if it is not a list.
     """
 
     @property
@@ -32,8 +32,8 @@ class ScenarioError(FencepostError):
 
 
 class PlanError(ScenarioError):
-    """The schedule cannot do what it says (healing time on a fault that has nothing to heal, a pause that
-    cannot reach its expectation, an ability that the back-end lacks). Raised before anything starts."""
+    """The schedule cannot be performed (a healing time on a fault that has nothing to heal, a pause that cannot reach
+    its expectation, a capability that the back-end does not have). Raised before anything starts."""
 
 
 class ProvisionError(FencepostError):
@@ -41,23 +41,23 @@ class ProvisionError(FencepostError):
 
 
 class ClusterError(FencepostError):
-    """A broker, the controller or a proxy did not start, stop or answer as it should."""
+    """A broker, the controller or a proxy did not start, stop or answer as expected."""
 
 
 class NotShown(ClusterError):  # noqa: N818
-    """A part of the evidence that this cluster does not let anybody read. What rests on it is judged as unknown."""
+    """This cluster does not allow reading a part of the evidence. Checks that need it are judged as unknown."""
 
 
 class MemberError(FencepostError):
-    """A member or producer process did not start, or ended when it should not have."""
+    """A member or producer process did not start, or ended unexpectedly."""
 
 
 class FaultError(FencepostError):
-    """A fault could not be injected or undone. The run stays unknown; the evidence tells which step."""
+    """A fault could not be injected or undone. The run stays unknown; the evidence names the step."""
 
 
 class WaitTimeout(FencepostError):  # noqa: N818
-    """Something awaited did not come within its bound; the message tells what, the state now, and a hint."""
+    """A wait exceeded its time limit; the message has what was awaited, the current state, and a hint."""
 
 
 class RunFolderError(FencepostError):
@@ -69,15 +69,15 @@ class ReportError(FencepostError):
 
 
 class BrokenPromises(AssertionError):  # noqa: N818
-    """The group broke a promise: the verdict is ``invalid``. No retry washes this away."""
+    """The group broke a promise: the verdict is ``invalid``. A retry does not disprove it."""
 
 
 class UnknownVerdict(FencepostError):  # noqa: N818
-    """The run could not be judged (a fault without a witness, too few facts, a stalled host). A retry may help."""
+    """The run could not be judged (an unproven fault, too little evidence, a stalled host). A retry may help."""
 
 
 def refuse(errors: Iterable[FencepostError]) -> None:
-    """Raise the one error; of several, one of the first one's class that lists each of them once; else do nothing."""
+    """Raise the error if there is one. Raise several as one error, of the class of the first, that lists each once."""
     found = tuple({str(one): one for error in errors for one in error.each}.values())
     if len(found) > 1:
         combined = type(found[0])("\n- ".join([f"{len(found)} things are wrong:", *map(str, found)]))
@@ -88,7 +88,7 @@ def refuse(errors: Iterable[FencepostError]) -> None:
 
 
 class Complaints:
-    """Gathers what is wrong with what somebody asked for, so that one error lists all of it.
+    """Gathers everything that is wrong with a request, so that one error lists all of it.
 
     Attributes:
         found: the errors, in the order in which they were found.
@@ -99,14 +99,14 @@ class Complaints:
 
     @contextmanager
     def gather(self, *kinds: type[FencepostError]) -> Iterator[None]:
-        """Keep an error of these kinds that is raised inside, and go on after the block."""
+        """Catch and keep an error of these kinds that the block raises."""
         try:
             yield
         except kinds as error:
             self.found.append(error)
 
     def each(self, call: Callable[[Any], Any], items: Iterable[Any], *kinds: type[FencepostError]) -> list[Any]:
-        """What ``call`` makes of each item, without those for which it raises an error of these kinds."""
+        """The results of ``call`` for the items; an item for which it raises an error of these kinds has none."""
         made = []
         for item in items:
             with self.gather(*kinds):

@@ -1,4 +1,4 @@
-"""Judging a run folder: verdict first, stored, and only then the pictures of it."""
+"""Judges a run folder: makes and stores the verdict first, then draws the reports."""
 
 from __future__ import annotations
 
@@ -22,16 +22,16 @@ _LOG = logging.getLogger(__name__)
 def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> Verdict:
     """Judge the history in ``run``, write ``verdict.json``, then ``report.html`` and ``junit.xml``.
 
-    The history of a run that was killed before its seal is sealed first: what was recorded until then is judged.
+    If the run was killed before it was sealed, this seals the history first and judges what was recorded until then.
 
     Args:
         run: a run folder.
-        spark: a started session handle; None starts one for this call.
-        only: names of checks; empty judges all. A partial verdict is returned, not stored.
+        spark: a handle of a started session; None starts one for this call.
+        only: names of checks; empty runs all. A partial verdict is returned, not stored.
 
     Raises:
-        RunFolderError: there is no such run folder, or the run is still going on.
-        ProvisionError, WaitTimeout: there is no Spark. Nothing is stored; an earlier verdict stays.
+        RunFolderError: there is no such run folder, or the run is still in progress.
+        ProvisionError, WaitTimeout: Spark did not start. Nothing is stored; an earlier verdict stays.
     """
     from fencepost.checkers import judge as checks
     from fencepost.checkers.spark.finder import finder
@@ -43,7 +43,7 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
         try:
             verdict = checks.judge(folder.path, finder(session), only)
         except (ProvisionError, WaitTimeout) as error:
-            again = f"Nothing was judged; when Spark is there: fencepost check {folder.path}"
+            again = f"Nothing was judged. When Spark works, run: fencepost check {folder.path}"
             raise type(error)(f"{error.args[0].rstrip('.')}. {again}") from error
     if not only:
         folder.write_verdict(verdict)
@@ -55,8 +55,8 @@ def judge(run: Path, spark: Spark | None = None, only: Collection[str] = ()) -> 
 
 
 def _seal_what_was_left(folder: RunFolder) -> None:
-    """Seal a history that never was, or whose seal was cut off. One of which only ``seal.json`` is lost is left as it
-    is: it is damaged, and nobody knows what it was."""
+    """Seal a history that was never sealed, or whose sealing was interrupted. If only ``seal.json`` is missing, the
+    history stays as it is: it is damaged, and its state when it was sealed is unknown."""
     from fencepost.evidence.seal import REPORT, seal
 
     left = not os.path.lexists(folder.history / "events.parquet") or listed(folder.path, "history/segments/*.seg")
@@ -64,16 +64,16 @@ def _seal_what_was_left(folder: RunFolder) -> None:
         return
     if busy := _users(folder.history.resolve()):
         raise RunFolderError(
-            f"the run in {folder.path} is still going on: {busy[0]} writes to it; check it when it is over"
+            f"the run in {folder.path} is still in progress: {busy[0]} writes to it; check it when it has ended"
         )
     seal(folder.path)
 
 
 def render(run: Path) -> Path:
-    """Draw ``junit.xml`` and ``report.html`` from what the folder holds; returns the path of the latter.
+    """Draw ``junit.xml`` and ``report.html`` from the run folder; return the path of ``report.html``.
 
     Raises:
-        ReportError: one of them could not be drawn; the other was, if it could be.
+        ReportError: one of them could not be drawn. The other one is drawn, if it could be.
     """
     from fencepost.reports import html, junit
 
@@ -81,7 +81,7 @@ def render(run: Path) -> Path:
     for name, draw in (("junit.xml", junit.render), ("report.html", html.render)):
         try:
             drawn[name] = draw(run)
-        except Exception as error:  # whatever a folder holds: the other one is drawn all the same
+        except Exception as error:  # a folder may hold anything; the other report is drawn all the same
             drawn[name] = error
     for name, path in drawn.items():
         if isinstance(path, Exception):
@@ -90,7 +90,7 @@ def render(run: Path) -> Path:
 
 
 def _users(folder: Path) -> list[str]:
-    """The processes that have a file below ``folder`` open, as far as this user may see: number and name."""
+    """Processes that have a file below ``folder`` open, as far as this user may see them: process id and name."""
     import psutil
 
     found = []

@@ -1,7 +1,7 @@
-"""The pytest plugin: the fixtures ``chaos``, ``chaos_cluster`` and ``chaos_spark``, and what belongs to them.
+"""The pytest plugin: the fixtures ``chaos``, ``chaos_cluster`` and ``chaos_spark``, with their options and hooks.
 
-Chaos tests carry the marker ``chaos`` and run only when asked for (``-m chaos`` or ``--chaos``). Loading the plugin
-costs nothing: everything else of Fencepost is imported when the first chaos test runs.
+Chaos tests have the marker ``chaos`` and run only with ``-m chaos`` or ``--chaos``. Loading the plugin is cheap: the
+rest of Fencepost is imported when the first chaos test runs.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ class ChaosRun:
 
     Attributes:
         folder: its run folder.
-        seed: what decided its random choices.
+        seed: decides its random choices.
     """
 
     def __init__(self, folder: Path, seed: int, spark: Spark) -> None:
@@ -45,7 +45,7 @@ class ChaosRun:
 
     @property
     def verdict(self) -> Verdict:
-        """The judgement of this run; made when first asked for."""
+        """The verdict of this run; the first access judges the run."""
         if self.judged is None:
             with library_logs.quiet():
                 from fencepost.judging import judge
@@ -57,8 +57,8 @@ class ChaosRun:
         """Pass only when the verdict is ``valid``.
 
         Raises:
-            BrokenPromises: it is ``invalid``; the message tells the worst finding.
-            UnknownVerdict: it is ``unknown``; the message tells why.
+            BrokenPromises: the verdict is ``invalid``; the message has the worst finding.
+            UnknownVerdict: the verdict is ``unknown``; the message has the reason.
         """
         from fencepost.errors import BrokenPromises, UnknownVerdict
         from fencepost.model import Validity
@@ -70,7 +70,7 @@ class ChaosRun:
 
 
 class Chaos:
-    """The factory behind the fixture ``chaos``: performs scenarios on a fresh cluster each."""
+    """The factory behind the fixture ``chaos``: performs each scenario on a fresh cluster."""
 
     def __init__(self, item: pytest.Item, spark: Spark) -> None:
         self._item = item
@@ -80,12 +80,14 @@ class Chaos:
         """Perform ``scenario`` and return the run, not yet judged.
 
         Args:
-            scenario: what to do.
-            seed: decides every random choice; by default ``--chaos-seed``, or else made from the test's node id.
+            scenario: the scenario.
+            seed: decides every random choice; by default ``--chaos-seed``, or a hash of the test's node id.
         """
         config = self._item.config
         chosen = seeds.seed_of(self._item) if seed is None else seed
-        runs = config.invocation_params.dir / config.getoption("--chaos-runs")  # wherever a test goes meanwhile
+        runs = config.invocation_params.dir / config.getoption(
+            "--chaos-runs"
+        )  # a test may change its working directory
         with library_logs.quiet():
             from fencepost import runner
 
@@ -106,7 +108,7 @@ def _backend(config: pytest.Config) -> Backend:
 
 @pytest.fixture(scope="session")
 def chaos_spark(pytestconfig: pytest.Config) -> Iterator[Spark]:
-    """The Spark that judges, started in the background once for the whole session."""
+    """The Spark session that judges, started in the background, once for the whole test session."""
     from fencepost.checkers.spark.session import Spark
 
     options = pytestconfig.getoption
@@ -116,7 +118,7 @@ def chaos_spark(pytestconfig: pytest.Config) -> Iterator[Spark]:
 
 @pytest.fixture
 def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
-    """A fresh cluster of three brokers with proxies for eight members, for tests that need no scenario."""
+    """A fresh cluster with three brokers, and proxies for eight members, for tests that need no scenario."""
     from fencepost.clusters import selection
     from fencepost.interfaces import ClusterSpec
     from fencepost.processes.concurrency import turn
@@ -133,35 +135,35 @@ def chaos_cluster(request: pytest.FixtureRequest) -> Iterator[Cluster]:
 
 @pytest.fixture
 def chaos(request: pytest.FixtureRequest, chaos_spark: Spark) -> Iterator[Chaos]:
-    """A factory of runs: ``chaos.run(SCENARIO).must_keep_its_promises()``. A run that nobody judges is an error."""
+    """A factory of runs: ``chaos.run(SCENARIO).must_keep_its_promises()``. A test that leaves a run unjudged fails."""
     runs: list[ChaosRun] = []
     request.node.stash[_RUNS] = runs
-    request.node.stash[_FAILED] = False  # what an earlier try of the same test did is over
+    request.node.stash[_FAILED] = False  # forget an earlier attempt of the same test
     yield Chaos(request.node, chaos_spark)
     forgotten = [str(run.folder) for run in runs if run.judged is None]
     if forgotten and not request.node.stash.get(_FAILED, False):
         pytest.fail(
-            f"nobody judged {', '.join(forgotten)}: call must_keep_its_promises() of the run, or read its verdict",
+            f"the test did not judge {', '.join(forgotten)}: call its must_keep_its_promises(), or read its verdict",
             pytrace=False,
         )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """The options, all beginning with ``--chaos``."""
+    """Add the options, which all begin with ``--chaos``."""
     group = parser.getgroup("chaos", "chaos tests of Kafka consumer groups (fencepost)")
-    group.addoption("--chaos", action="store_true", help="run the tests marked chaos too")
+    group.addoption("--chaos", action="store_true", help="also run the tests marked chaos")
     group.addoption(
         "--chaos-cluster",
         default="auto",
         metavar="auto|local|docker|attach:HOST:PORT",
-        help="a cluster of each run's own, or one that is already there (default: auto)",
+        help="a new cluster for each run, or attach to one that exists (default: auto)",
     )
     group.addoption("--chaos-cluster-config", metavar="FILE", help="SASL and TLS of attach, as librdkafka's name=value")
     group.addoption("--chaos-yes", action="store_true", help="allow attach to a cluster that is not on loopback")
     group.addoption(
-        "--chaos-seed", metavar="N|random", help="the seed of every run (default: made from the test's node id)"
+        "--chaos-seed", metavar="N|random", help="the seed of every run (default: a hash of the test's node id)"
     )
-    group.addoption("--chaos-runs", default="runs", metavar="DIR", help="where run folders are made (default: runs)")
+    group.addoption("--chaos-runs", default="runs", metavar="DIR", help="folder for run folders (default: runs)")
     group.addoption(
         "--chaos-spark-master", default="local[*]", metavar="URL", help="where Spark runs: spark://..., yarn"
     )
@@ -173,18 +175,20 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "chaos: a chaos test; runs only with -m chaos or --chaos")
     cluster = config.getoption("--chaos-cluster")
     if not re.fullmatch("auto|local|docker|attach:.*", cluster):
-        raise pytest.UsageError(f"--chaos-cluster: no back-end {cluster!r}; use auto|local|docker|attach:HOST:PORT")
+        raise pytest.UsageError(
+            f"--chaos-cluster: unknown back-end {cluster!r}; use auto|local|docker|attach:HOST:PORT"
+        )
     seeds.choose(config)
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Let the workers of pytest-xdist have the seed that was drawn: they read the command line anew."""
+    """Pass the drawn seed to the workers of pytest-xdist, which read the command line again."""
     seeds.share(node)
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
-    """Remember its node id, from which its seed is made."""
+    """Remember the node id, from which the seed is made."""
     seeds.note(item)
 
 
@@ -195,7 +199,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave chaos tests out unless they were asked for."""
+    """Deselect chaos tests unless the command line selects them."""
     if config.getoption("--chaos") or re.search(r"\bchaos\b", config.option.markexpr or ""):
         return
     left_out = [item for item in items if item.get_closest_marker("chaos")]
@@ -221,13 +225,13 @@ def pytest_runtest_makereport(
 
 
 def _where(config: pytest.Config) -> list[str]:
-    """The options that say on which cluster runs are, where they are given."""
+    """The given options that choose the cluster, as command-line words."""
     given = {option: config.getoption(option) for option in CLUSTER_OPTIONS}
     return [o if value is True else f"{o}={value}" for o, value in given.items() if value and value != "auto"]
 
 
 def section(item: pytest.Item, runs: list[ChaosRun]) -> str:
-    """What a failing test says of its last run: seed, folder, the worst finding, the command that repeats it."""
+    """The section of a failing test, about its last run: seed, folder, worst finding, the command that repeats it."""
     from fencepost.reports.summary import worst
 
     run = runs[-1]

@@ -1,6 +1,6 @@
-"""Which seed a chaos test has: the option's, the one it failed with, or its own; and the same in every process.
+"""The seed of a chaos test: the option's, the one it failed with, or its own; the same in every process.
 
-pytest-xdist runs tests in processes of their own, which read the command line anew and write at the same time.
+pytest-xdist runs tests in several processes, which each read the command line and write at the same time.
 """
 
 from __future__ import annotations
@@ -13,25 +13,25 @@ import pytest
 
 KEPT = "fencepost/seeds-to-repeat"
 SHARED = "chaos_seed"
-NODE_ID = pytest.StashKey[str]()  # as the command line wants it: pytest-xdist may put a test's group behind it
+NODE_ID = pytest.StashKey[str]()  # as the command line expects it: pytest-xdist may append a test's group
 
 
 def choose(config: pytest.Config) -> None:
-    """Draw the seed of all tests when ``--chaos-seed`` is ``random``; a worker has the one that was drawn already.
+    """Draw the seed of all tests if ``--chaos-seed`` is ``random``; a worker uses the seed that its parent drew.
 
     Raises:
-        pytest.UsageError: the option is neither that nor a number.
+        pytest.UsageError: the option is neither ``random`` nor a number.
     """
     seed = config.getoption("--chaos-seed")
     if seed == "random":
         shared = getattr(config, "workerinput", {}).get(SHARED)
         config.option.chaos_seed = shared or str(secrets.randbelow(2**31))
     elif seed is not None and not seed.isdecimal():
-        raise pytest.UsageError(f"--chaos-seed wants a number or 'random', but {seed!r} came")
+        raise pytest.UsageError(f"--chaos-seed must be a number or 'random', not {seed!r}")
 
 
 def share(node: Any) -> None:
-    """Hand the seed to a worker of pytest-xdist that is about to be started."""
+    """Pass the seed to a worker of pytest-xdist that is about to start."""
     node.workerinput[SHARED] = node.config.getoption("--chaos-seed")
 
 
@@ -41,7 +41,7 @@ def note(item: pytest.Item) -> None:
 
 
 def seed_of(item: pytest.Item) -> int:
-    """The seed of a test: the option's, the one it failed with (under ``--lf``), or one made from its node id."""
+    """The seed of a test: the option's, the one it failed with (under ``--lf``), or a hash of its node id."""
     option = item.config.getoption("--chaos-seed")
     if option is not None:
         return int(option)
@@ -51,14 +51,14 @@ def seed_of(item: pytest.Item) -> int:
 
 
 def keep(item: pytest.Item, seed: int | None) -> None:
-    """Keep the seed with which a test failed for ``--lf``; None: it passed."""
+    """Keep the seed with which a test failed, for ``--lf``. None: the test passed."""
     cache = getattr(item.config, "cache", None)  # absent under -p no:cacheprovider
     if cache:
         cache.set(_place(item), seed)
 
 
 def _place(item: pytest.Item) -> str:
-    """A file for each test, as workers write at the same time."""
+    """One cache file for each test, because workers write at the same time."""
     return f"{KEPT}/{_hash(item).hex()}"
 
 

@@ -1,4 +1,4 @@
-"""Protocol states, which trigger faults and end them. The names that a scenario uses."""
+"""Protocol states, which start faults and end them: the names that a scenario uses."""
 
 from __future__ import annotations
 

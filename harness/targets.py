@@ -1,4 +1,4 @@
-"""Selectors: what a step of the schedule hits. The names that a scenario uses."""
+"""Selectors, which choose what a step of the schedule hits: the names that a scenario uses."""
 
 from __future__ import annotations
 

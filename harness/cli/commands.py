@@ -1,4 +1,4 @@
-"""The command line. Every command is a thin call into the harness; what is heavy is imported when it is needed.
+"""The command line. Every command is a thin call into the harness. Slow imports happen inside the command.
 
 Exit codes: 0 valid, 1 invalid, 2 bad usage, 3 unknown, 4 the harness itself failed, 130 interrupted.
 """
@@ -63,7 +63,7 @@ def common(debug: Annotated[bool, typer.Option("--debug", help="Show the stack t
 
 @app.command()
 def doctor() -> None:
-    """Say what this machine has and lacks, with remedies.
+    """List what this machine has and what is missing, with remedies.
 
     Exit code 4: no run is possible here.
     """
@@ -73,7 +73,7 @@ def doctor() -> None:
     for finding in findings:
         out.print(finding.line(), markup=False)
     chosen = selection.auto()
-    out.print(f"\nA run gets the back-end {chosen}, unless --cluster says otherwise ({chosen.why}).", markup=False)
+    out.print(f"\nA run uses the back-end {chosen} unless --cluster names another one ({chosen.why}).", markup=False)
     if missing := surgery.beyond_reach(surgery.lacks(chosen)):
         out.print(f"It is not possible yet: {', '.join(part.name for part in missing)}.", markup=False)
         raise typer.Exit(Exit.FAILED)
@@ -81,9 +81,9 @@ def doctor() -> None:
 
 @app.command("list")
 def list_(kind: Annotated[str, typer.Argument(metavar="KIND", help=f"One of {KINDS}.")]) -> None:
-    """List what there is, with its options."""
+    """List everything of one kind, with its options."""
     if kind not in list(listing.Kind):
-        raise typer.BadParameter(f"there is no list of {kind!r}; there are {KINDS}")
+        raise typer.BadParameter(f"there is no list of {kind!r}; use one of {KINDS}")
     table = Table.grid(padding=(0, 2))
     for name, about in listing.rows(listing.Kind(kind)):
         table.add_row(Text(name), Text(about))
@@ -95,8 +95,8 @@ def run(
     scenario: Annotated[
         str, typer.Argument(metavar="SCENARIO", help="A .toml, .json or .py file, or the name of a built-in scenario.")
     ],
-    seed: Annotated[int | None, typer.Option(min=0, help="Decides every random choice; drawn when left out.")] = None,
-    repeat: Annotated[int, typer.Option(min=1, help="Run this often, with consecutive seeds.")] = 1,
+    seed: Annotated[int | None, typer.Option(min=0, help="Decides every random choice; random by default.")] = None,
+    repeat: Annotated[int, typer.Option(min=1, help="Number of runs, with consecutive seeds.")] = 1,
     cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
@@ -105,7 +105,7 @@ def run(
     settings: Annotated[
         list[str] | None, typer.Option("--set", metavar="PATH=VALUE", help="Change an option: group.members=6.")
     ] = None,
-    steer: Annotated[bool, typer.Option("--steer", help="Swarms aim at what no run below --runs has met.")] = False,
+    steer: Annotated[bool, typer.Option("--steer", help="Swarms aim at what no run below --runs has covered.")] = False,
     spark_master: SparkMaster = "local[*]",
     spark_remote: SparkRemote = None,
 ) -> None:
@@ -124,8 +124,8 @@ def run(
 @app.command("replay")
 def replay_(
     run: Run,
-    exact: Annotated[bool, typer.Option("--exact", help="Hit the members and brokers that were hit then.")] = False,
-    repeat: Annotated[int, typer.Option(min=1, help="Replay it this often, and say how often promises break.")] = 1,
+    exact: Annotated[bool, typer.Option("--exact", help="Hit the members and brokers that the old run hit.")] = False,
+    repeat: Annotated[int, typer.Option(min=1, help="Number of replays; counts how often promises break.")] = 1,
     cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
@@ -136,8 +136,9 @@ def replay_(
 ) -> None:
     """Perform the plan of an old run again.
 
-    Times, faults and draws are those of the plan; selectors choose anew, unless --exact pins what they chose. The
-    timing of brokers and clients stays free, and what depends on it may come out otherwise: --repeat tells how often.
+    Times, faults and random choices are taken from the plan. Selectors choose again, unless --exact pins what they
+    chose. The timing of brokers and clients is not controlled, so a failure that depends on it may not reproduce:
+    --repeat measures how often it does.
     """
     from fencepost.repeat import replay
 
@@ -151,10 +152,10 @@ def replay_(
 @app.command("shrink")
 def shrink_(
     run: Run,
-    minutes: Annotated[float, typer.Option(min=0, help="When no further case is tried.")] = 30,
-    failures: Annotated[int, typer.Option(min=1, help="So many runs of a case must fail for it to be kept,")] = 2,
-    of: Annotated[int, typer.Option(min=1, help="of at most so many.")] = 3,
-    rate_runs: Annotated[int, typer.Option(min=0, help="Runs that tell how often the smallest one fails.")] = 5,
+    minutes: Annotated[float, typer.Option(min=0, help="After this time no further case is tried.")] = 30,
+    failures: Annotated[int, typer.Option(min=1, help="Keep a case if this many of its runs fail,")] = 2,
+    of: Annotated[int, typer.Option(min=1, help="of at most this many.")] = 3,
+    rate_runs: Annotated[int, typer.Option(min=0, help="Runs that measure how often the smallest one fails.")] = 5,
     cluster: Backend = AUTO,
     cluster_config: Access = None,
     yes: Yes = False,
@@ -164,11 +165,12 @@ def shrink_(
 ) -> None:
     """Find the smallest plan that still breaks the worst broken promise of an old run.
 
-    Fewer steps, records, members, partitions; steps sooner, shorter, on weaker targets: each is tried on a real cluster
-    and kept if it still fails. All runs stay in a folder of their own under --runs. Exit code 3: it never failed again.
+    It tries fewer steps, records, members and partitions, and steps that are earlier, shorter or on weaker targets. It
+    runs each case on a real cluster and keeps it if it still fails. All runs stay in one new folder under --runs. Exit
+    code 3: the failure did not reproduce.
     """
     if failures > of:
-        raise typer.BadParameter(f"{failures} failures of {of} runs cannot be")
+        raise typer.BadParameter(f"--failures ({failures}) must not exceed --of ({of})")
     from fencepost.repeat import shrink
 
     effort = shrink.Effort(failures, of, minutes, rate_runs)
@@ -179,7 +181,7 @@ def shrink_(
 @app.command()
 def check(
     run: Run,
-    only: Annotated[str, typer.Option(metavar="A,B", help="Judge these checks alone; the verdict is not stored.")] = "",
+    only: Annotated[str, typer.Option(metavar="A,B", help="Run only these checks; the verdict is not stored.")] = "",
     spark_master: SparkMaster = "local[*]",
     spark_remote: SparkRemote = None,
 ) -> None:
@@ -190,7 +192,7 @@ def check(
     folder = RunFolder.open(run)
     names = tuple(name.strip() for name in only.split(",") if name.strip())
     with Spark.start(spark_master, remote=spark_remote) as spark:
-        from fencepost.judging import judge  # its imports take a while, and Spark does not wait for them
+        from fencepost.judging import judge  # its imports are slow, and Spark starts meanwhile
 
         verdict = judge(folder.path, spark, names)
         show_verdict(verdict, folder.path, stored=not names)
@@ -201,9 +203,10 @@ def check(
 def conform(
     output: Annotated[str, typer.Argument(metavar="FILE", help="What the program printed; - reads standard input.")],
 ) -> None:
-    """Say whether a program tells what it does as a member with the client json-lines has to.
+    """Check a program's output against the format of the client json-lines.
 
-    It lists each line that cannot be believed, and what the program does not tell. Exit code 1: there is such a line.
+    It lists each line that cannot be believed, and the kinds of line that are missing. Exit code 1: there is a line
+    that cannot be believed.
     """
     from fencepost.cli import conformance
 
@@ -215,7 +218,7 @@ def conform(
 
 @app.command()
 def report(run: Run, open_: Annotated[bool, typer.Option("--open", help="Open it in the browser.")] = False) -> None:
-    """Draw the reports of a run again and say where they are."""
+    """Draw the reports of a run again and print their path."""
     from fencepost.history.run_folder import RunFolder
     from fencepost.judging import render
     from fencepost.reports.words import shown
@@ -227,7 +230,7 @@ def report(run: Run, open_: Annotated[bool, typer.Option("--open", help="Open it
 
 
 def main(argv: Sequence[str] | None = None) -> None:
-    """The entry point: runs a command and leaves with its exit code; errors are sentences, not stack traces."""
+    """Run a command and exit with its code. Errors are printed as sentences, not as stack traces."""
     args = list(sys.argv[1:] if argv is None else argv)
     try:
         with library_logs.quiet():
@@ -236,7 +239,7 @@ def main(argv: Sequence[str] | None = None) -> None:
         if "--debug" in args:
             traceback.print_exc()
         if not isinstance(error, FencepostError):
-            _complain(f"a defect of Fencepost itself: {type(error).__name__}: {error} (--debug shows where)")
+            _complain(f"a defect of Fencepost itself: {type(error).__name__}: {error} (--debug shows the stack trace)")
             sys.exit(Exit.FAILED)
         _complain(str(error))
         sys.exit(Exit.USAGE if isinstance(error, ScenarioError | RunFolderError) else Exit.FAILED)

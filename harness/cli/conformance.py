@@ -1,4 +1,4 @@
-"""Whether a program's output is as members with the client ``json-lines`` have to tell, without any cluster."""
+"""Checks a program's output against the format of the client ``json-lines``, without a cluster."""
 
 from __future__ import annotations
 
@@ -11,31 +11,31 @@ from fencepost.errors import ScenarioError
 from fencepost_member.lines.order import Order
 from fencepost_member.lines.reading import LineError, parse
 
-# What a program may leave out, and what that means for the judgement.
+# Lines that a program may leave out, and what the judge cannot know without them.
 UNTOLD = {
-    "poll_started": "nobody can say that a member stopped to poll (stuck-member), and what the next poll ends is not "
-    "done before its records come",
+    "poll_started": "no check can see that a member stopped polling (stuck-member), and under the rule next-poll a "
+    "record counts as processed only when the next records arrive",
     "record_data": "no record is known to have been delivered; a run with such members is invalid",
-    "record_processed": "a record is processed by a rule, next-poll or commit; told is not possible",
-    "partitions_assigned": "members own nothing; a run with such members does not begin",
-    "partitions_lost": "if any were lost, they count as revoked",
-    "partitions_paused": "if any were paused, nobody knows that they stand still for that (stuck-partition without its "
-    "cause, collateral-stall)",
-    "partitions_resumed": "what is paused counts as paused until it is given up",
+    "record_processed": "a record counts as processed by the rule next-poll or commit; the rule told is not possible",
+    "partitions_assigned": "members own no partition; a run with such members does not begin",
+    "partitions_lost": "lost partitions count as revoked",
+    "partitions_paused": "a paused partition looks like one that does not progress (stuck-partition without its cause, "
+    "collateral-stall)",
+    "partitions_resumed": "a paused partition counts as paused until it is revoked",
     "commit_started": "the program must wait for the answer to each commit and do nothing else meanwhile",
-    "offsets_committed": "what the client answered to commits is not compared with what the coordinator wrote",
-    "shutdown_complete": "each end is a crash; that the member ends in order is not known",
+    "offsets_committed": "the client's answers to commits are not compared with what the coordinator wrote",
+    "shutdown_complete": "each exit of the program counts as a crash",
 }
 
 
 @dataclass(frozen=True)
 class Conformity:
-    """What was found.
+    """The result of the check.
 
     Attributes:
-        faults: number of a line -> what is wrong with it.
-        counts: name -> how many lines of it were right.
-        other: lines of ordinary output.
+        faults: line number -> what is wrong with the line.
+        counts: name -> number of correct lines with this name.
+        other: number of lines of ordinary output.
     """
 
     faults: Mapping[int, str]
@@ -43,18 +43,18 @@ class Conformity:
     other: int
 
     def sentences(self) -> Iterator[str]:
-        """The faults first, then what was told and what was not."""
+        """The faults first, then the kinds of line that were found, then the missing kinds."""
         yield from (f"line {number}: {fault}" for number, fault in self.faults.items())
-        told = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
-        yield f"told: {told or 'nothing'}; and {self.other} lines of other output"
+        found = ", ".join(f"{count} {name}" for name, count in sorted(self.counts.items()))
+        yield f"found: {found or 'nothing'}; and {self.other} lines of other output"
         for name, meaning in UNTOLD.items():
             if not self.counts.get(name):
-                yield f"not told: {name}: {meaning}"
+                yield f"missing: {name}: {meaning}"
         yield f"{len(self.faults)} lines cannot be believed" if self.faults else "every line conforms"
 
 
 def examine(lines: Iterable[bytes]) -> Conformity:
-    """Read what a program printed, as a scribe would. Nothing told at all is a fault, too."""
+    """Check the lines that a program printed, by the rules that apply during a run. Output without any is a fault."""
     order, faults, other, number = Order(), dict[int, str](), 0, 0
     for number, text in enumerate(lines, 1):
         try:
@@ -67,12 +67,16 @@ def examine(lines: Iterable[bytes]) -> Conformity:
         elif wrong := "; ".join(order.faults(line)):
             faults[number] = wrong
     if not order.counts and not faults:
-        faults[number] = "the output ends, and no line told anything"
+        faults[number] = "the output ends without a line of the format; startup_complete must be the first"
     return Conformity(faults, order.counts, other)
 
 
 def lines_of(output: str) -> Iterator[bytes]:
-    """The lines of a file, or of standard input for ``-``. Raises ScenarioError when it cannot be read."""
+    """The lines of a file, or of standard input for ``-``.
+
+    Raises:
+        ScenarioError: the file cannot be read.
+    """
     if output == "-":
         yield from sys.stdin.buffer
         return

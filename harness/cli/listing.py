@@ -22,25 +22,25 @@ class Kind(StrEnum):
     SCENARIOS = "scenarios"
 
 
-# What only some clients can do, in words.
+# Features that only some clients have, in words.
 BESIDES = {
     Extra.SEEKS: "move the position inside an assignment",
     Extra.PAUSES: "pause partitions and resume them",
     Extra.LEAVES: "leave the group and subscribe again",
-    Extra.ANNOTATES: "commit a remark beside an offset",
+    Extra.ANNOTATES: "commit metadata with an offset",
     Extra.DEFERS: "commit without waiting for the answer",
-    Extra.STARTS: "begin an assignment elsewhere than at the committed offset",
-    Extra.STORES: "have the client commit by itself what the member stored",
-    Extra.OUTPUTS: "write, and commit offsets in transactions",
-    Extra.DELAYS: "poll on while a revocation is delayed",
-    Extra.REPORTS: "tell what the client commits by itself",
+    Extra.STARTS: "start an assignment at another offset than the committed one",
+    Extra.STORES: "let the client auto-commit the offsets that the member stored",
+    Extra.OUTPUTS: "produce, and commit offsets in transactions",
+    Extra.DELAYS: "keep polling while a revocation is delayed",
+    Extra.REPORTS: "report the client's auto-commits",
     Extra.TRESPASSES: "commit partitions that the member is not assigned",
 }
 FAMILY = {Kind.FAULTS: "fault", Kind.TARGETS: "target", Kind.WORKLOADS: "workload", Kind.CHECKS: "promise"}
 
 
 def rows(kind: Kind) -> list[tuple[str, str]]:
-    """Name and description of everything of one kind; plug-ins with their options."""
+    """Name and description of everything of one kind; plug-ins also list their options."""
     if kind is Kind.SCENARIOS:
         return [(name, loader.load(name).about) for name in loader.built_in()]
     if kind is Kind.CLIENTS:
@@ -51,7 +51,7 @@ def rows(kind: Kind) -> list[tuple[str, str]]:
 
 
 def _clients() -> list[tuple[str, str]]:
-    """Their libraries need not be installed."""
+    """The clients; their libraries need not be installed."""
     return [(library.name, f"{library.about}{_abilities(library)}") for library in clients.KNOWN.values()]
 
 
@@ -64,19 +64,19 @@ def _abilities(library: clients.Library) -> str:
     also = "; ".join(phrase for extra, phrase in BESIDES.items() if extra in library.extras)
     static = f"{clients.STATIC}{since.get(clients.STATIC, '')}"
     releases = f"\nReleases: from {library.oldest} on" if library.oldest != "0" else ""
-    besides = f"\nMembers can also: {also}" if also else ""
-    return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}{besides}"
+    features = f"\nMembers can also: {also}" if also else ""
+    return f"{releases}\nProtocols: {'; '.join(protocols)}; {static}{features}"
 
 
 def _about(cls: type[Any]) -> str:
-    """The first paragraph of its docstring; of a fault all of it, witness included, but for the attributes."""
+    """The first paragraph of the docstring; for a fault the whole docstring, witness included, up to ``Attributes``."""
     whole = (cls.__doc__ or "").partition("Attributes:")[0]
-    told = whole if hasattr(cls, "seen") else whole.partition("\n\n")[0]
-    return " ".join(told.split()).replace("``", "`")
+    about = whole if hasattr(cls, "seen") else whole.partition("\n\n")[0]
+    return " ".join(about.split()).replace("``", "`")
 
 
 def _seen(cls: type[Any]) -> str:
-    """Of a fault, what brokers and members will see of it."""
+    """For a fault: what brokers and members see of it."""
     return f"\nSeen: {cls.seen}" if hasattr(cls, "seen") else ""
 
 

@@ -11,7 +11,7 @@ Run = Annotated[Path, typer.Argument(metavar="RUN", help="A run folder.")]
 Backend = Annotated[
     str,
     typer.Option(
-        metavar="auto|local|docker|attach:HOST:PORT", help="A cluster of each run's own, or one that is already there."
+        metavar="auto|local|docker|attach:HOST:PORT", help="A new cluster for each run, or attach to one that exists."
     ),
 ]
 Access = Annotated[
@@ -19,8 +19,8 @@ Access = Annotated[
     typer.Option("--cluster-config", metavar="FILE", help="SASL and TLS of attach, as name=value lines of librdkafka."),
 ]
 Yes = Annotated[bool, typer.Option("--yes", help="Allow attach to a cluster that is not on this machine's loopback.")]
-Runs = Annotated[Path, typer.Option(help="Where run folders are made.")]
-Judged = Annotated[bool, typer.Option("--check/--no-check", help="Judge the run afterwards.")]
+Runs = Annotated[Path, typer.Option(help="Folder in which run folders are made.")]
+Judged = Annotated[bool, typer.Option("--check/--no-check", help="Judge the run when it has ended.")]
 SparkMaster = Annotated[
     str, typer.Option(metavar="URL", help="Where Spark runs: local[*], spark://..., yarn, k8s://...")
 ]

@@ -1,4 +1,4 @@
-"""The back-end ``attach``: a cluster that others run. Nothing of it is started, stopped or configured here."""
+"""The back-end ``attach``: an existing cluster, which a run does not start, stop or configure."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan
 
 COORDINATOR_S = 30.0
-# With the consumer protocol brokers decide these times, and the judge uses the scenario's.
+# With the consumer protocol brokers decide these times, but the judge uses the scenario's; so they must be equal.
 TIMES = {
     "group.consumer.session.timeout.ms": "session.timeout.ms",
     "group.consumer.heartbeat.interval.ms": "heartbeat.interval.ms",
@@ -38,7 +38,7 @@ _LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class ForeignBroker:
-    """A broker that others run. Satisfies ``Node``; plans with faults that need more are refused before."""
+    """A broker of the existing cluster. Satisfies ``Node``; plans whose faults need more are refused before."""
 
     name: str
     endpoint: tuple[str, int]
@@ -54,7 +54,7 @@ class ForeignBroker:
 
     def wait_ended(self, within_s: float) -> int:
         """Refused."""
-        raise FaultError(f"{self.name} belongs to an attached cluster: its process cannot be seen from here")
+        raise FaultError(f"{self.name} belongs to an attached cluster: its process is not visible from here")
 
 
 class AttachedCluster:
@@ -70,7 +70,7 @@ class AttachedCluster:
         progress: Progress,
         proxies: TransparentProxies | None = None,
     ) -> None:
-        """``proxies``: between members and brokers, where a plan needs them."""
+        """``proxies``: between members and brokers; None if the plan needs none."""
         self._access, self._interpreters, self._proxies = access, interpreters, proxies
         self._endpoints, self._admin, self._evidence, self._progress = brokers, admin, evidence, progress
         self._brokers = {
@@ -85,11 +85,11 @@ class AttachedCluster:
 
     @property
     def links(self) -> Links:
-        """The proxies. Plans with faults that need more than their addresses are refused before."""
+        """The proxies. Plans whose faults need more than their addresses are refused before."""
         return self._before_members().links
 
     def internal(self, node: int | None, broker: int) -> tuple[str, int]:
-        """Not available; plans with faults that need it are refused before."""
+        """Not available; plans whose faults need it are refused before."""
         raise FaultError("brokers of an attached cluster cannot be cut off from each other")
 
     @property
@@ -118,7 +118,7 @@ class AttachedCluster:
         return self._proxies.before(slot, found) if self._proxies else found
 
     def sockets(self) -> str:
-        """Not available; plans with faults that need it are refused before."""
+        """Not available; plans whose faults need it are refused before."""
         raise FaultError("bytes through the proxies of an attached cluster are not counted")
 
     def bootstrap(self, slot: int | None = None) -> str:
@@ -140,12 +140,12 @@ class AttachedCluster:
 
     def _before_members(self) -> TransparentProxies:
         if self._proxies is None:
-            raise FaultError("members of this attached cluster have no proxies, as its plan needs none")
+            raise FaultError("members of this attached cluster have no proxies, because its plan needs none")
         return self._proxies
 
 
 class Asked(Protocol):
-    """A cluster of others, and how a run may use it: what ``attachment.Attachment`` is."""
+    """An existing cluster, and how a run may use it; ``attachment.Attachment`` satisfies it."""
 
     @property
     def address(self) -> Endpoint:
@@ -157,11 +157,11 @@ class Asked(Protocol):
 
     @property
     def permitted(self) -> bool:
-        """Whether its brokers may be on other machines."""
+        """Whether its brokers may be on other machines (``--yes``)."""
 
     @property
     def prefix(self) -> str:
-        """What the names of the run begin with."""
+        """The prefix of all names of the run."""
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
         """The sentence that refuses the run."""
@@ -173,13 +173,13 @@ def start(
     """Find the brokers, ensure that everything the run creates will be removed, and return; nothing is created yet.
 
     Args:
-        scenario, plan: what will be performed.
+        scenario, plan: the run that will be performed.
 
     Raises:
         PlanError: the brokers are not on the host of the address, and that was not permitted.
         ProvisionError: the members' environment is missing and could not be created.
         ClusterError: no broker answers, or the brokers decide the group's times differently from the scenario.
-        WaitTimeout: groups get no coordinator.
+        WaitTimeout: the group gets no coordinator.
     """
     group = scenario.names(plan.seed, attachment.prefix).group
     interpreters = environments.interpreters(scenario.group.environments, progress)
@@ -221,5 +221,5 @@ def _agree(admin: ObserverAdmin, broker: int, spec: ClusterSpec) -> None:
         if decided.get(name) != str(spec.broker_config[name]):
             raise ClusterError(
                 f"with the consumer protocol the brokers decide {ours}: theirs is {decided.get(name, 'unknown')}, "
-                f"and the group's config says {spec.broker_config[name]}. Use their value there"
+                f"but the group's config has {spec.broker_config[name]}. Use their value there"
             )

@@ -55,11 +55,11 @@ class Attachment:
         """The attachment for ``attach:HOST:PORT`` and a properties file.
 
         Raises:
-            ScenarioError: the address is invalid, the file cannot be read, or a setting is none of ``ACCESS``.
+            ScenarioError: the address is invalid, the file cannot be read, or has a setting that is not in ``ACCESS``.
         """
         found = _ADDRESS.fullmatch(cluster)
         if found is None or not 0 < int(found["port"]) < 65536:
-            raise ScenarioError(f"{cluster!r} names no cluster: write attach:HOST:PORT, with one broker's address")
+            raise ScenarioError(f"{cluster!r} does not name a cluster: use attach:HOST:PORT, with one broker's address")
         return cls(
             Endpoint(found["host"], int(found["port"])), {} if config is None else read_access(config), permitted
         )
@@ -78,7 +78,7 @@ class Attachment:
         return attach.start(self, scenario, plan, owner, progress)
 
     def intent(self, scenario: Scenario, plan: Plan) -> list[str]:
-        """The run's actions on the cluster, a clause each."""
+        """The run's actions on the cluster, one clause each."""
         names, load = scenario.names(plan.seed, self.prefix), scenario.workload.producer_config()
         topics = ", ".join(
             f"{names.in_cluster(t.name)} ({t.partitions} partitions, {t.replication_factor} replicas)"
@@ -93,7 +93,7 @@ class Attachment:
         if needed(plan, "coordinator"):
             lines.append(
                 "move the leader of this group's partition of __consumer_offsets, and with it the coordinator of all "
-                "groups in that partition, to another replica, and restore the order of its replicas in the end"
+                "groups in that partition, to another replica, and restore the order of its replicas at the end"
             )
         return [
             *lines,
@@ -112,17 +112,17 @@ class Attachment:
     def _not_allowed(self, scenario: Scenario, plan: Plan) -> Iterator[str]:
         if scenario.broker_config:
             names = ", ".join(sorted(scenario.broker_config))
-            yield f"the brokers of {self} are configured by others: remove broker_config ({names})"
+            yield f"a run cannot configure the brokers of {self}: remove broker_config ({names})"
         if scenario.kafka:
             yield f"{self} has a fixed version: remove kafka ({scenario.kafka})"
         if needed(plan, "packets") and "SSL" in self.access.get("security.protocol", "").upper():
-            yield f"{self} needs TLS, and links can only be checked without it: remove the faults that lose packets"
+            yield f"{self} needs TLS, but links can be checked only without it: remove the faults that lose packets"
         if not self.permitted and not self.address.loopback:
             why = f"{self.address.host} is not a loopback address of this machine"
             yield self.refusal(why, scenario, plan)
 
     def refusal(self, why: str, scenario: Scenario, plan: Plan) -> str:
-        """The sentence that says what the run would do, if it were permitted."""
+        """The sentence that lists what the run would do, if it were permitted."""
         would = "; ".join(self.intent(scenario, plan))
         return f"{why}, so a run on {self} needs --yes (in pytest --chaos-yes). It would {would}"
 
@@ -147,7 +147,7 @@ def read_access(path: Path) -> dict[str, str]:
             raise ScenarioError(f"line {number} of {path} does not have the form name=value")
         if name not in ACCESS:
             raise ScenarioError(
-                f"{path} sets {name[:80]!r}, which is not a setting of access; there are {', '.join(ACCESS)}"
+                f"{path} sets {name[:80]!r}, which is not a setting of access; use only {', '.join(ACCESS)}"
             )
         found[name] = _readable(path, name, value) if name.endswith(".location") else value
     try:
@@ -158,7 +158,7 @@ def read_access(path: Path) -> dict[str, str]:
 
 
 def _readable(path: Path, name: str, value: str) -> str:
-    """The file's absolute path: members, and the clean-up process, have other working directories."""
+    """The file's absolute path, because members and the clean-up process have other working directories."""
     try:
         Path(value).read_bytes()
     except OSError as error:

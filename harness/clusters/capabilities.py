@@ -1,4 +1,4 @@
-"""Abilities: what a back-end can do on this machine."""
+"""Capabilities: what a back-end can do on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Protocol, runtime_checkable
 from fencepost.interfaces import Fault
 from fencepost.schedule.plan import Plan
 
-# The abilities of a back-end, each with a check: a clause about what this machine lacks, with the remedy, or nothing.
+# The capabilities of a back-end, each with a check: it returns what is missing on this machine, with the remedy;
+# empty: nothing.
 Abilities = Mapping[str, Callable[[], str]]
 
 
@@ -22,24 +23,24 @@ class AlsoByPackets(Protocol):
 
 
 def always(*abilities: str) -> Abilities:
-    """Abilities that need nothing of the machine but the back-end itself."""
+    """Capabilities that need nothing but the back-end itself."""
     return dict.fromkeys(abilities, str)
 
 
 def network(abilities: Abilities, wanted: str = "") -> dict[str, str]:
-    """The possible effects on a run's network, for its report: ``yes``, or ``no`` and what this machine lacks.
+    """Whether a run's links and packets can be affected, for its report: ``yes``, or ``no`` with the reason.
 
-    ``wanted``: the scenario's ``network``; if set, also which of proxies and packets performs a fault of both.
+    ``wanted``: the scenario's ``network``; if set, the result also has which of the two causes a fault that both can.
     """
-    lacks = {name: _lacking(abilities, name) for name in ("links", "packets")}
-    answers = {name: f"no: {why}" if why else "yes" for name, why in lacks.items()}
+    reasons = {name: _lacking(abilities, name) for name in ("links", "packets")}
+    answers = {name: f"no: {why}" if why else "yes" for name, why in reasons.items()}
     return {**answers, "wanted": wanted, "used": _used(wanted, abilities)} if wanted else answers
 
 
 def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
-    """The plan by the scenario's ``network``: faults of both proxies and packets are performed by packets.
+    """The plan with the scenario's ``network``: the packet filter causes the faults that both it and proxies can cause.
 
-    Where packets cannot be lost, the plan stays as it is with ``best``; otherwise the preflight refuses it.
+    Without a packet filter, the plan stays as it is for ``best``; for ``packets`` the preflight refuses it.
     """
     if _used(wanted, abilities) != "packets":
         return plan
@@ -48,7 +49,7 @@ def on_network(plan: Plan, wanted: str, abilities: Abilities) -> Plan:
 
 
 def needed(plan: Plan, ability: str) -> bool:
-    """Whether a fault of the plan needs the ability."""
+    """Whether a fault of the plan needs the capability."""
     return any(ability in step.fault.needs for step in plan.steps)
 
 

@@ -1,4 +1,4 @@
-"""The parts that this machine has or lacks, with remedies: the command ``fencepost doctor``."""
+"""The parts that a run needs and whether this machine has them, with remedies: the command ``fencepost doctor``."""
 
 from __future__ import annotations
 
@@ -27,14 +27,14 @@ from fencepost.network import packets, redirects
 RUN_BYTES = 2_000_000_000
 MEMORY_BYTES = 1_500_000_000
 TRIAL_S = 5.0
-# Runs a command in a new network namespace, in which this user has the rights of root. Many systems allow that.
+# Runs a command in a new network namespace, in which this user is root. Many systems allow that.
 ALONE = ("unshare", "--user", "--map-root-user", "--net", "sh", "-c", 'ip link set lo up && exec "$0" "$@"')
 LOOPBACK = "127.77.254.254"
-EVERY_RUN = ("Python", "Java", "signals", "disk", "memory")  # each back-end names additional ones
+EVERY_RUN = ("Python", "Java", "signals", "disk", "memory")  # each back-end adds its own
 
 
 class State(StrEnum):
-    """``later``: created or fetched by the first run; ``optional``: missing, and not needed by a local run."""
+    """``later``: the first run creates or fetches it; ``optional``: missing, but not needed by a local run."""
 
     OK = "ok"
     LATER = "later"
@@ -44,7 +44,7 @@ class State(StrEnum):
 
 @dataclass(frozen=True)
 class Part:
-    """One thing that a run needs: its state, and what was found, or the remedy."""
+    """A part that a run needs: its state, and a text with what was found, or the remedy."""
 
     name: str
     state: State
@@ -61,7 +61,7 @@ def examine(runs: Path = Path("runs")) -> tuple[Part, ...]:
 
 
 def lacks(backend: Backend, runs: Path = Path("runs")) -> tuple[Part, ...]:
-    """The parts that a run with this back-end needs and does not have, or not yet."""
+    """The parts that a run with this back-end needs and that are missing now."""
     looks = _looks(runs)
     parts = (_look(name, looks[name]) for name in (*EVERY_RUN, *backend.parts))
     return tuple(part for part in parts if part.state is not State.OK)
@@ -159,7 +159,7 @@ def _signals() -> tuple[State, str]:
         child.kill()
         child.communicate()
     if not stopped:
-        return State.MISSING, "a child process could not be stopped by a signal: is a sandbox in the way?"
+        return State.MISSING, "a child process could not be stopped by a signal: does a sandbox prevent it?"
     return State.OK, "processes can be stopped and killed"
 
 
@@ -190,8 +190,8 @@ def _memory() -> tuple[State, str]:
 def _packets() -> tuple[State, str]:
     if not (problem := packets.lacking()):
         return State.OK, "iptables rules can drop packets"
-    may_alone = "; is everything fetched already? Then use this prefix for the command: " + shlex.join(ALONE)
-    return State.OPTIONAL, f"faults that lose packets are not possible: {problem}{may_alone if alone() else ''}"
+    prefix = "; if everything is fetched already, use this prefix for the command: " + shlex.join(ALONE)
+    return State.OPTIONAL, f"faults that lose packets are not possible: {problem}{prefix if alone() else ''}"
 
 
 def _redirects() -> tuple[State, str]:
@@ -230,7 +230,7 @@ def _spark() -> tuple[State, str]:
     archives = sorted((cache.directory() / "spark-classes").glob("*.jsa"))
     if archives:
         return State.OK, f"starts fast from {archives[-1]}"
-    return State.LATER, "the first verdict takes some seconds more and creates a class archive for later ones"
+    return State.LATER, "the first verdict takes some seconds longer and creates a class archive for later ones"
 
 
 def _docker() -> tuple[State, str]:

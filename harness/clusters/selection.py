@@ -1,4 +1,4 @@
-"""Selects the back-end of a run: the named one, or for ``auto`` the quickest one that is ready here."""
+"""Selects the back-end of a run: the named one, or for ``auto`` the fastest one that is ready on this machine."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def auto() -> Own:
 
 
 def pick(found: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
-    """The first back-end that is ready, or that the first run makes ready; else the first. ``found``: back-ends with
-    their missing parts, the quickest first.
+    """The first back-end that is ready, or that the first run makes ready; else the first one.
+
+    ``found``: back-ends with their missing parts, the fastest first.
     """
     for one, lacks in found:
         if not doctor.beyond_reach(lacks):
@@ -41,11 +42,11 @@ def pick(found: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
 
 
 def _because(one: Own, lacks: Sequence[Part], others: Sequence[tuple[Own, Sequence[Part]]]) -> Own:
-    state = f"the first run gets {_names(lacks)}" if lacks else "ready"
+    state = f"the first run fetches {_names(lacks)}" if lacks else "ready"
     if missing := doctor.beyond_reach(lacks):
-        state = f"no back-end is ready, and it lacks {_names(missing)}"
-    rest = [f"{other} lacks {_names(missing)}" for other, missing in others]
-    return replace(one, why="; ".join([f"auto: {state}", *(rest or ["the quickest"])]))
+        state = f"no back-end is ready; this one needs {_names(missing)}"
+    rest = [f"{other} needs {_names(missing)}" for other, missing in others]
+    return replace(one, why="; ".join([f"auto: {state}", *(rest or ["the fastest"])]))
 
 
 def _names(parts: Sequence[Part]) -> str:

@@ -1,6 +1,7 @@
-"""Whether clients accept a group's settings: each client tries them, where its members will run, before the start.
+"""Checks before the start that clients accept a group's settings: each client tries them where its members will run.
 
-One short process for each client and release, which connects to no broker; accepted settings are not tried again.
+There is one short process for each client and release, which connects to no broker; accepted settings are not tried
+again.
 """
 
 from __future__ import annotations
@@ -21,14 +22,14 @@ from fencepost.scenario.group import Group
 from fencepost_member.process import BAD_CONFIG
 
 SLOW_S, TRIAL_S = 2.0, 60.0
-_taken: set[tuple[str, str]] = set()  # each interpreter and settings that its client takes
+_accepted: set[tuple[str, str]] = set()  # interpreters, each with settings that its client accepts
 
 
 def try_settings(group: Group, abilities: Abilities, progress: Progress) -> None:
     """Refuse settings that a client of the group does not have, in the release that its members use.
 
-    A user's program is not tried: it has its own client. A member with a separate environment is not tried where the
-    back-end has none; the back-end refuses it itself.
+    A user's program is not tried, because it has its own client. A member with a separate environment is not tried if
+    the back-end supports none; the back-end refuses it itself.
 
     Raises:
         ScenarioError: names each such client, its release, and its error.
@@ -60,14 +61,14 @@ def _try(group: Group, environment: Environment, progress: Progress) -> None:
         "client_config": group.client_config(),
     }
     key = (python, json.dumps(config))
-    if key in _taken:
+    if key in _accepted:
         return
     code, output = _tried(python, config, lambda: progress(f"checking the group's settings with {release}"))
     if code == BAD_CONFIG:
-        raise ScenarioError(f"{release} refuses the group's config: {output}")
+        raise ScenarioError(f"{release} rejects the group's config: {output}")
     if code:
         raise ProvisionError(f"the group's settings could not be checked with {release}: {output}")
-    _taken.add(key)
+    _accepted.add(key)
 
 
 def _tried(python: str, config: Mapping[str, Any], slow: Callable[[], None]) -> tuple[int, str]:

@@ -1,1 +1,1 @@
-"""Evidence: what brokers, kernel and host say of a run, gathered past the members and the faults."""
+"""Evidence: records of a run by brokers, kernel and host, collected independently of members and faults."""

@@ -1,7 +1,7 @@
-"""The audit: reads what every partition really holds, from its first record to its last, outside of any group.
+"""The audit: reads all records of every partition, independently of the group.
 
-The consumer assigns itself and commits nothing, so the group under test never notices. What is visible is what is
-committed (``read_committed``): aborted records and the ends of transactions are holes.
+Its consumer assigns the partitions itself and commits nothing, so the group under test is not affected. It sees only
+committed records (``read_committed``): aborted records and the ends of transactions are gaps in the offsets.
 """
 
 from __future__ import annotations
@@ -25,16 +25,16 @@ from fencepost_member.config import OPEN_MS
 
 FILE = "log/audit.parquet"
 ANSWER_S = 5.0
-SILENCE_S = 15.0  # no record and no end of a partition for so long: the audit gives up
-ABORTED_WITHIN_S = 15.0  # brokers look every 10 s for transactions whose time is over
-OPEN_S = OPEN_MS / 1000 + ABORTED_WITHIN_S  # so long one that a producer left open may hide what is behind it
-# What a broker says that leads a partition no more; the client then learns who does.
+SILENCE_S = 15.0  # the audit gives up after this time without a record or an end of a partition
+ABORTED_WITHIN_S = 15.0  # brokers check every 10 s for transactions that timed out
+OPEN_S = OPEN_MS / 1000 + ABORTED_WITHIN_S  # how long an abandoned transaction may hide later records
+# Errors of a broker that is no longer the leader; the client then looks for the new leader.
 MOVED = (ck.KafkaError.NOT_LEADER_FOR_PARTITION, ck.KafkaError.LEADER_NOT_AVAILABLE)
 _BATCH = 10_000
 _LAYOUT = np.dtype([("magic", "S4"), ("writer", "<u4"), ("seq", "<u8"), ("key", "<u8")])
-# Large fetches, and no answer held back for more: the log is already there.
+# Large fetches, which brokers answer without waiting for more records: the log is complete.
 READING = {
-    "group.id": "fencepost-audit",  # the client wants one; it is never joined
+    "group.id": "fencepost-audit",  # the client requires one; the audit never joins the group
     "enable.auto.commit": False,
     "enable.auto.offset.store": False,
     "enable.partition.eof": True,
@@ -44,7 +44,7 @@ READING = {
     "max.partition.fetch.bytes": 2 << 20,
     "queued.max.messages.kbytes": 16 << 10,
     "queued.min.messages": 20_000,
-    "fetch.queue.backoff.ms": 5,  # by default a full queue stops fetching for a whole second: a third of the speed
+    "fetch.queue.backoff.ms": 5,  # by default a full queue stops fetching for a second: reading is three times slower
     "check.crcs": True,
 }
 
@@ -59,26 +59,28 @@ def read(
     """Write ``log/audit.parquet`` and return the entries of ``partitions.json``, in the order of their numbers.
 
     Args:
-        bootstrap: brokers, past the proxies.
-        partitions: what to read, with the number ``tp`` of each.
+        bootstrap: addresses of brokers, not of proxies.
+        partitions: the partitions to read, with the number ``tp`` of each.
         into: the ``history`` folder of the run.
-        committed: the group's committed offsets, put into the entries (-1: none).
+        committed: the group's committed offsets, which are added to the entries (-1: none).
         access: client settings of SASL and TLS.
 
     Raises:
         ClusterError: a partition cannot be read.
-        WaitTimeout: the brokers fell silent before the end.
+        WaitTimeout: the brokers stopped answering before the end.
     """
     settings = {**READING, **(access or {}), "bootstrap.servers": bootstrap}
-    # A client that reads what is committed is told that a log ends where a transaction is open.
+    # To a client with read_committed, a log ends at the first open transaction.
     whole = ck.Consumer({**settings, "isolation.level": "read_uncommitted"})
-    # What is deleted while it is read is passed over.
-    settings |= {"auto.offset.reset": "earliest", "log_level": 3}  # and not warned of
+    # Records that are deleted during the audit are skipped, without a warning.
+    settings |= {"auto.offset.reset": "earliest", "log_level": 3}
     consumer = ck.Consumer({**settings, "isolation.level": "read_committed"})
     try:
         bounds = {tp: _bounds(whole, tp) for tp in partitions}
         columns.write(into / FILE, LOG_COLUMNS, _read_all(consumer, partitions, bounds))
-        starts = {tp: _bounds(whole, tp)[0] for tp in partitions}  # below nobody could read all
+        starts = {
+            tp: _bounds(whole, tp)[0] for tp in partitions
+        }  # records before it were deleted, perhaps during the audit
     except ck.KafkaException as error:
         raise ClusterError(f"the audit cannot read the log: {error}") from error
     finally:
@@ -98,27 +100,28 @@ def read(
 
 
 def _bounds(consumer: ck.Consumer, tp: TopicPartition) -> tuple[int, int]:
-    """First offset and end of a partition. One whose leader has just moved is asked for again.
+    """First offset and end of a partition. The request is repeated if the leader has just moved.
 
     Raises:
-        WaitTimeout: nobody told them.
-        KafkaException: asking again is of no use.
+        WaitTimeout: no broker answered it.
+        KafkaException: any other error.
     """
-    said = ""
+    last_error = ""
 
     def ask() -> tuple[int, int] | None:
-        nonlocal said
+        nonlocal last_error
         place = ck.TopicPartition(tp.topic, tp.partition)
         try:
             found: tuple[int, int] | None = consumer.get_watermark_offsets(place, timeout=ANSWER_S)
         except ck.KafkaException as error:
             if error.args[0].code() not in MOVED:
                 raise
-            said = error.args[0].name()
+            last_error = error.args[0].name()
             return None
         return found
 
-    return eventually(ask, SILENCE_S, f"the bounds of {tp}", state=lambda: said, hint="Is its leader up?", every_s=0.2)
+    bounds = f"the first offset and the end of {tp}"
+    return eventually(ask, SILENCE_S, bounds, state=lambda: last_error, hint="Is its leader up?", every_s=0.2)
 
 
 def _read_all(
@@ -126,9 +129,10 @@ def _read_all(
     partitions: Mapping[TopicPartition, int],
     bounds: Mapping[TopicPartition, tuple[int, int]],
 ) -> Iterator[columns.Columns]:
-    """Row groups, until each partition told its end. What was appended behind the bounds is left out.
+    """Row groups, until the end of each partition. Records after the bounds are left out.
 
-    Raises ClusterError where a log was cut off behind what had been read, and is read once more.
+    Raises:
+        ClusterError: a log was truncated during the audit, so that records are read twice.
     """
     read, after = _Unwritten(), dict.fromkeys(partitions, -1)
     unread = {tp for tp, (start, end) in bounds.items() if start < end}
@@ -141,7 +145,7 @@ def _read_all(
                     unread.discard(tp)
                 records = [m for m in records if not m.error()]
             if records and (records[0].offset() or 0) <= after[tp]:
-                raise ClusterError(f"the log of {tp} was cut off while the audit read it")
+                raise ClusterError(f"the log of {tp} was truncated while the audit read it")
             after[tp] = max([after[tp], *(m.offset() or 0 for m in records[-1:])])
             yield from read.add(partitions[tp], bounds[tp][1], records)
     yield from read.rest()
@@ -150,10 +154,10 @@ def _read_all(
 def batches(
     consumer: ck.Consumer, unread: Collection[TopicPartition], silence_s: float, hint: str = ""
 ) -> Iterator[list[ck.Message]]:
-    """What comes of assigned partitions, until the caller has taken each of them out of ``unread``.
+    """Batches of messages of the assigned partitions, until the caller has removed all partitions from ``unread``.
 
     Raises:
-        WaitTimeout: nothing came for ``silence_s``.
+        WaitTimeout: no message arrived for ``silence_s``.
     """
     heard_ns = now_ns()
     while unread:
@@ -162,11 +166,11 @@ def batches(
             yield messages
         elif now_ns() - heard_ns > silence_s * NS:
             left = ", ".join(map(str, sorted(unread)))
-            raise WaitTimeout(f"the audit waited {silence_s:g} s for records of {left}, which did not come.{hint}")
+            raise WaitTimeout(f"the audit waited {silence_s:g} s for records of {left}, but none arrived.{hint}")
 
 
 def _runs(messages: list[ck.Message]) -> Iterator[list[ck.Message]]:
-    """``messages`` cut where topic or partition changes. (``map`` over methods of C: no Python code per record.)"""
+    """``messages`` cut where topic or partition changes. (``map`` over C methods runs no Python code per record.)"""
     if not messages:
         return
     count, topics = len(messages), list(map(ck.Message.topic, messages))
@@ -179,7 +183,7 @@ def _runs(messages: list[ck.Message]) -> Iterator[list[ck.Message]]:
 
 
 def ends(records: Iterable[ck.Message], tp: TopicPartition) -> Iterator[int]:
-    """The offsets at which it ended, for now, of what is no record. Raises ClusterError: it is no end either."""
+    """The current end offsets of ``tp`` in messages that report an end. Raises ClusterError for any other error."""
     for message in records:
         if (error := message.error()) is None:
             continue
@@ -189,14 +193,14 @@ def ends(records: Iterable[ck.Message], tp: TopicPartition) -> Iterator[int]:
 
 
 class _Unwritten:
-    """Collects the columns of each partition until they are a row group, which never mixes partitions."""
+    """Collects the columns of each partition until they fill a row group, which never mixes partitions."""
 
     def __init__(self) -> None:
         self._parts: dict[int, list[columns.Columns]] = {}
         self._rows: dict[int, int] = {}
 
     def add(self, number: int, end: int, records: Sequence[ck.Message]) -> Iterator[columns.Columns]:
-        """Take records of one partition, in the order of the log; those at or above ``end`` are not wanted."""
+        """Add the records of one partition below ``end``, in the order of the log."""
         if not records:
             return
         count = len(records)
@@ -204,14 +208,14 @@ class _Unwritten:
         part = decode(list(map(ck.Message.value, records)), lambda n: records[n].key(), lambda n: records[n].headers())
         part["offset"] = offsets
         part["appended_ms"] = np.fromiter(map(itemgetter(1), map(ck.Message.timestamp, records)), np.int64, count)
-        wanted = int(np.searchsorted(offsets, end))
-        self._parts.setdefault(number, []).append({name: column[:wanted] for name, column in part.items()})
-        self._rows[number] = self._rows.get(number, 0) + wanted
+        below = int(np.searchsorted(offsets, end))
+        self._parts.setdefault(number, []).append({name: column[:below] for name, column in part.items()})
+        self._rows[number] = self._rows.get(number, 0) + below
         if self._rows[number] >= columns.ROW_GROUP_ROWS:
             yield self._joined(number)
 
     def rest(self) -> Iterator[columns.Columns]:
-        """What is left."""
+        """The remaining rows."""
         for number in sorted(self._parts):
             if self._rows[number]:
                 yield self._joined(number)
@@ -227,9 +231,10 @@ def decode(
     key_of: Callable[[int], bytes | None],
     headers_of: Callable[[int], Any] = lambda n: None,
 ) -> columns.Columns:
-    """The columns key, writer and seq of records, as ``payload.unpack`` gives them; in bulk where values tell them.
+    """The columns key, writer and seq of records, as ``payload.unpack`` returns them; in bulk where the values have our
+    format.
 
-    ``key_of`` and ``headers_of`` are asked for the n-th record only where its value is not of our form.
+    ``key_of`` and ``headers_of`` are called for the n-th record only if its value has another format.
     """
     size, blank = payload.SIZE, bytes(payload.SIZE)
     heads = b"".join([v[:size] if v is not None and len(v) >= size else blank for v in values])
@@ -240,6 +245,6 @@ def decode(
         "seq": found["seq"].astype(np.int64),
     }
     for n in np.flatnonzero(found["magic"] != payload.MAGIC).tolist():
-        told = payload.carrier(values[n], headers_of(n))
-        decoded["key"][n], decoded["writer"][n], decoded["seq"][n] = payload.unpack(key_of(n), told)
+        carrier = payload.carrier(values[n], headers_of(n))
+        decoded["key"][n], decoded["writer"][n], decoded["seq"][n] = payload.unpack(key_of(n), carrier)
     return decoded

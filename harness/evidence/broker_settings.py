@@ -1,7 +1,7 @@
-"""Which settings were in force by which brokers delete what was written: by retention, compaction, or expiry.
+"""The effective settings by which brokers delete records and commits: retention, compaction, expiry.
 
-Brokers themselves tell them, as a topic that names no setting has that of its cluster, and that of an attached cluster
-is nobody's here to know.
+They are read from the brokers, because a topic without a setting has the cluster's default, which is unknown for an
+attached cluster.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ OF_BROKERS = (CLEANED, OFFSETS_RETENTION)
 
 
 def read(admin: LogAdmin, topics: Collection[str], broker: int) -> dict[str, Any]:
-    """The content of ``settings.json``. What brokers may not tell us is left out. ``broker``: coordinates the group.
+    """The content of ``settings.json``. Settings that we may not read are left out. ``broker``: the coordinator's id.
 
     Raises:
         FencepostError: no broker answered.

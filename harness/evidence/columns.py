@@ -1,9 +1,9 @@
-"""The Parquet of a history's records: encodings, row groups, and the derived columns of delivered and produced records.
+"""The Parquet files of records: encodings, row groups, and the derived columns of delivered and produced records.
 
-Integers of 64 bits are delta-encoded, the others have dictionaries, LZ4 takes the rest: of all pairs of an encoding and
-a codec those that take the least time to read (2 ns a value) are nearly the smallest, too (a key number 3 bytes, the
-times of a record 2 each, what counts up nothing). A row group never mixes topic-partitions, so that its statistics say
-where a reader must look. Every page has a checksum: a bit that turned on a disk is damage, and no other history.
+Integers of 64 bits are delta-encoded, the others have dictionaries, and all is compressed with LZ4. Of all pairs of
+encoding and codec, this one is the fastest to read (2 ns a value) and nearly the smallest (3 bytes for a key number, 2
+for each time, nearly none for counters). A row group never mixes topic-partitions, so that its statistics show a reader
+which groups it needs. Every page has a checksum: a flipped bit on a disk is noticed as damage.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], ver
     """Write one file of record columns.
 
     Args:
-        columns: name and type of each column, as ``fencepost.history`` gives them.
+        columns: name and type of each column, as in ``fencepost.history``.
         groups: the rows, in pieces that do not mix topic-partitions.
-        version: the format version, which the file names.
+        version: the format version, which is stored in the file.
     """
     metadata = {"format_version": str(version)}
     fields = [pa.field(name, getattr(pa, kind)(), nullable=False) for name, kind in columns.items()]
@@ -57,7 +57,7 @@ def write(path: Path, columns: Mapping[str, str], groups: Iterable[Columns], ver
 
 
 def delivered(partitions: Iterable[Records]) -> Iterator[Columns]:
-    """Delivered records as columns: how far each got follows from its times and its outcome byte."""
+    """Delivered records as columns. The state of each follows from its times and its outcome byte."""
     for rows in _pieces(partitions):
         ended = np.where(rows["outcome"] == 0, np.uint8(State.DONE), rows["outcome"])
         begun = (rows["begin_ns"] != 0).astype(np.uint8)  # State.BEGUN or State.DELIVERED
@@ -66,7 +66,7 @@ def delivered(partitions: Iterable[Records]) -> Iterator[Columns]:
 
 
 def produced(partitions: Iterable[Records], *, acked: bool) -> Iterator[Columns]:
-    """Produced records as columns: those that were acknowledged, or the others, of which no offset is told."""
+    """Produced records as columns: the acknowledged ones, or all others, whose offset is -1."""
     for rows in _pieces(take(rows, _is_acked(rows) == acked) for rows in partitions):
         columns = _columns(rows, PRODUCED_COLUMNS)
         if acked:
@@ -90,5 +90,5 @@ def _pieces(partitions: Iterable[Records]) -> Iterator[Records]:
             yield rows[begin : begin + ROW_GROUP_ROWS]
 
 
-def _columns(rows: Records, wanted: Iterable[str]) -> Columns:
-    return {name: np.ascontiguousarray(rows[name]) for name in wanted if name in (rows.dtype.names or ())}
+def _columns(rows: Records, names: Iterable[str]) -> Columns:
+    return {name: np.ascontiguousarray(rows[name]) for name in names if name in (rows.dtype.names or ())}

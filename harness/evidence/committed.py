@@ -1,7 +1,7 @@
-"""What is committed in logs, as whoever reads with ``read_committed`` sees it: the records, and where they end.
+"""The records of logs that consumers with ``read_committed`` see, and the end of these visible records.
 
-Behind the last one a log may hold ends of transactions, and records that were aborted. Lag is counted in visible
-records: a member never commits past the last one of them.
+After the last visible record, a log may have ends of transactions and aborted records. Lag counts only visible records,
+because a member never commits past the last one.
 """
 
 from __future__ import annotations
@@ -15,16 +15,16 @@ from fencepost.evidence.audit import OPEN_S, READING, batches, ends
 from fencepost.interfaces import Cluster
 from fencepost.model import TopicPartition
 
-FIRST = 500  # so many offsets from the end it is looked for first, then farther and farther
+FIRST = 500  # the search starts this many offsets before the end, and then goes back farther and farther
 FARTHER = 8
 
 
 def visible_ends(cluster: Cluster, until: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
-    """Of each partition the offset after its last visible record below some offset; 0: there is none.
+    """For each partition, the offset after its last visible record below ``until``; 0: there is none.
 
     Raises:
         ClusterError: a partition cannot be read.
-        WaitTimeout: a transaction stays open, or the brokers fell silent.
+        WaitTimeout: a transaction stays open, or the brokers stopped answering.
     """
     committed = {"isolation.level": "read_committed", "auto.offset.reset": "earliest"}
     consumer = ck.Consumer({**READING, **cluster.access, **committed, "bootstrap.servers": cluster.bootstrap()})
@@ -50,15 +50,15 @@ def records(
     until: Mapping[TopicPartition, int],
     patience_s: float,
 ) -> Iterator[ck.Message]:
-    """All that is committed from some offsets to below others, of whichever partition.
+    """The visible records from ``begins`` to below ``until``, of all partitions in any order.
 
     Args:
-        consumer: one with ``read_committed`` that is told the ends of partitions.
-        patience_s: without a record or an end: nobody sees what is behind an open transaction.
+        consumer: a consumer with ``read_committed`` that reports the ends of partitions.
+        patience_s: how long to wait without a record or an end: an open transaction hides later records.
 
     Raises:
         ClusterError: a partition cannot be read.
-        WaitTimeout: the brokers fell silent before the end.
+        WaitTimeout: the brokers stopped answering before the end.
     """
     unread = set(begins)
     consumer.assign([ck.TopicPartition(*tp, begin) for tp, begin in begins.items()])

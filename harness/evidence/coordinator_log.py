@@ -1,7 +1,7 @@
-"""The group as the text logs of its brokers tell it, line by line while they are written.
+"""The state of the group from the text logs of its brokers, line by line while they are written.
 
-The lines are those of Kafka's ``GroupMetadataManager`` and ``CoordinatorRuntime`` (tested with 4.3.1), and of the
-coordinator that Kafka 3 has (3.9.1), which says the same in nearly the same words.
+It parses lines of Kafka's ``GroupMetadataManager`` and ``CoordinatorRuntime`` (tested with 4.3.1), and of the
+coordinator of Kafka 3 (3.9.1), which logs nearly the same.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ _HEAD = re.compile(rf"\[([-\d]+ [:\d]+,\d{{3}})\] \w+ {_WHO} (.*)")
 
 
 class CoordinatorLog:
-    """What is known so far.
+    """The state of the group according to the lines that were read so far.
 
     Attributes:
-        signs: of the group.
+        signs: that state.
     """
 
     def __init__(self, group: str, partition: int, timeline: Callable[[], Timeline]) -> None:
-        """``partition``: of ``__consumer_offsets`` that keeps the group; ``timeline`` converts wall-clock time now."""
+        """``partition``: the group's partition of ``__consumer_offsets``; ``timeline`` returns a current clock
+        conversion."""
         self.signs = CoordinatorSigns()
         self._timeline = timeline
         name, kept = re.escape(group), rf"__consumer_offsets-{partition}\b"
@@ -45,7 +46,7 @@ class CoordinatorLog:
         self._compiled = [(re.compile(pattern), take) for pattern, take in self._meanings]
 
     def take(self, broker: int, lines: Iterable[str]) -> None:
-        """Lines of a broker's log; those that do not speak of the group are passed over."""
+        """Read more lines of a broker's log. Lines about other things than the group are ignored."""
         for line in lines:
             head = _HEAD.match(line)
             if head is None:
@@ -63,7 +64,7 @@ class CoordinatorLog:
         self.signs = replace(self.signs, broker=broker, joining_ns=0, syncing_ns=at_ns, rebalanced_ns=at_ns)
 
     def _assigned(self, broker: int, at_ns: int) -> None:
-        """Nobody is waited for any more."""
+        """The rebalance has ended: the coordinator waits for no member."""
         self.signs = replace(self.signs, broker=broker, joining_ns=0, syncing_ns=0)
 
     def _bumped(self, broker: int, at_ns: int) -> None:
@@ -73,7 +74,7 @@ class CoordinatorLog:
         self.signs = replace(self.signs, broker=broker, removed={**self.signs.removed, member_id: at_ns})
 
     def _loading(self, broker: int, at_ns: int) -> None:
-        """Whatever another broker was waiting for, it coordinates no longer."""
+        """The coordinator moves to this broker: a rebalance on another broker no longer counts."""
         loading = {**self.signs.loading, broker: at_ns}
         self.signs = replace(self.signs, loading=loading, joining_ns=0, syncing_ns=0)
 

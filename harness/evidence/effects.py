@@ -1,7 +1,7 @@
-"""The effects that records had outside of the group's topics, told as events of those who made them.
+"""Writes the effects of records as events of the members that caused them.
 
-They are in a store, or in a topic that members wrote; dead letters are effects, too. The order of where they are
-decides, whatever members believe.
+Effects are in a store, or in a topic that members wrote; dead letters are effects too. The order in that store or topic
+counts, not the order in which members observed them.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from fencepost_member.events import EventLog
 class Effect(NamedTuple):
     """An effect of the record at ``offset``.
 
-    ``token``: of the lease under which it was made; 0: there was none. ``key``: the number of the record's key; -1: it
-    has none, or nobody knows. ``again``: the offset at which the record lies again; -1: it does not. ``retried_ns``:
-    when what was parked was retried; 0: it was not.
+    ``token``: the fencing token of the lease under which it was written; 0: none. ``key``: the number of the record's
+    key; -1: none, or unknown. ``again``: the offset of the re-queued copy of the record; -1: none. ``retried_ns``: when
+    the dead letter was retried; 0: never.
     """
 
     topic: str
@@ -37,7 +37,7 @@ class Effect(NamedTuple):
 
 
 def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKind.EFFECT) -> None:
-    """Note each effect, as an event of this kind; they come in their order."""
+    """Write each effect as an event of this kind; ``effects`` must be in their order."""
     for seq, effect in enumerate(effects, 1):
         where, detail = [[*effect[:3]]], {"seq": seq, "token": effect.token, "key": effect.key}
         if effect.again >= 0:
@@ -49,12 +49,13 @@ def tell(effects: Iterable[Effect], events: EventLog, kind: EventKind = EventKin
 
 
 def cannot_tell(events: EventLog, why: str, parts: Sequence[str] = ("effects",)) -> None:
-    """Note that not every effect is known; ``parts``: of the history, those that this takes something from."""
+    """Write an event that not every effect is known; ``parts``: the parts of the history that are incomplete for it."""
     events.note(EventKind.UNRECORDED, detail={"text": why, "parts": parts})
 
 
 def of_store(history: Path, events: EventLog) -> None:
-    """Tell every effect in the store of this run, if it has one, or that it cannot be read. All members have ended."""
+    """Record every effect in the store of this run, if it has one, or that it cannot be read. All members must have
+    ended."""
     if not databases.there(history):
         return
     query = 'SELECT topic, partition, "offset", actor, written_ns, written_ns, token FROM effects ORDER BY seq'

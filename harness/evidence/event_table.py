@@ -1,4 +1,4 @@
-"""Turns event lines into the rows of ``events.parquet``: one per event and partition, the last line of an id wins."""
+"""Turns event lines into the rows of ``events.parquet``: one per event and partition; the last line of an id counts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,8 @@ _SCHEMA = pa.schema(
 
 
 def read_rows(path: Path) -> tuple[list[Row], int, int, list[str]]:
-    """One actor's file: its rows, the number of its events, of torn last lines (0 or 1), and what is wrong with it."""
+    """One actor's file: its rows, the number of its events, the number of torn last lines (0 or 1), and sentences about
+    damage."""
     try:
         events, damage, next_at = read(path)
         torn = int(path.stat().st_size > next_at)
@@ -43,7 +44,7 @@ def read_rows(path: Path) -> tuple[list[Row], int, int, list[str]]:
 
 
 def write(path: Path, rows: Sequence[Row]) -> None:
-    """Write ``events.parquet``, in the order of the begins."""
+    """Write ``events.parquet``, sorted by the begins."""
     ordered = sorted(rows, key=lambda row: (row["begin_ns"], row["actor"], row["id"]))
     with replacing(path) as draft:
         table = pa.table({name: [row[name] for row in ordered] for name in EVENT_COLUMNS}, schema=_SCHEMA)
@@ -53,7 +54,7 @@ def write(path: Path, rows: Sequence[Row]) -> None:
 def _explode(event: Mapping[str, Any]) -> Iterator[Row]:
     generation = event["generation"]
     if not isinstance(event["detail"], dict) or not isinstance(event["partitions"], list):
-        raise ValueError("its detail is no object, or its partitions are no list")
+        raise ValueError("its detail is not an object, or its partitions are not a list")
     row = {
         "kind": _text(event["kind"]),
         "actor": _text(event["actor"]),
@@ -72,16 +73,16 @@ def _explode(event: Mapping[str, Any]) -> Iterator[Row]:
 
 def _int(value: Any, bits: int = 64) -> int:
     if isinstance(value, bool) or not isinstance(value, int) or not -(1 << (bits - 1)) <= value < 1 << (bits - 1):
-        raise ValueError(f"{ascii(value)[:60]} is no whole number of {bits} bits")
+        raise ValueError(f"{ascii(value)[:60]} is not an integer of {bits} bits")
     return value
 
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise ValueError(f"{ascii(value)[:60]} is no text")
+        raise ValueError(f"{ascii(value)[:60]} is not text")
     return printable(value)
 
 
 def printable(text: str) -> str:
-    """``text`` without lone surrogates, which JSON and file names can carry and no file of texts can."""
+    """``text`` with lone surrogates escaped: JSON and file names can contain them, but UTF-8 cannot."""
     return text.encode("utf-8", "backslashreplace").decode("utf-8")

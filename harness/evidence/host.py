@@ -1,9 +1,9 @@
-"""The host witness: a small process of its own that notices when the machine itself stood still.
+"""The host witness: a small separate process that notices stalls of the machine itself.
 
-``host.jsonl`` holds one line per stall: ``why`` is ``gap`` (this process, which only sleeps, was not run in time),
-``steal`` (the hypervisor took the processors away), ``io`` or ``memory`` (every task waited for them). High CPU
-pressure is noted as kind ``pressure`` and is no stall: a busy machine still gives everybody a turn. The last line is a
-summary. Lines are appended as they happen, so that a killed witness has told all it saw.
+``host.jsonl`` has one line per stall: ``why`` is ``gap`` (this process, which only sleeps, was not scheduled in time),
+``steal`` (the hypervisor used the processors for others), ``io`` or ``memory`` (every task waited for them). High CPU
+pressure is recorded as kind ``pressure`` and is not a stall: a busy machine still schedules every process. The last
+line is a summary. Each line is written at once, so that a killed witness loses none.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ FILE = "host.jsonl"
 PERIOD_S = 0.05
 GAP_S = 0.25
 WINDOW_S = 1.0
-# Share of a window from which it is written down; steal, io and memory are stalls, cpu is not.
+# The share of a window from which it is recorded; steal, io and memory are stalls, cpu is not.
 LIMITS = {"steal": 0.25, "io": 0.9, "memory": 0.5, "cpu": 0.9}
 
 
 @dataclass(frozen=True)
 class Witness:
-    """The running witness."""
+    """The running process of the witness."""
 
     process: psutil.Popen
 
     def stop(self) -> None:
-        """Let it write its summary and end. May be called twice."""
+        """Make it write its summary and end. May be called twice."""
         send(self.process, signal.SIGTERM)
         wait_ended(self.process, within_s=10)
 
@@ -56,7 +56,7 @@ def start(owner: Owner, into: Path) -> Witness:
 
 @dataclass(frozen=True)
 class Counters:
-    """What the kernel has counted since it started: seconds of CPU, stolen seconds, seconds of pressure by resource."""
+    """The kernel's counters: seconds of CPU; by name, stolen seconds and seconds of pressure for each resource."""
 
     at_ns: int
     cpu: float
@@ -70,25 +70,25 @@ def parse_stat(text: str) -> tuple[float, float]:
 
 
 def parse_pressure(text: str, scope: str) -> float:
-    """Seconds of pressure of ``/proc/pressure/*``; scope ``some``: a task waited, ``full``: all of them did."""
+    """Seconds of pressure of ``/proc/pressure/*``; scope ``some``: a task waited, ``full``: all tasks waited."""
     line = next(line for line in text.splitlines() if line.startswith(scope))
     return int(line.rsplit("total=", 1)[1]) / 1e6
 
 
 def counters() -> Counters:
-    """The counters now; what this kernel does not count is left out."""
+    """The current counters; counters that this kernel does not have are left out."""
     seconds, cpu = {}, 0.0
     try:
         cpu, seconds["steal"] = parse_stat(Path("/proc/stat").read_text())
         for resource, scope in (("cpu", "some"), ("io", "full"), ("memory", "full")):
             seconds[resource] = parse_pressure(Path("/proc/pressure", resource).read_text(), scope)
     except (OSError, StopIteration, ValueError, IndexError):
-        pass  # no /proc, or a kernel without pressure: the gaps remain
+        pass  # no /proc, or a kernel without pressure: only gaps are recorded
     return Counters(now_ns(), cpu, seconds)
 
 
 def shares(before: Counters, after: Counters) -> dict[str, float]:
-    """How much of the time between two readings each counter took: of all CPU time for steal, else of real time."""
+    """The share of each counter in the time between two readings: of all CPU time for steal, else of real time."""
     real, cpu = (after.at_ns - before.at_ns) / NS, after.cpu - before.cpu
     found = {}
     for name, seconds in after.seconds.items():

@@ -1,4 +1,4 @@
-"""Leader and in-sync changes of partitions, and what became of brokers, as the controller recorded them."""
+"""Leader and in-sync changes of partitions, and changes of brokers and topics, as the controller recorded them."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def collect(
     """Write ``metadata.jsonl``: one line per change of a broker, or of a partition of ``topics`` or the offsets topic.
 
     Args:
-        brokers: whose own logs are read, too.
+        brokers: the brokers whose text logs are read too.
         pairs: clock pairs (monotonic_ns, wall_ns).
         into: the ``history`` folder of the run.
 
@@ -48,11 +48,11 @@ def collect(
 
 
 def watermarks(lines: Iterable[str]) -> Iterator[tuple[Place, Mapping[str, int]]]:
-    """Where the log of a partition of the offsets topic ended, and its high watermark, as its broker began to lead it,
-    by its text log (4.3.1 and 3.9.1 say the same)."""
+    """For each new leader of a partition of the offsets topic: the end of its log and its high watermark at that time,
+    from the broker's text log (the same format in 4.3.1 and 3.9.1)."""
     for line in lines:
-        if told := _LEADS.search(line):
-            partition, epoch, end, mark = map(int, told.groups())
+        if found := _LEADS.search(line):
+            partition, epoch, end, mark = map(int, found.groups())
             yield (partition, epoch), {"log_end": end, "high_watermark": mark}
 
 
@@ -68,7 +68,7 @@ def normalise(
     topics: Collection[str],
     marks: Mapping[Place, Mapping[str, int]] | None = None,
 ) -> Iterator[dict[str, Any]]:
-    """The facts in the order of the log: ``type`` is partition, broker or topic; ``change`` says what happened.
+    """The facts in the order of the log: ``type`` is partition, broker or topic; ``change`` is the kind of change.
 
     ``marks``: see ``watermarks``.
     """
@@ -100,7 +100,7 @@ def normalise(
 
 
 def _partition(kind: str, data: dict[str, Any], before: dict[str, Any]) -> dict[str, Any]:
-    """The partition after this record. A change record holds only what changed; naming a leader begins a new epoch."""
+    """The partition after this record. A change record has only changed fields; a leader in it begins a new epoch."""
     after = {name: data.get(name, before.get(name)) for name in ("leader", "isr", "replicas")}
     if kind == "PARTITION_RECORD":
         return {**after, "leader_epoch": data.get("leaderEpoch", 0), "change": "created"}
@@ -110,7 +110,7 @@ def _partition(kind: str, data: dict[str, Any], before: dict[str, Any]) -> dict[
 
 
 def _broker_change(kind: str, data: dict[str, Any]) -> str:
-    """``registered``, ``unregistered``, ``fenced``, ``unfenced`` or ``shutting-down``; empty: nothing of these."""
+    """``registered``, ``unregistered``, ``fenced``, ``unfenced`` or ``shutting-down``; empty: none of these."""
     match kind:
         case "REGISTER_BROKER_RECORD":
             return "registered"

@@ -1,8 +1,8 @@
-"""The records of ``__consumer_offsets`` that speak of one group: every accepted commit, generation and assignment.
+"""The records of ``__consumer_offsets`` about one group: every accepted commit, generation and assignment.
 
-The partition is one replicated log, so one dump of a complete replica tells it all, over all moves of the
-coordinator; ``order`` is the offset in that log and the only order of commits there is. ``term`` is the leader epoch:
-each coordinator has its own.
+The group's partition is one replicated log, so one dump of a complete replica has everything, across all moves of the
+coordinator. ``order`` is the offset in that log, which defines the order of commits. ``term`` is the leader epoch,
+which differs for each coordinator.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def _value(kind: str, value: Mapping[str, Any] | None, topics: Mapping[str, str]
 
 
 def _classic_member(member: Mapping[str, Any], topics: Mapping[str, str]) -> dict[str, Any]:
-    """One member of a generation. Kafka's tool decodes the assignment from 4.0 on, before that it prints base64."""
+    """One member of a generation. Kafka's tool decodes the assignment since 4.0; before, it prints base64."""
     given = member.get("assignment")
     if isinstance(given, Mapping):
         partitions: dict[str, list[int]] | None = named_partitions(given.get("assignedPartitions"), topics)

@@ -1,4 +1,4 @@
-"""What topics that members wrote hold in the end, as whoever reads them with ``read_committed`` sees it."""
+"""The final content of topics that members wrote, as consumers with ``read_committed`` see it."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from fencepost_member.payload import HEADER, SOURCE, letter_id, source_of, unpac
 def tell(
     workload: Workload, topics: Topics, cluster: Cluster, pairs: Sequence[Sequence[int]], events: EventLog
 ) -> None:
-    """Tell every effect in the topics, if members write, or that they cannot be read: by partitions, in each of them in
-    its order.
+    """Record every effect in the topics that members write, by partition and offset, or that they cannot be read.
 
-    Of topics that producers write, too (the workload names none ``into`` which members write), what names its source.
+    If producers write to the same topics (the workload has no topic ``into`` which members write), only records that
+    name their source are effects.
 
     Args:
         pairs: clock pairs (monotonic_ns, wall_ns).
@@ -48,7 +48,9 @@ def tell(
         retried: dict[Any, int] = {}
         for entry in entries:
             if entry.value() is None:
-                retried.setdefault(entry.key(), timeline.at_ns(entry.timestamp()[1]))  # a letter's first retry frees it
+                retried.setdefault(
+                    entry.key(), timeline.at_ns(entry.timestamp()[1])
+                )  # the first retry of a dead letter counts
         found = [_effect(message, timeline, not workload.into, retried) for message in written]
         effects.tell(found, events, workload.holds)
     except (ck.KafkaException, FencepostError, ValueError) as error:

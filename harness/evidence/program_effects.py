@@ -1,6 +1,6 @@
-"""The effects of a user's own program, as a function of the user's tells them: which records took effect, how often.
+"""The effects of a user's own program, read by a function of the user: which records took effect, and how often.
 
-Whatever they are in, a table or a topic, only the function knows how to read it. It tells neither who did it nor when.
+Only the function knows how to read the effects, from a table or a topic. It reports neither the member nor the time.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from fencepost_member.events import EventLog
 
 AGAIN_S = 1.0
 READ_S = 60.0
-PARTS = ("effects", "delivered")  # what is not known without them: which records were processed, too
+PARTS = ("effects", "delivered")  # unknown without effects; "delivered", because effects show what was processed
 
-Named = tuple[str, int, int] | int  # topic, partition, offset; or the number that its payload was made by
+Named = tuple[str, int, int] | int  # topic, partition, offset; or the number (seq) in the record's payload
 
 
 class ProgramEffects:
-    """Asks the function of a workload. Where it has none, there is nothing to tell, and nothing to wait for."""
+    """Calls the function of a workload. Without one, there are no effects to record and nothing to wait for."""
 
     def __init__(self, workload: Workload, cluster: Cluster, owner: Owner, logs: Path, names: RunNames) -> None:
-        """``names``: the program knows those of the scenario.
+        """``names``: converts names of the scenario, which the program uses, to names in the cluster.
 
         Raises:
             MemberError: there is no such function.
@@ -49,8 +49,8 @@ class ProgramEffects:
             self._ask()
 
     def there(self, count: int) -> bool:
-        """Whether so many records have an effect by now; while the function cannot tell, they have not. It is asked
-        from time to time; ``state`` says what it told last."""
+        """Whether at least ``count`` records have an effect now; False while the function fails. The function is called
+        at most every ``AGAIN_S``; ``state`` describes its last answer."""
         if not self._function:
             return True
         if now_ns() < self._next_ns:
@@ -66,8 +66,8 @@ class ProgramEffects:
         return found >= count
 
     def tell(self, history: Path, entries: Sequence[Mapping[str, Any]], events: EventLog) -> None:
-        """Tell every effect of a record of the log, or that they cannot be known. All members have ended, and the audit
-        has read the log, whose ``entries`` in ``partitions.json`` these are."""
+        """Record every effect of a record in the log, or that the effects are unknown. All members must have ended, and
+        the audit must have read the log; ``entries`` are the audit's entries of ``partitions.json``."""
         if not self._function:
             return
         try:
@@ -81,10 +81,10 @@ class ProgramEffects:
     def _places(
         self, found: Sequence[Named], history: Path, entries: Sequence[Mapping[str, Any]]
     ) -> Iterator[tuple[str, int, int]]:
-        """Where their records are; one by a number that is not in the log any more is left out.
+        """The records of the effects: topic, partition, offset. A number that is not in the log is left out.
 
         Raises:
-            MemberError: one names no record.
+            MemberError: an effect names a record that does not exist.
         """
         ends = {(entry["topic"], entry["partition"]): entry["log_end"] for entry in entries}
         numbers: dict[int, int] = defaultdict(int)
@@ -94,24 +94,31 @@ class ProgramEffects:
                 continue
             topic, partition, offset = self._names.in_cluster(effect[0]), *effect[1:]
             if offset >= ends.get((topic, partition), 0):
-                raise MemberError(f"{self._function} tells an effect of {effect}, and there is no such record")
+                raise MemberError(f"{self._function} reports an effect of {effect}, but there is no such record")
             yield topic, partition, offset
         if numbers and self._writers > 1:
-            raise MemberError(f"{self._function} names records by seq, which each of {self._writers} producers counts")
+            raise MemberError(
+                f"{self._function} names records by seq, but {self._writers} producers each count their own: return "
+                "topic, partition and offset, or use one producer"
+            )
         written = _written(history, entries) if numbers else {}
         for seq, count in numbers.items():
-            places = written.get(seq, [])  # a client may have written it twice: then nobody knows which it is of
+            places = written.get(seq, [])  # a client may have written it twice; then the effects are spread over both
             yield from (places[n % len(places)] for n in range(max(count, len(places)) if places else 0))
 
     def _read(self) -> list[Named]:
         path = self._owner.directory / "effects.jsonl"
         path.unlink(missing_ok=True)
         self._ask(path)
-        told = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
-        return [effect if isinstance(effect, int) else tuple(effect) for effect in told]
+        rows = (json.loads(line) for line in path.read_text(encoding="utf-8").splitlines())
+        return [effect if isinstance(effect, int) else tuple(effect) for effect in rows]
 
     def _ask(self, *into: Path) -> None:
-        """Raises MemberError when it failed, or took too long."""
+        """Call the function in a process; it writes its effects ``into`` a file, if one is given.
+
+        Raises:
+            MemberError: it failed, or took longer than ``READ_S``.
+        """
         argv = [sys.executable, "-P", "-m", "fencepost_member.effects", self._function, *map(str, into)]
         env = {SETTINGS: json.dumps(self._settings)}
         process = self._owner.spawn(argv, log=self._log, env=env, cwd=Path.cwd())
@@ -122,12 +129,12 @@ class ProgramEffects:
         finally:
             send(process, 9)
         if code:
-            said = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise MemberError(said[-1] if said else f"the function of effects {self._function} ended with {code}")
+            lines = self._log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            raise MemberError(lines[-1] if lines else f"the function of effects {self._function} ended with {code}")
 
 
 def _written(history: Path, entries: Sequence[Mapping[str, Any]]) -> dict[int, list[tuple[str, int, int]]]:
-    """By the number that a producer gave them the places of its records in the log."""
+    """The records of producers in the log: number (seq) -> topic, partition and offset of each such record."""
     names = {entry["tp"]: (entry["topic"], entry["partition"]) for entry in entries}
     log = pq.read_table(history / audit.FILE, columns=["tp", "offset", "seq"], filters=[("writer", ">=", 0)])
     found: dict[int, list[tuple[str, int, int]]] = defaultdict(list)

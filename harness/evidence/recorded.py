@@ -1,4 +1,4 @@
-"""What the brokers recorded of one group, gathered part by part; what a cluster does not show is told."""
+"""Collects what the brokers recorded of one group, part by part, and reports the parts that a cluster does not show."""
 
 from __future__ import annotations
 
@@ -21,22 +21,22 @@ def collect(
 
     Args:
         pairs: clock pairs (monotonic_ns, wall_ns).
-        topics: those of the workload.
+        topics: the topics of the workload.
         into: the ``history`` folder of the run.
 
     Returns:
-        Why there is no file, by the part of the history that it would tell of.
+        For each missing part of the history, the reason.
 
     Raises:
-        FencepostError: what is shown cannot be read.
+        FencepostError: a part that the cluster shows cannot be read.
     """
-    lacking: dict[str, str] = {}
+    missing: dict[str, str] = {}
 
     def shown(part: str, gather: Callable[[], T]) -> T | None:
         try:
             return gather()
         except NotShown as error:
-            lacking[part] = str(error)
+            missing[part] = str(error)
             return None
 
     names = shown("metadata", lambda: metadata.collect(cluster.evidence, cluster.brokers, pairs, topics.keys(), into))
@@ -44,4 +44,4 @@ def collect(
     partition = group_partition(group, len(cluster.admin.leaders(offsets.TOPIC)))
     shown("offsets", lambda: offsets.collect(cluster.evidence, partition, pairs, group, into, known))
     shown("requests", lambda: requests.collect(cluster.evidence, cluster.brokers, pairs, group, into, known))
-    return lacking
+    return missing

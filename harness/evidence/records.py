@@ -1,4 +1,4 @@
-"""Reads what Kafka's own dump tool prints of a log: records with their batch, without knowing what they mean."""
+"""Parses the output of Kafka's own dump tool for a log: records with their batch, without interpreting them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ class Record:
     Attributes:
         batch: first offset of its batch.
         term: the leader's epoch when it was appended.
-        producer: producer id of a transaction, -1 outside.
-        marker: ``COMMIT`` or ``ABORT`` for the end of a transaction, else empty.
+        producer: producer id of its transaction; -1: none.
+        marker: ``COMMIT`` or ``ABORT`` at the end of a transaction, else empty.
         key, payload: as the dump tool decoded them; a payload of None is a tombstone.
     """
 
@@ -42,14 +42,14 @@ class Record:
 
 
 class DamagedDumpError(FencepostError):
-    """A dump that cannot be read: the log is damaged, or the dump tool of this Kafka prints something else."""
+    """A dump that cannot be read: the log is damaged, or the dump tool of this Kafka has another output format."""
 
 
 def read(lines: Iterable[str]) -> Iterator[Record]:
-    """The records of a dump, in the order of the log. Control records that end no transaction are left out.
+    """The records of a dump, in the order of the log. Other control records than ends of transactions are left out.
 
     Raises:
-        DamagedDumpError: a record cannot be read; shows it.
+        DamagedDumpError: a record cannot be read; the message shows it.
     """
     batch, term, producer, control = -1, -1, -1, False
     for line in lines:
@@ -74,9 +74,9 @@ def read(lines: Iterable[str]) -> Iterator[Record]:
 
 
 def _json_after(mark: str, line: str) -> dict[str, Any] | None:
-    """The JSON object behind ``mark``; None when there is none, as for tombstones and records without a key.
+    """The JSON object after ``mark``; None if there is none, as for tombstones and records without a key.
 
-    The key comes first and the payload last, so the payload's mark is looked for behind the key's object.
+    The key precedes the payload, so the search for the payload's mark begins after the key's object.
     """
     at = line.find(mark)
     if mark != " key: " and (key := line.find(" key: {")) >= 0:

@@ -1,16 +1,17 @@
-"""Partitions of topics that were deleted and made again: which records are of which, told before anything is judged.
+"""Separates the records of deleted and recreated partitions, before anything is judged.
 
-Members and producers know a partition by its name, which is that of the one before too, so their records have the same
-number. Here those of each partition that is gone get a number of their own. A record is
+Members and producers know a partition only by its name. A recreated partition has the same name as its predecessors, so
+its records have the same number ``tp``. Here the records of each deleted partition get a new number. A record belongs
 
-* of the partition that there is now, if the audit found it there;
-* else of none that was made before the record was certainly acknowledged or delivered;
-* and, as far as that leaves a choice, of the last one that there was in the cluster when it was sent. One sent
-  while a topic was being made again, and not found, is of the one before: nobody can tell, and that one is excused.
+* to the existing partition, if the audit found it there;
+* else to no partition that was created after the record was certainly acknowledged or delivered;
+* if that leaves a choice, to the last partition that existed when it was sent. A record that was sent while the topic
+  was being recreated, and was not found, counts for the predecessor: the truth is unknown, and losses there are
+  excused.
 
-Records of strangers tell no send; they are of the partition that there was when they were delivered, and those that are
-not found of the one before the last. What a member had numbered through (``ord``) is numbered through again: a number
-that is missing is missing in each.
+For records of other writers no send is recorded: they belong to the partition that existed when they were delivered,
+and at the latest to the last predecessor if the audit did not find them. ``ord`` is renumbered per partition; gaps are
+kept.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ from fencepost_member.segments import DELIVERED
 
 PARTITIONS = "history/partitions.json"
 Array = NDArray[Any]
-SHIFT = 40  # a writer's number of a record is below these bits
+SHIFT = 40  # the sequence number of a writer needs fewer bits
 
 
 class Renewal(NamedTuple):
-    """In which time a partition was deleted and made again."""
+    """The time in which a partition was deleted and recreated."""
 
     begin_ns: int
     end_ns: int
@@ -47,7 +48,7 @@ class Renewal(NamedTuple):
 
 @dataclass
 class _Line:
-    """The partitions that had one name, one after the other."""
+    """The successive partitions with one name."""
 
     entry: Mapping[str, Any]
     made: Sequence[Renewal]
@@ -72,21 +73,21 @@ class _Line:
             self.gone.append({**place, "log_start": 0, "log_end": 0, "committed": -1, "renewed": about})
 
     def which(self, sent_ns: Array, known_ns: Array, found: Array, sender: Array) -> Array:
-        """Of which of them records are, from 0.
+        """The index (from 0) of the partition to which each record belongs.
 
-        ``known_ns``: when a record was certainly in a log (0: nobody knows); ``found``: whether it is there now;
-        ``sender``: whether ``sent_ns`` is when it was sent, or only when somebody got it.
+        ``known_ns``: when a record was certainly in a log (0: unknown); ``found``: whether it is in the log now;
+        ``sender``: whether ``sent_ns`` is the time of its send, or only that of its delivery.
         """
         last = len(self.made)
         begins = np.array([renewal.begin_ns for renewal in self.made], np.int64)
         ends = np.array([renewal.end_ns for renewal in self.made], np.int64)
-        least = np.searchsorted(ends, sent_ns)  # so many were over
+        least = np.searchsorted(ends, sent_ns)  # the number of recreations that had ended
         least = np.where(sender, least, np.minimum(least, last - 1))
         most = np.where(known_ns > 0, np.searchsorted(begins, known_ns, side="right"), last)
         return np.minimum(np.where(found, last, least), most)
 
     def tell(self, actor: str, rows: Records, which: Array) -> None:
-        """What a judge must know of each partition that is gone, and of its successor, by one member's records."""
+        """Update the judge's facts about each deleted partition and its successor, from one member's records."""
         for n, entry in enumerate(self.gone):
             about, old, new = entry["renewed"], rows[which == n], rows[which == n + 1]
             if len(old):
@@ -102,7 +103,7 @@ class _Line:
 
 
 def made_again(history: Path) -> dict[tuple[str, int], list[Renewal]]:
-    """What the harness tells of partitions that were made again, in the order of time."""
+    """The recreations of each partition (topic, number), in order, from the harness's events."""
     found: dict[tuple[str, int], list[Renewal]] = defaultdict(list)
     for row in event_table.read_rows(history / "events" / f"{HARNESS}.jsonl")[0]:
         if row["kind"] == EventKind.ACT and json.loads(row["detail"]).get("renews"):
@@ -111,10 +112,10 @@ def made_again(history: Path) -> dict[tuple[str, int], list[Renewal]]:
 
 
 def numbers(folder: RunFolder) -> dict[tuple[str, int], int]:
-    """The numbers of the partitions that there are now, by their names.
+    """The numbers ``tp`` of the existing partitions, by topic and partition.
 
     Raises:
-        RunFolderError, KeyError, TypeError: no audit was made, or what it told is damaged.
+        RunFolderError, KeyError, TypeError: there was no audit, or its result is damaged.
     """
     entries = folder.read_json(PARTITIONS)["partitions"]
     return {(entry["topic"], entry["partition"]): entry["tp"] for entry in entries if "renewed" not in entry}
@@ -123,9 +124,10 @@ def numbers(folder: RunFolder) -> dict[tuple[str, int], int]:
 def apart(
     history: Path, segments: Sequence[Segment], entries: Sequence[Mapping[str, Any]]
 ) -> tuple[list[Segment], list[dict[str, Any]]]:
-    """The same segments, in which each record has the number of its own partition; and the entries of those gone.
+    """The same segments, in which each record has the number of its own partition; and the entries of deleted
+    partitions.
 
-    ``entries``: those of ``partitions.json``; what an earlier seal added there of records that it sealed stays.
+    ``entries``: the entries of ``partitions.json``. What an earlier seal added there about its records is kept.
     """
     made, known = made_again(history), {entry["tp"]: entry for entry in entries if "renewed" in entry}
     there = [entry for entry in entries if "renewed" not in entry]
@@ -182,7 +184,7 @@ def _produced(line: _Line, rows: Records) -> Array:
 
 
 def _found(log: Mapping[str, Array], rows: Records, content: Iterable[str]) -> Array:
-    """Whether the log holds each record, at its offset."""
+    """Whether the log has each record at its offset."""
     if not len(log["offset"]):
         return np.zeros(len(rows), bool)
     at = np.minimum(np.searchsorted(log["offset"], rows["offset"]), len(log["offset"]) - 1)
@@ -193,7 +195,7 @@ def _found(log: Mapping[str, Array], rows: Records, content: Iterable[str]) -> A
 
 
 def _numbered(ords: Array, which: Array) -> Array:
-    """Less, for each record, than it had, by as many as came before it of another partition."""
+    """``ord`` renumbered per partition: each is lowered by the number of earlier records of other partitions."""
     order = np.argsort(ords, kind="stable")
     place, numbered = np.empty(len(ords), np.int64), np.array(ords)
     place[order] = np.arange(len(ords))
@@ -204,22 +206,22 @@ def _numbered(ords: Array, which: Array) -> Array:
 
 
 def _call(rows: Any) -> Array:
-    """The send of each record: its writer, and the number that this gave it."""
+    """One number that identifies the send of each record: its writer and its sequence number."""
     return (np.array(rows["writer"], np.int64) << SHIFT) + np.array(rows["seq"], np.int64)
 
 
 def _log(history: Path, tp: int) -> Mapping[str, Array]:
-    """What the audit found in a partition, in the order of its log; nothing where there was none."""
+    """The records that the audit found in a partition, in the order of its log; empty without an audit."""
     names, path = ("offset", "key", "writer", "seq"), history / "log" / "audit.parquet"
     try:
         table = pq.read_table(path, columns=list(names), filters=[("tp", "=", tp)])
-    except (OSError, ValueError):  # a judge says what is wrong with it
+    except (OSError, ValueError):  # the judge reports the damage
         return {name: np.empty(0, np.int64) for name in names}
     return {name: table[name].to_numpy() for name in names}
 
 
 def _sends(history: Path, segments: Sequence[Segment], lines: Mapping[int, _Line]) -> tuple[Array, Array]:
-    """When each call was made, by the calls in ascending order; those that were sealed before, too."""
+    """All sends in ascending order (see ``_call``), including sends that were sealed before, and the time of each."""
     parts = [s.records for s in segments if s.header.layout is not DELIVERED]
     mine = [rows[np.isin(rows["tp"], list(lines))] for rows in parts]
     calls, times = [_call(rows) for rows in mine], [np.array(rows["sent_ns"]) for rows in mine]
@@ -227,7 +229,7 @@ def _sends(history: Path, segments: Sequence[Segment], lines: Mapping[int, _Line
         sealed = ds.dataset(history / "produced").to_table(columns=["writer", "seq", "sent_ns"])
         columns = {name: sealed[name].to_numpy() for name in sealed.column_names}
         calls, times = [*calls, _call(columns)], [*times, columns["sent_ns"]]
-    except (OSError, ValueError):  # nothing was
+    except (OSError, ValueError):  # nothing was sealed before
         pass
     every, sent_ns = np.concatenate([*calls, np.empty(0, np.int64)]), np.concatenate([*times, np.empty(0, np.int64)])
     order = np.argsort(every, kind="stable")

@@ -1,8 +1,8 @@
-"""The group's requests as the brokers logged them: who asked what in which slot, when, and what the answer was.
+"""The group's requests from the brokers' request logs: member, slot, request, times, and answer.
 
-A line of ``kafka.request.logger`` is written when the answer was sent. So a request that was in flight when its broker
-was killed is missing, and an answer that was held back inflates ``total_ms``: the decision fell between the start plus
-``queue_ms`` and that plus ``local_ms`` and ``remote_ms``.
+``kafka.request.logger`` writes a line when the answer was sent. So a request that was in flight when its broker was
+killed is missing, and a delayed answer makes ``total_ms`` longer: the broker decided between the start plus
+``queue_ms`` and that time plus ``local_ms`` and ``remote_ms``.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ from fencepost.evidence.wire import assignment, error_name, named_partitions, to
 from fencepost.interfaces import BrokerEvidence
 
 FILE = "coordinator/requests.jsonl"
-# 13 digits of wall-clock time. The last one counts: a line torn by a kill is gone on with by the next life.
+# 13 digits of wall-clock time. The last match counts: a restarted broker continues a line that a kill cut.
 _HEAD = re.compile(r"(\d{13}) Completed request:")
 _SLOT = re.compile(r"SLOT(\d+)")
-# Facts that have a field of their own, and blobs that only the client library can read.
+# Fields that are stored separately, and blobs that only the client library can read.
 _TRIMMED = frozenset(
     {
         "groupId",
@@ -46,7 +46,7 @@ def collect(
     into: Path,
     topics: Mapping[str, str] | None = None,
 ) -> Collected:
-    """Write ``requests.jsonl``, in the order in which the requests began.
+    """Write ``requests.jsonl``, in the order of the requests' starts.
 
     Args:
         pairs: clock pairs (monotonic_ns, wall_ns).
@@ -68,7 +68,7 @@ def collect(
 
 
 def parse(line: str, timeline: Timeline, group: str, topics: Mapping[str, str]) -> dict[str, Any] | None:
-    """One line of the log; None when it speaks of another group, or of none.
+    """One line of the log; None if it is about another group, or about none.
 
     Raises:
         ValueError, KeyError, TypeError: the line is damaged.
@@ -80,7 +80,7 @@ def parse(line: str, timeline: Timeline, group: str, topics: Mapping[str, str]) 
         return None
     body = line[heads[-1].end() :]
     if json.dumps(group) not in body:
-        return None  # cheap, and most lines of a busy broker end here
+        return None  # a cheap test that rejects most lines of a busy broker
     entry = json.loads(body)
     request, response = entry["request"], entry["response"]
     if group not in _groups(request):
@@ -113,14 +113,14 @@ def parse(line: str, timeline: Timeline, group: str, topics: Mapping[str, str]) 
 
 
 def _groups(request: Mapping[str, Any]) -> set[str]:
-    """The groups that a request speaks of."""
+    """The groups that a request names."""
     many = [g["groupId"] for g in request.get("groups") or () if isinstance(g, dict)]
     keys = [request.get("key"), *(request.get("coordinatorKeys") or ())] if request.get("keyType", 0) == 0 else []
     return {g for g in (request.get("groupId"), *many, *keys) if isinstance(g, str)}
 
 
 def _who(api: str, request: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
-    """Member, generation (or epoch) and reason; ``answered_generation`` is what the coordinator told."""
+    """Member, generation (or epoch) and reason; ``answered_generation`` is that in the coordinator's answer."""
     leaving = (request.get("members") or [{}])[0] if api == "LEAVE_GROUP" else {}
     asked = next((g for g in (request.get("groups") or ()) if isinstance(g, dict)), {})
     first = (request.get(k) for k in ("generationId", "generationIdOrMemberEpoch", "memberEpoch"))
@@ -141,7 +141,7 @@ def _who(api: str, request: Mapping[str, Any], response: Mapping[str, Any]) -> d
 
 
 def _errors(part: Any) -> Iterator[str]:
-    """Names of the errors in an answer, the outermost first."""
+    """The names of the errors in an answer, the outermost first."""
     if isinstance(part, dict):
         name = error_name(int(part.get("errorCode") or 0))
         if name:
@@ -151,7 +151,7 @@ def _errors(part: Any) -> Iterator[str]:
 
 
 def _given(response: Mapping[str, Any], topics: Mapping[str, str]) -> dict[str, list[int]] | None:
-    """What the coordinator gave in this answer; None: it said nothing of assignments."""
+    """The assignment in the coordinator's answer; None: the answer has none."""
     given = response.get("assignment")
     if isinstance(given, str):
         return assignment(given)
@@ -159,7 +159,7 @@ def _given(response: Mapping[str, Any], topics: Mapping[str, str]) -> dict[str, 
 
 
 def _owned(request: Mapping[str, Any], topics: Mapping[str, str]) -> dict[str, list[int]] | None:
-    """What the member says it owns (consumer protocol); None: it said nothing."""
+    """The partitions that the member reports as owned (consumer protocol); None: the request has none."""
     owned = request.get("topicPartitions")
     return None if owned is None else named_partitions(owned, topics)
 
@@ -169,10 +169,10 @@ def _offsets(
 ) -> list[list[Any]] | None:
     """[topic, partition, offset, error] of a commit or fetch of offsets; None for other requests."""
     asked = _by_partition(request, topics)
-    told = _by_partition(response, topics)
+    answered = _by_partition(response, topics)
     found = []
-    for where in told or asked:
-        both = {**asked.get(where, {}), **told.get(where, {})}
+    for where in answered or asked:
+        both = {**asked.get(where, {}), **answered.get(where, {})}
         found.append([*where, both.get("committedOffset", -1), error_name(int(both.get("errorCode") or 0))])
     return found or None
 

@@ -1,10 +1,11 @@
-"""The seal: what the actors recorded becomes the history that is judged. It judges nothing itself.
+"""The seal: turns the recordings of the actors into the history that is judged. It judges nothing itself.
 
 Segments become ``delivered/<actor>.parquet`` and ``produced/<actor>.parquet`` with ``.unacked.parquet``; the lines of
-all actors become ``events.parquet``. What is damaged is reported in ``seal.json`` and kept as it is; segments that were
-sealed well are removed, event lines stay. Sealing twice, or again after a seal that was cut off, changes nothing.
+all actors become ``events.parquet``. Damaged files are reported in ``seal.json`` and kept as they are; segments that
+were sealed without damage are removed, event lines stay. Sealing twice, or again after an interrupted seal, changes
+nothing.
 
-From the seal on every judged file has a fingerprint, by which a judge sees what became of it since.
+The seal stores a fingerprint of every judged file, by which the judge notices later changes.
 """
 
 from __future__ import annotations
@@ -25,18 +26,18 @@ from fencepost.model import TopicPartition
 from fencepost_member.segments import DELIVERED
 
 REPORT = "history/seal.json"
-_LATE = "it appeared after its actor had been sealed, and is not part of the history"
+_LATE = "it appeared after its actor had been sealed, so it is not part of the history"
 
 
 @dataclass(frozen=True)
 class FileReport:
-    """What became of one raw file.
+    """The result for one raw file.
 
     Attributes:
-        file: its name under ``history/``.
-        records: how many records (or events) of it are in the history.
-        torn: how many were being written when the process was killed: no record, and no damage.
-        damage: sentences about what is wrong; such a file is kept.
+        file: its name below ``history/``.
+        records: how many of its records (or events) are in the history.
+        torn: how many records were incomplete when the process was killed; this is not damage.
+        damage: sentences about damage; a damaged file is kept.
     """
 
     file: str
@@ -47,7 +48,7 @@ class FileReport:
 
 @dataclass(frozen=True)
 class SealReport:
-    """What became of every raw file, by name. ``damage`` names the file in each sentence."""
+    """The results for all raw files, by name. Each sentence of ``damage`` names its file."""
 
     files: tuple[FileReport, ...]
 
@@ -62,10 +63,11 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
 
     Args:
         run: the run folder.
-        partitions: the numbers ``tp``; records of another number are reported as damage. None: not looked at.
+        partitions: the numbers ``tp``; records of other numbers are reported as damage. None: not checked.
 
     Raises:
-        RunFolderError: the folder is none, or the history cannot be written (disk full). Nothing is lost: seal again.
+        RunFolderError: this is not a run folder, or the history cannot be written (disk full). Nothing is lost: seal
+            again.
     """
     folder = RunFolder.open(run)
     earlier, known = _earlier(folder)
@@ -82,12 +84,12 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
         reports += [_report_of(segment) for segment in (*segments, *late)]
         reports += [_report(path, 0, 0, [sentence]) for path, sentence in none.items()]
         files = {report.file: report for report in reports}
-        files |= {file: said for file, said in earlier.items() if file not in files or _actor(file) in gone}
+        files |= {file: old for file, old in earlier.items() if file not in files or _actor(file) in gone}
         report = SealReport(tuple(files[name] for name in sorted(files)))
         new = set(judged_files(run)) - set(known) | {path.relative_to(run).as_posix() for path in written}
         fingerprints = {**known, **{name: fingerprint(run, name) for name in sorted(new)}}
-        said = {"files": [asdict(file) for file in report.files], "fingerprints": fingerprints}
-        folder.write_json(REPORT, {**said, "digest": digest(said)})
+        content = {"files": [asdict(file) for file in report.files], "fingerprints": fingerprints}
+        folder.write_json(REPORT, {**content, "digest": digest(content)})
         _remove_well_sealed(folder, files)
     except OSError as error:
         reason = error.strerror or str(error)
@@ -98,11 +100,16 @@ def seal(run: Path, partitions: Mapping[TopicPartition, int] | None = None) -> S
 
 
 def _apart(folder: RunFolder, segments: list[Segment]) -> tuple[list[Segment], list[Path]]:
-    """The same records, those of partitions that are gone under numbers of their own; and what was written of these."""
+    """The same segments, with new numbers for records of deleted partitions; and the files written for that."""
     try:
         entries = folder.read_json(renewed.PARTITIONS)["partitions"]
         segments, gone = renewed.apart(folder.history, segments, entries)
-    except (RunFolderError, KeyError, TypeError, ValueError):  # no audit was made: a judge says so
+    except (
+        RunFolderError,
+        KeyError,
+        TypeError,
+        ValueError,
+    ):  # there was no audit, or its result is damaged; the judge reports that
         return segments, []
     now = [*(entry for entry in entries if "renewed" not in entry), *gone]
     if now == entries:
@@ -112,7 +119,7 @@ def _apart(folder: RunFolder, segments: list[Segment]) -> tuple[list[Segment], l
 
 
 def _write(history: Path, segments: Sequence[Segment]) -> tuple[list[FileReport], list[Path]]:
-    """Write the Parquet files of all actors and of the events: what is said of event lines, and what was written."""
+    """Write the Parquet files of all actors and of the events; return the reports on event files, and all paths."""
     actors: dict[tuple[str, int], list[Segment]] = defaultdict(list)
     for segment in segments:
         actors[segment.header.actor, segment.header.layout.kind].append(segment)
@@ -160,17 +167,17 @@ def _report(path: Path, records: int, torn: int, damage: Iterable[str]) -> FileR
 
 
 def _earlier(folder: RunFolder) -> tuple[dict[str, FileReport], dict[str, str]]:
-    """What an earlier seal said, by file; and its fingerprints, which hold for all that is not written anew."""
+    """The reports of an earlier seal, by file, and its fingerprints, which stay valid for unchanged files."""
     try:
-        said = folder.read_json(REPORT)
-        files = {file["file"]: FileReport(**{**file, "damage": tuple(file["damage"])}) for file in said["files"]}
-        return files, dict(said.get("fingerprints", {}))
+        content = folder.read_json(REPORT)
+        files = {file["file"]: FileReport(**{**file, "damage": tuple(file["damage"])}) for file in content["files"]}
+        return files, dict(content.get("fingerprints", {}))
     except (RunFolderError, KeyError, TypeError, ValueError):
         return {}, {}
 
 
 def _remove_well_sealed(folder: RunFolder, files: Mapping[str, FileReport]) -> None:
-    """Remove the reported segments of every actor of which no segment is damaged, and drafts, which hold no record."""
+    """Remove the reported segments of every actor without a damaged segment, and drafts, which have no records."""
     damaged = {_actor(name) for name, file in files.items() if file.damage}
     for path in (folder.history / "segments").glob("*.seg"):
         name = f"segments/{path.name}"
@@ -181,6 +188,6 @@ def _remove_well_sealed(folder: RunFolder, files: Mapping[str, FileReport]) -> N
 
 
 def _actor(file: str) -> str:
-    """Whose segment a file is; empty when it is none."""
+    """The actor of a segment file; empty for other files."""
     folder, _, name = file.partition("/")
     return name.rsplit(".", 2)[0] if folder == "segments" else ""

@@ -1,7 +1,7 @@
-"""Reads the recorders' segments: what was committed, what is torn, and in plain sentences what is wrong.
+"""Reads the recorders' segments: committed records, torn records, and sentences about damage.
 
-Torn is normal: a process that is killed may leave one record per thread without its commit byte. Wrong is everything
-else that a well recorder never leaves; what can still be read of such a file is read.
+Torn records are normal: a killed process may leave one record per thread without its commit byte. Everything else that
+a correct recorder never writes is damage; the readable records of a damaged file are still read.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _MOST_THREADS = 1 << 15
 
 @dataclass(frozen=True)
 class Segment:
-    """One file: its header, its committed records (mapped, not copied), and sentences about what is wrong with it."""
+    """One file: its header, its committed records (mapped, not copied), torn records, and sentences about damage."""
 
     path: Path
     header: Header
@@ -40,7 +40,7 @@ class Segment:
 
 
 def read_segments(directory: Path) -> tuple[list[Segment], dict[Path, str]]:
-    """All segments of a folder, compared with each other; and the files that are none, each with the reason."""
+    """All segments of a folder, compared with each other; and the files that are not segments, each with the reason."""
     segments, none = [], {}
     for path in sorted(directory.glob("*.seg")):
         try:
@@ -53,19 +53,21 @@ def read_segments(directory: Path) -> tuple[list[Segment], dict[Path, str]]:
 
 
 def read_segment(path: Path) -> Segment:
-    """One segment by itself.
+    """One segment, not compared with others.
 
     Raises:
-        ValueError: it is none, or says that it is somebody else's.
+        ValueError: it is not a segment, or its header names another actor than its name.
         OSError: it cannot be read.
     """
     with path.open("rb") as file:
         header = read_header(file.read(HEADER_BYTES))
     name = _NAME.fullmatch(path.name)
     if name is None or name["actor"] != header.actor:
-        raise ValueError(f"it says that it belongs to {header.actor[:120]!a}, which is not what its name says")
+        raise ValueError(f"its header names the actor {header.actor[:120]!a}, but its file name another one")
     if header.thread >= _MOST_THREADS:
-        raise ValueError(f"it says that it belongs to thread {header.thread}, which cannot be")
+        raise ValueError(
+            f"its header names thread {header.thread}, but the highest possible one is {_MOST_THREADS - 1}"
+        )
     damage = []
     there = min(header.capacity, (path.stat().st_size - HEADER_BYTES) // header.layout.bytes)
     if there < header.capacity:
@@ -76,16 +78,16 @@ def read_segment(path: Path) -> Segment:
     end = there - int(np.argmax(committed[::-1])) if committed.any() else 0
     torn = int(mapped[end:].view(np.int64).reshape(-1, dtype.itemsize // 8).any(axis=1).sum())
     if torn > 1:
-        damage.append(f"{torn} records at its end were begun and not committed; a killed thread leaves one at most")
+        damage.append(f"{torn} records at its end are not committed; a killed thread leaves at most one")
     records, holes = mapped[:end], end - int(committed[:end].sum())
     if holes:
         records = take(records, committed[:end])
-        damage.append(f"{holes} records in its midst are not committed")
+        damage.append(f"{holes} records before its end are not committed")
     return Segment(path, header, records, torn, tuple(damage))
 
 
 def without_strangers(segment: Segment, partitions: Collection[int]) -> Segment:
-    """The same segment; that it has records of other partitions than these is damage (the records stay)."""
+    """The same segment; records of other partitions than these are reported as damage, and stay in it."""
     strange = sorted(set(np.unique(segment.records["tp"]).tolist()) - set(partitions))
     if not strange:
         return segment
@@ -111,9 +113,9 @@ def by_partition(segments: Sequence[Segment], order: str) -> Iterator[Records]:
 
 
 def take(rows: Records, places: NDArray[Any]) -> Records:
-    """``rows[places]``, copied as blocks of bytes: numpy would go field by field, twenty times slower."""
-    taken: Records = _blocks(rows)[places].view(rows.dtype)
-    return taken
+    """``rows[places]``, copied as blocks of bytes: numpy would copy field by field, twenty times slower."""
+    copied: Records = _blocks(rows)[places].view(rows.dtype)
+    return copied
 
 
 def _dtype(layout: Layout) -> np.dtype[np.void]:
@@ -136,7 +138,8 @@ def _gathered(parts: Sequence[tuple[Segment, NDArray[np.intp]]]) -> Records:
 
 
 def _compared(segments: Sequence[Segment]) -> list[Segment]:
-    """The same segments, with what does not fit: a gap in a thread's sequence, one that is not full, another boot."""
+    """The same segments, with damage that only a comparison shows: a gap in a thread's sequence, a segment that is not
+    full although another one follows, another boot of the host."""
     threads: dict[Any, list[Segment]] = defaultdict(list)
     for segment in segments:
         threads[segment.header.actor, segment.header.layout.kind, segment.header.thread].append(segment)
@@ -149,8 +152,8 @@ def _compared(segments: Sequence[Segment]) -> list[Segment]:
                     f"it is segment {segment.header.order} of its thread, and segment {expected} was expected"
                 )
             if expected < len(thread) - 1 and len(segment.records) < segment.header.capacity:
-                misfits.append("it is not full, and yet its thread went on in another")
+                misfits.append("it is not full, but its thread continued in another one")
             if segment.header.boot_id != segments[0].header.boot_id:
-                misfits.append("it was written under another boot of the host: its times do not compare")
+                misfits.append("it was written after another boot of the host: its times cannot be compared")
             fitted.append(segment.found(*misfits))
     return fitted

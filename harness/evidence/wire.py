@@ -1,4 +1,4 @@
-"""The few facts of Kafka's wire format that reading evidence needs: error names, assignments, a probe."""
+"""The parts of Kafka's wire format that reading evidence needs: error names, assignments, a probe."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import struct
 from collections.abc import Mapping
 from typing import Any
 
-# Error codes that the requests of a group are answered with (Kafka's ``Errors``).
+# Error codes in answers to requests of a group (Kafka's ``Errors``).
 ERROR_NAMES = {
     -1: "UNKNOWN_SERVER_ERROR",
     1: "OFFSET_OUT_OF_RANGE",
@@ -56,15 +56,17 @@ TOPIC_NAME_MAX = 249
 
 
 def probe(padding: int = 0) -> bytes:
-    """ApiVersions version 0, correlation 77, client id "probe": answered by any broker, changes nothing.
+    """An ApiVersions request, version 0, correlation 77, client id "probe": any broker answers it, and it changes
+    nothing.
 
-    Version 0 has an empty body, and no broker reads what follows it: ``padding`` bytes.
+    Version 0 has an empty body; brokers ignore the ``padding`` bytes after it.
     """
     return struct.pack(">ihhih5s", 15 + padding, 18, 0, 77, 5, b"probe") + bytes(padding)
 
 
 def ask_unknown(size: int) -> bytes:
-    """Metadata version 4, correlation 78, of topics that nobody has: costs a broker little, and changes nothing.
+    """A Metadata request, version 4, correlation 78, for topics that do not exist: cheap for a broker, and it changes
+    nothing.
 
     The answer names each of them again, and so has ``size`` bytes or more.
     """
@@ -75,7 +77,7 @@ def ask_unknown(size: int) -> bytes:
 
 
 def answers_in(received: bytes) -> int:
-    """How many whole answers some bytes hold: each begins with its length."""
+    """The number of complete answers in ``received``; each begins with its length."""
     count = at = 0
     while at + 4 <= len(received):
         at += 4 + int.from_bytes(received[at : at + 4], "big")
@@ -84,12 +86,12 @@ def answers_in(received: bytes) -> int:
 
 
 def error_name(code: int) -> str | None:
-    """Kafka's name of an error code; None for no error."""
+    """Kafka's name of an error code; None for 0 (no error)."""
     return None if code == 0 else ERROR_NAMES.get(code, f"ERROR_{code}")
 
 
 def assignment(blob: str) -> dict[str, list[int]] | None:
-    """The partitions by topic of a ``ConsumerProtocolAssignment`` in base64; None when it is none, {} when empty."""
+    """The partitions by topic of a ``ConsumerProtocolAssignment`` in base64; {} if empty, None if it is not valid."""
     try:
         raw = base64.b64decode(blob, validate=True)
         return _assignment(raw) if raw else {}
@@ -110,9 +112,9 @@ def _assignment(raw: bytes) -> dict[str, list[int]]:
 
 
 def named_partitions(listed: list[Mapping[str, Any]] | None, topics: Mapping[str, str]) -> dict[str, list[int]]:
-    """``[{topic | topicId, partitions}]``, as Kafka writes assignments, as partitions by topic name.
+    """Partitions by topic name, from Kafka's form of assignments: ``[{topic | topicId, partitions}]``.
 
-    An id that ``topics`` does not know stays as it is: the topic was deleted, or is none of ours.
+    An id that is not in ``topics`` stays as it is: the topic was deleted, or is not part of the run.
     """
     named: dict[str, list[int]] = {}
     for one in listed or ():
@@ -122,6 +124,6 @@ def named_partitions(listed: list[Mapping[str, Any]] | None, topics: Mapping[str
 
 
 def topic_name(one: Mapping[str, Any], topics: Mapping[str, str]) -> str:
-    """The topic that a part of a request or record speaks of, by whichever of its fields names it."""
+    """The topic in a part of a request or record, whichever of its fields has the name or id."""
     name = one.get("name") or one.get("topic")
     return str(name) if name else topics.get(str(one.get("topicId")), str(one.get("topicId")))

@@ -1,37 +1,37 @@
-"""What a run folder holds: its files, columns, event kinds and codes. This is a promise to readers of old folders.
+"""The format of a run folder: its files, columns, event kinds and codes. Readers of old folders rely on it.
 
 ::
 
     scenario.json  plan.json  verdict.json  report.html  junit.xml  logs/
     history/
       clock.json                 pairs of (monotonic_ns, wall_ns), taken at the start and when the audit begins
-      partitions.json            one object per topic-partition: its number ``tp``, where the log begins and ends;
-                                 of each that was deleted, and made again, during the run, too: ``renewed`` says what
-                                 members did with it and its successor (see ``evidence.renewed``)
-      settings.json              by which settings of theirs the brokers delete what was written, as they told at the
-                                 audit: of each topic, and of a broker (runs of before have none)
+      partitions.json            one object per topic-partition: its number ``tp``, where its log begins and ends; also
+                                 one for each partition that was deleted and recreated during the run: its ``renewed``
+                                 has what members did with it and its successor (see ``evidence.renewed``)
+      settings.json              the settings by which brokers delete records, as the brokers reported them at the
+                                 audit: of each topic, and of one broker (old runs do not have this file)
       events.parquet             EVENT_COLUMNS: the rare facts, one row per event and partition
       events/<actor>.jsonl       the same as the actors wrote them, before the seal (kept: they are the raw evidence)
       segments/<actor>.<n>.seg   the recorders' memory maps, before the seal (removed once sealed)
       delivered/<incarnation>.parquet        DELIVERED_COLUMNS as they were recorded, see DELIVERED_VERSION; row groups
                                              never mix partitions
       produced/<writer>.parquet              PRODUCED_COLUMNS of acknowledged records, likewise
-      produced/<writer>.unacked.parquet      the same for all others: no offset is told (-1)
-      seal.json                  what the seal found: per raw file its records, torn records, sentences about damage;
-                                 and the fingerprint of every file of JUDGED; the digest of all this
-      log/audit.parquet                      LOG_COLUMNS, what each partition really holds, likewise
-      coordinator/requests.jsonl             what the brokers logged of the group's requests
-      coordinator/offsets.jsonl              the records of ``__consumer_offsets`` that speak of the group
-      coordinator/metadata.jsonl             leader and ISR changes of the metadata log; of new leaders of the offsets
-                                             topic also where their log ended, and its high watermark
-      store.sqlite               what members of ``ExclusiveWrites`` wrote to: leases, and effects
-      store.json                 instead of that: where it is in PostgreSQL (see ``fencepost_member.databases``)
-      lacking.json               which of these a cluster did not show, and why; only where that is so
+      produced/<writer>.unacked.parquet      the same for all other records: their offset is -1
+      seal.json                  the result of the seal: for each raw file its records, torn records, and sentences
+                                 about damage; the fingerprint of every file of JUDGED; the digest of all this
+      log/audit.parquet                      LOG_COLUMNS: the records that each partition holds, likewise
+      coordinator/requests.jsonl             the group's requests, by the brokers' request logs
+      coordinator/offsets.jsonl              the group's records in ``__consumer_offsets``
+      coordinator/metadata.jsonl             leader and ISR changes in the metadata log; for new leaders of the offsets
+                                             topic also the end of their log, and its high watermark
+      store.sqlite               the store of members with the workload ``ExclusiveWrites``: leases and effects
+      store.json                 instead of that: where the store is in PostgreSQL (``fencepost_member.databases``)
+      lacking.json               the parts that a cluster did not show, with reasons; only if there are any
       host.jsonl                             stalls of the host itself
 
 ``tp`` numbers topic-partitions from 0 (``partitions.json`` resolves them). An actor is an incarnation
-(``member-2.1``: the first life of member 2; see ``fencepost_member.names`` for more consumers in it), a writer
-(``producer-0``) or ``harness``. Times are monotonic nanoseconds; 0 means "never".
+(``member-2.1``: the first incarnation of member 2; see ``fencepost_member.names`` for several consumers in one), a
+writer (``producer-0``) or ``harness``. Times are monotonic nanoseconds; 0 means "never".
 """
 
 from __future__ import annotations
@@ -40,15 +40,18 @@ from enum import IntEnum, StrEnum
 from itertools import takewhile
 
 FORMAT_VERSION = 1
-# The format version of delivered records. In version 2, begin, end and state are as they were recorded, and the judge
-# infers what a rule of processing makes of them. In version 1 the seal had already overwritten them by that rule.
+# The format version of delivered records. In version 2, begin, end and state are stored as they were recorded, and the
+# judge applies the rule of processing. In version 1 the seal had already overwritten them by that rule.
 DELIVERED_VERSION = 2
 LACKING = "history/lacking.json"
 SETTINGS = "history/settings.json"
 HARNESS = "harness"  # the actor
-NAME_TAKEN = ("FENCED_INSTANCE_ID", "UNRELEASED_INSTANCE_ID")  # told to one of two under one group.instance.id
+NAME_TAKEN = (
+    "FENCED_INSTANCE_ID",
+    "UNRELEASED_INSTANCE_ID",
+)  # the answer to one of two members with one group.instance.id
 
-# The files that are judged, and of which part of the history each tells.
+# The files that are judged, and the part of the history that each contains.
 JUDGED: dict[str, str] = {
     "scenario.json": "scenario",
     "plan.json": "plan",
@@ -82,7 +85,7 @@ class Sent(IntEnum):
     OK = 0
     FAIL = 1
     INFO = 2
-    ABORTED = 3  # so was its transaction, certainly: who reads with read_committed never sees it
+    ABORTED = 3  # its transaction was certainly aborted: consumers with read_committed never see it
 
 
 class EventKind(StrEnum):
@@ -94,40 +97,40 @@ class EventKind(StrEnum):
     REVOKED = "revoked"
     LOST = "lost"
     COMMIT = "commit"  # offset: next to read; outcome, error; detail: mode (sync, auto, on-revoke, transaction ...)
-    POLL_GAP = "poll-gap"  # from one call of poll (the end of one that waits) to the next one, if it took more than 1 s
-    STALL = "stall"  # the handler of a record (its offset) was slow, as a fault told the member to be
-    SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: what it had left before
+    POLL_GAP = "poll-gap"  # between two calls of poll (from the end of one that waits), if that took more than 1 s
+    STALL = "stall"  # the handler of a record (its offset) was slow because a fault made it so
+    SUBSCRIBED = "subscribed"  # it subscribed again; detail: topics, and relinquished: the partitions it had released
     SEEK = "seek"  # the program (a user's, a workload's, a planted bug) moved its position: offset, 0: to the beginning
-    PAUSED = "paused"  # it had the client fetch nothing of the partition, from begin to end; the client is in the group
+    PAUSED = "paused"  # the partition was paused in the client, from begin to end; the client stays in the group
     ERROR = "error"  # the client reported an error: error = Kafka's name, detail: text, fatal
-    FORKED = "forked"  # a process that was forked from its own polls it, where nothing can come; detail: pid
+    FORKED = "forked"  # a forked process polls the consumer, where it receives nothing; detail: pid
     CLOSED = "closed"  # clean end, after the client's close returned
-    UNRECORDED = "unrecorded"  # of a user's program, or of effects: what is not in the history; detail: text, parts
-    PRODUCING = "producing"  # of a user's program: it made the first producer of a sort; detail: client, idempotent
+    UNRECORDED = "unrecorded"  # of a user's program, or of effects: what the history does not have; detail: text, parts
+    PRODUCING = "producing"  # of a user's program: it created its first producer of a kind; detail: client, idempotent
 
     # Written by the harness (actor = "harness", unless another is named).
     PHASE = "phase"  # detail: name
     LAUNCHED = "launched"  # actor = incarnation; the process was started; detail: pid, slot, member
-    ENDED = "ended"  # actor = incarnation; the process was reaped, or it had gone before that (exit_code: null);
-    # detail: exit_code, how: closed and killed as it was asked to or made to by the harness, or as a program that goes
-    # on closed it, else crashed; of a member also polled_ns, when it last called poll, unless it was waiting in one
+    ENDED = "ended"  # actor = incarnation; the process was reaped, or it had ended before that (exit_code: null);
+    # detail: exit_code; how: closed (asked by the harness, or the program closed the consumer and continues), killed
+    # (by the harness), or crashed; of a member also polled_ns, when it last called poll, unless it was waiting in one
     FAULT = "fault"  # begun .. proven; detail: step, fault, impact, target, members, brokers, evidence
     HEALED = "healed"  # the same at the undo
     SKIPPED = "skipped"  # a step whose selector matched nothing: detail: step, reason
-    EFFECT = "effect"  # actor = incarnation (harness: nobody knows whose); what a store outside of Kafka holds: offset;
-    # detail: seq, token, key
-    DEAD_LETTER = "dead-letter"  # the same of a topic for records that nobody can process, now; offset: that of the
-    # record; detail also: retried_ns, if it was
-    REQUEUED = "requeued"  # the same of the record's own partition, in which it lies again; detail also: again, where
+    EFFECT = "effect"  # actor = incarnation (harness: unknown); an effect of the record at offset, in a store outside
+    # Kafka or in an output topic; detail: seq, token, key
+    DEAD_LETTER = "dead-letter"  # the same in a topic for records that cannot be processed now; offset: the record's;
+    # detail also: retried_ns, if it was retried
+    REQUEUED = "requeued"  # the same in the record's own partition; detail also: again, its new offset there
     ACT = "act"  # a declared act of the harness (see interfaces.Acts) on these partitions, or on all; detail: what
 
 
-OF_MEMBERS = frozenset(takewhile(lambda kind: kind is not EventKind.PHASE, EventKind))  # the first group of them
+OF_MEMBERS = frozenset(takewhile(lambda kind: kind is not EventKind.PHASE, EventKind))  # the kinds before PHASE
 
 EVENT_COLUMNS: dict[str, str] = {
     "kind": "string",
     "actor": "string",
-    "id": "int64",  # numbers the events of one actor; begin and end share it; negative: told by another about it
+    "id": "int64",  # numbers the events of one actor; begin and end share it; negative: written by another actor
     "begin_ns": "int64",
     "end_ns": "int64",  # 0: it never ended
     "topic": "string",  # null where the event has no partition
@@ -135,7 +138,7 @@ EVENT_COLUMNS: dict[str, str] = {
     "offset": "int64",
     "generation": "int64",  # generation or member epoch; -1 unknown
     "member_id": "string",
-    "outcome": "string",  # ok, fail, info; null where it has none
+    "outcome": "string",  # ok, fail, info; null if it has none
     "error": "string",  # Kafka's error name
     "detail": "string",  # a JSON object
 }
@@ -149,7 +152,7 @@ DELIVERED_COLUMNS: dict[str, str] = {
     "interval": "int32",  # numbers the assignment intervals of (incarnation, tp) from 0; -1: not assigned
     "poll": "int64",  # numbers the polls of one incarnation
     "position": "int32",  # position in that poll's result
-    "ord": "int64",  # counts the deliveries of (incarnation, tp) from 0; a hole is a damaged history
+    "ord": "int64",  # counts the deliveries of (incarnation, tp) from 0; a gap means that the history is damaged
     "delivered_ns": "int64",
     "begin_ns": "int64",
     "done_ns": "int64",

@@ -1,6 +1,6 @@
-"""The one way in which the harness writes a file: readers see what was there before, or all of what is there now.
+"""Atomic writing of files, used by the whole harness: readers see the old content, or all of the new content.
 
-Members have their own for segments, which are mapped before they get their name (``fencepost_member.segments``).
+Members write segments differently: these are mapped before they get their final name (``fencepost_member.segments``).
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from pathlib import Path
 
 @contextmanager
 def replacing(path: Path) -> Iterator[Path]:
-    """Gives a path beside ``path`` to write to; what was written takes its place after the block.
+    """Yield a temporary path in the same folder; after the block, the file written there replaces ``path``.
 
-    If the block raises, ``path`` stays as it was, and nothing else is left.
+    If the block raises, ``path`` stays as it was, and the temporary file is removed.
     """
     draft = path.with_name(f".{path.name}.{os.getpid()}")
     try:

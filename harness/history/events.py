@@ -1,8 +1,8 @@
-"""What the events of a run tell: phases, fault steps, the lives of members and their assignment intervals. Pure.
+"""Derives phases, fault steps, lives of members and assignment intervals from the events of a run. Pure.
 
-The judge and the reports share this. An event is a row of ``events.parquet`` whose ``detail`` is decoded; events are in
-the order of their begins. The judge has looked at the shapes of all details; for a report, one of another shape says
-nothing.
+The judge and the reports share this. An event is a row of ``events.parquet`` with its ``detail`` decoded; events are
+sorted by their begin. The judge has checked the shapes of all details; for a report, a detail of another shape is
+ignored.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ Event = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Life:
-    """One incarnation. ``how`` it ended: closed or killed by the harness, crashed by itself; empty: it lives on.
+    """One incarnation. ``how``: closed, killed (by the harness) or crashed; empty: it did not end.
 
     Attributes:
-        last_sign_ns: its last own event. closed_ns: its client was closed. ended_ns: its process was reaped.
-        paused: when it was proven to stand still.
-        instance_id: its static id. fatal: the error for which its client gave up. signal: what ended it. Empty: none.
-        unpolled: from one poll to the next where that took over 1 s, and from the last one to its end.
-        subscribed: when it changed what it subscribes to.
+        last_sign_ns: time of its last own event.
+        closed_ns, ended_ns: when its client was closed, and when its process was reaped.
+        paused: when it was proven to be suspended.
+        instance_id: its static id; empty: none.
+        fatal: the fatal error of its client; empty: none.
+        signal: the signal that ended it; empty: none.
+        unpolled: times between two polls that are longer than 1 s, and the time from the last poll to its end.
+        subscribed: when it changed its subscription.
         asked_ns: when the harness asked a black box to end.
-        forked: whether its consumer was polled in a process that was forked from its own, where nothing can come.
+        forked: whether its consumer was polled in a forked process, which receives no records.
     """
 
     incarnation: str
@@ -54,7 +57,7 @@ class Life:
 
     @property
     def alive(self) -> Window:
-        """From its start to its end."""
+        """Its lifetime, from start to end."""
         return Window(self.started_ns, self.ended_ns or FOREVER)
 
 
@@ -63,9 +66,9 @@ class Interval(NamedTuple):
     to ``given_up_begin_ns`` and possibly from ``assigned_begin_ns`` to ``given_up_end_ns``.
 
     Attributes:
-        number: counts the intervals of (incarnation, tp) from 0; rows name them.
-        how: revoked, lost, closed, died, or reassigned (assigned again before it was given up); empty: nobody saw its
-            end. Then ``given_up_begin_ns`` is the member's last sign and ``given_up_end_ns`` is 0.
+        number: counts the intervals of (incarnation, tp) from 0; delivered records refer to it.
+        how: revoked, lost, closed, died, or reassigned (assigned again without a revocation); empty: its end is
+            unknown. Then ``given_up_begin_ns`` is the time of the member's last event and ``given_up_end_ns`` is 0.
     """
 
     tp: int
@@ -98,8 +101,9 @@ class Interval(NamedTuple):
 
 @dataclass(frozen=True)
 class Step:
-    """One fault step as it went. ``begun_ns``: the inject call; ``proven_ns``: the effect was certainly there;
-    ``undone_ns``: the undo call; ``healed_ns``: the effect was certainly gone; ``impact``: see ``model.impact``."""
+    """One fault step as it was performed. ``begun_ns``: the inject call; ``proven_ns``: the effect was certainly
+    present; ``undone_ns``: the undo call; ``healed_ns``: the effect was certainly gone; ``impact``: see
+    ``model.impact``."""
 
     step: int
     fault: str
@@ -120,7 +124,7 @@ class Step:
 
     @property
     def in_effect(self) -> Window:
-        """From its begin to when it was certainly over; it must have begun."""
+        """From its begin to its certain end; it must have begun."""
         over_ns = (self.healed_ns or FOREVER) if self.heals else max(self.begun_ns, self.proven_ns)
         return Window(self.begun_ns, over_ns)
 
@@ -131,13 +135,13 @@ class Step:
 
 
 def phases(events: Iterable[Event]) -> dict[str, Window]:
-    """The window of each phase by name; an end of 0 means that it never ended."""
+    """The window of each phase, by name; an end of 0 means that it never ended."""
     found = (e for e in events if e["kind"] == EventKind.PHASE)
     return {str(e["detail"].get("name")): Window(e["begin_ns"], e["end_ns"]) for e in found}
 
 
 def steps(events: Iterable[Event], plan: Iterable[Mapping[str, Any]]) -> tuple[Step, ...]:
-    """One row per step of the plan, with what happened to it; a step without any event never fired."""
+    """Every step of the plan as it was performed; a step without events never fired."""
     found: dict[int, Step] = {}
     for number, entry in enumerate(plan):
         step = int(entry.get("step", number))
@@ -180,7 +184,7 @@ def _step_with(step: Step, event: Event, detail: Mapping[str, Any]) -> Step:
 
 
 def lives(events: Sequence[Event], fault_steps: Iterable[Step]) -> dict[str, Life]:
-    """Every incarnation that was launched or that wrote an event; producers, and the harness, have no place here."""
+    """Every incarnation that was launched or that wrote an event, by name; without producers and the harness."""
     found: dict[str, Life] = {}
     last_ns: defaultdict[str, int] = defaultdict(int)
     writers = {HARNESS, *(event["actor"] for event in events if "writer" in event["detail"])}
@@ -240,7 +244,7 @@ def _number(detail: Mapping[str, Any], name: str, default: int = 0) -> int:
 
 
 def _signal(exit_code: Any) -> str:
-    """The signal behind an exit code of ``subprocess``, which is negative then; empty: none."""
+    """The name of the signal of a negative exit code of ``subprocess``; empty: none."""
     if not isinstance(exit_code, int) or exit_code >= 0:
         return ""
     try:
@@ -250,7 +254,7 @@ def _signal(exit_code: Any) -> str:
 
 
 def _member_number(actor: str) -> int:
-    """The 2 of ``member-2.1`` and of ``member-2b.1-3``; -1 for another kind of name."""
+    """The 2 of ``member-2.1`` and of ``member-2b.1-3``; -1 for names of another form."""
     number = actor.rpartition(".")[0].rpartition("-")[2].partition(".")[0].rstrip("bcdefghijklmnopqrstuvwxyz")
     return int(number) if number.isdecimal() else -1
 
@@ -260,7 +264,8 @@ def intervals(
 ) -> tuple[Interval, ...]:
     """The assignment intervals of all incarnations, ordered by partition and time.
 
-    A callback that began and never ended leaves ``assigned_end_ns`` 0 or, giving up, the end of the life as its end.
+    If an assigned callback never ended, ``assigned_end_ns`` is 0. If a revoked or lost callback never ended, the
+    interval ends with the incarnation.
     """
     done: list[Interval] = []
     open_: defaultdict[str, dict[int, Interval]] = defaultdict(dict)
@@ -297,7 +302,7 @@ def intervals(
 
 
 def death_ns(life: Life | None) -> int:
-    """When it ended; FOREVER when that is not known."""
+    """When the incarnation ended; FOREVER if that is unknown."""
     return life.ended_ns if life is not None and life.ended_ns else FOREVER
 
 
@@ -308,6 +313,7 @@ def _generation(event: Event) -> int:
 def placed(
     events: Iterable[Event], numbers: Mapping[tuple[str, int], int], kind: EventKind, anywhere: bool = False
 ) -> list[tuple[Event, Any]]:
-    """The events of a kind with the number of their partition; without a known partition only if ``anywhere``."""
+    """The events of one kind, each with the number of its partition; events without a known partition (None) only if
+    ``anywhere``."""
     found = [(e, numbers.get((e["topic"] or "", e["partition"]))) for e in events if e["kind"] == kind]
     return [(e, tp) for e, tp in found if tp is not None or anywhere]

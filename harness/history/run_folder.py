@@ -1,9 +1,9 @@
-"""The run folder on disk: its folders, the JSON files at its top, and how any of its files is opened.
+"""The run folder on disk: its folders, its JSON files, and safe access to all of its files.
 
-``fencepost.history`` says what all files mean; those of the history are written by what gathers them.
+``fencepost.history`` documents the format. The modules that collect evidence write the files of the history.
 
-A run folder may come from anybody. Whoever judges, reports or replays it reads a file of it by ``opened`` and lists a
-folder of it by ``listed``: nothing that stands there instead of a file is waited for, and nothing outside is read.
+A run folder may come from an untrusted source. So judging, reporting and replaying read its files with ``opened`` and
+list its folders with ``listed``: these never wait for something that is not a regular file, and never read outside.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from fencepost.history import FORMAT_VERSION, JUDGED
 from fencepost.history.atomic import replacing
 from fencepost.model import Verdict
 
-SIGNS = ("scenario.json", "history/events", "history/events.parquet")  # of a run folder: one at least
-DRAWN = ("verdict.json", "report.html", "junit.xml")  # written anew by whoever judges
-TEXTS, TEXT_BYTES = (".json", ".jsonl"), 1 << 30  # they are read as a whole, and a day's have less
+SIGNS = ("scenario.json", "history/events", "history/events.parquet")  # a run folder has at least one of these
+DRAWN = ("verdict.json", "report.html", "junit.xml")  # written again by every judgement
+TEXTS, TEXT_BYTES = (".json", ".jsonl"), 1 << 30  # these files are read as a whole; a run of one day has less
 STRANGE = {
     stat.S_IFIFO: "a named pipe",
     stat.S_IFSOCK: "a socket",
@@ -39,15 +39,19 @@ STRANGE = {
 
 @dataclass(frozen=True)
 class RunFolder:
-    """One run's folder. ``path`` is all it knows."""
+    """The folder of one run, at ``path``."""
 
     path: Path
 
     @classmethod
     def create(cls, runs: Path, scenario: str, seed: int) -> RunFolder:
-        """A new folder ``<scenario>-<seed>-<start time>`` under ``runs``; never one that exists already."""
+        """Create a new folder ``<scenario>-<seed>-<start time>`` below ``runs``.
+
+        Raises:
+            RunFolderError: it cannot be made.
+        """
         name = re.sub(r"[^A-Za-z0-9_.]+", "-", scenario).strip("-.")[:60] or "run"
-        runs = runs.absolute()  # processes with other working directories write here
+        runs = runs.absolute()  # processes with other working directories write here too
         stem = f"{name}-{seed}-{time.strftime('%Y%m%d-%H%M%S')}"
         for suffix in ("", *(f"-{n}" for n in range(2, 1000))):
             path = runs / f"{stem}{suffix}"
@@ -57,19 +61,19 @@ class RunFolder:
                 continue
             except OSError as error:
                 raise RunFolderError(
-                    f"cannot make the run folder {path}: {error.strerror}; choose another --runs"
+                    f"the run folder {path} cannot be made: {error.strerror}; choose another --runs"
                 ) from error
             for part in ("history/events", "history/segments", "history/coordinator", "history/log", "logs"):
                 (path / part).mkdir(parents=True)
             return cls(path)
-        raise RunFolderError(f"there are already 1,000 runs called {stem} under {runs}")
+        raise RunFolderError(f"there are already 1,000 runs called {stem} in {runs}; choose another --runs")
 
     @classmethod
     def open(cls, path: Path) -> RunFolder:
         """An existing folder.
 
         Raises:
-            RunFolderError: it is not there, not a run folder, or cannot be read.
+            RunFolderError: it does not exist, is not a run folder, or cannot be read.
         """
         try:
             os.scandir(path).close()
@@ -83,16 +87,16 @@ class RunFolder:
 
     @property
     def history(self) -> Path:
-        """Where the history is."""
+        """The folder of the history."""
         return self.path / "history"
 
     @property
     def logs(self) -> Path:
-        """Where the output of every process goes."""
+        """The folder for the output of every process."""
         return self.path / "logs"
 
     def write_json(self, name: str, value: dict[str, Any]) -> Path:
-        """Write one JSON file with the format version in front, atomically.
+        """Write one JSON file atomically, with the format version as its first field.
 
         Raises:
             RunFolderError: it cannot be written (disk full, or something else is in its place).
@@ -100,7 +104,7 @@ class RunFolder:
         path = self.path / name
         text = json.dumps({"format_version": FORMAT_VERSION, **value}, indent=2, ensure_ascii=False, default=str)
         try:
-            # What is no text, because an escape in some JSON said half a character, stays that escape.
+            # A lone surrogate, which an escape in some JSON may contain, is written as that escape.
             with replacing(path) as draft:
                 draft.write_text(text + "\n", encoding="utf-8", errors="backslashreplace")
         except OSError as error:
@@ -122,11 +126,12 @@ class RunFolder:
         except (OSError, ValueError, RecursionError) as error:
             raise RunFolderError(f"{path} cannot be read: {error}") from error
         if not isinstance(value, dict):
-            raise RunFolderError(f"{path} holds no JSON object")
+            raise RunFolderError(f"{path} does not contain a JSON object")
         version = value.pop("format_version", None)
         if version != FORMAT_VERSION:
             raise RunFolderError(
-                f"{path} has format version {version!r}; this release reads {FORMAT_VERSION}: use the one that made it"
+                f"{path} has format version {version!r}, but this release reads version {FORMAT_VERSION}: use the "
+                "release that made it"
             )
         return value
 
@@ -136,20 +141,20 @@ class RunFolder:
 
 
 def opened(run: Path, path: Path) -> BufferedReader:
-    """A file of a run folder, to be read. A link may lead to another one of the folder.
+    """Open a file of a run folder for reading. It may be a link to another file of the folder.
 
     Raises:
-        FileNotFoundError: nothing is there.
-        OSError: it cannot be read, or is none that may be; says why.
+        FileNotFoundError: it does not exist.
+        OSError: it cannot be read, or is not a regular file of this folder; the message says why.
     """
     place = Path(os.path.realpath(path))
     if not _inside(run, place):
         raise OSError("a link leads out of the run folder")
-    _must_be_a_file(place.stat(), path)  # before it is opened, on which a device may act
+    _must_be_a_file(place.stat(), path)  # before it is opened: opening a device may have an effect
     flags = os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC
     file = os.fdopen(os.open(place, flags), "rb")
     try:
-        _must_be_a_file(os.fstat(file.fileno()), path)  # another thing may have come there meanwhile
+        _must_be_a_file(os.fstat(file.fileno()), path)  # it may have been replaced meanwhile
     except OSError:
         file.close()
         raise
@@ -157,7 +162,7 @@ def opened(run: Path, path: Path) -> BufferedReader:
 
 
 def listed(run: Path, pattern: str) -> list[Path]:
-    """What there is by a pattern like those of ``JUDGED``; nothing of a folder that cannot be read, or is outside."""
+    """The paths that match a pattern of the form in ``JUDGED``; none if the folder cannot be read or is outside."""
     folder, _, name = pattern.rpartition("/")
     if not _inside(run, Path(os.path.realpath(run / folder))):
         return []
@@ -168,7 +173,7 @@ def listed(run: Path, pattern: str) -> list[Path]:
 
 
 def strangers(run: Path) -> Iterator[tuple[str, str]]:
-    """What of a run folder cannot be read, or is none of its files: the name below it, and why."""
+    """The entries of a run folder that cannot be read or are not regular files: name below the folder, and reason."""
     unlisted: list[OSError] = []
     for place, folders, files in os.walk(run, onerror=unlisted.append):
         links = [name for name in folders if Path(place, name).is_symlink()]
@@ -197,35 +202,34 @@ def _must_be_a_file(found: os.stat_result, path: Path) -> None:
     if kind != stat.S_IFREG:
         raise OSError(f"{STRANGE.get(kind, 'no file')} is in its place")
     if path.suffix in TEXTS and found.st_size > TEXT_BYTES:
-        raise OSError(f"it has {found.st_size:,} bytes, and no such file has more than {TEXT_BYTES:,}")
+        raise OSError(f"it has {found.st_size:,} bytes, but such a file must not have more than {TEXT_BYTES:,}")
 
 
 def judged_files(run: Path) -> dict[str, str]:
-    """The files of a run folder that are judged, by name below it, and the part of the history that each tells of."""
+    """The files of a run folder that are judged: name below the folder -> part of the history."""
     found = {}
     for pattern, part in JUDGED.items():
         for path in listed(run, pattern):
-            with suppress(PermissionError):  # of the place that a link leads to
+            with suppress(PermissionError):  # a link may lead to a folder without access
                 if path.is_file():
                     found[path.relative_to(run).as_posix()] = part
     return found
 
 
 def part_of(name: str) -> str:
-    """The part of the history that a file tells of, whether it is there or not; ``run`` if it tells of none."""
+    """The part of the history that a file contains, whether it exists or not; ``run`` if it contains none."""
     return next((part for pattern, part in JUDGED.items() if PurePosixPath(name).match(pattern)), "run")
 
 
 def digest(value: dict[str, Any]) -> str:
-    """What tells a JSON object from another one: the SHA-256 of its fields in order."""
+    """The SHA-256 of a JSON object, independent of the order of its fields."""
     return hashlib.sha256(json.dumps(value, sort_keys=True).encode()).hexdigest()
 
 
 def fingerprint(run: Path, name: str) -> str:
-    """What tells a file of a run folder from another one, and from itself in another state.
+    """The size and the SHA-256 of a file of a run folder, by which a later change is noticed.
 
-    That is its size and the SHA-256 of its content; of Parquet only that of the footer, which has the places, sizes and
-    statistics of all the rest.
+    For Parquet, only the footer is hashed: it has the positions, sizes and statistics of all other parts.
 
     Raises:
         OSError: it cannot be read.
@@ -235,6 +239,6 @@ def fingerprint(run: Path, name: str) -> str:
         file.seek(0)
         if name.endswith(".parquet") and size > 8:
             file.seek(-8, os.SEEK_END)
-            footer = int.from_bytes(file.read(4), "little")  # its length, as Parquet keeps it
+            footer = int.from_bytes(file.read(4), "little")  # the length of the footer, which Parquet stores here
             file.seek(max(0, size - 8 - footer))
         return f"{size} {hashlib.file_digest(file, 'sha256').hexdigest()}"

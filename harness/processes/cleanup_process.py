@@ -1,8 +1,8 @@
 """The cleaner: a small process that removes what a run created in foreign systems, however its harness ended.
 
 Like the reaper it has one end of a pipe as its standard input, and only the harness holds the other end: end of file
-means that the harness is done, or gone. There is one way to clean up, and this is it. The reaper does not kill it, and
-neither Ctrl-C nor the end of the harness reaches it.
+means that the harness has finished or died. There is no other clean-up. The reaper does not kill the cleaner, and
+neither Ctrl-C nor the end of the harness ends it.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class Cleaner:
         try:
             answer, _ = self._process.communicate(timeout=within_s)
         except subprocess.TimeoutExpired:
-            return [f"whatever process {self._process.pid} is still removing"]
+            return [f"everything that process {self._process.pid} is still removing"]
         return answer.decode(errors="replace").splitlines()
 
 
@@ -68,7 +68,7 @@ def serve(perform: Callable[[str], Sequence[str]]) -> None:
     """Read the task, wait for the end of the harness, clean up, and report failures.
 
     Args:
-        perform: does the task; returns a sentence about each thing that is left.
+        perform: performs the task; returns a sentence about each object that it could not remove.
     """
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)  # a signal to the harness's whole group must not end us before it

@@ -24,7 +24,7 @@ from fencepost_member import lock
 CORES_A_RUN = 2
 MEMORY_A_RUN_BYTES = 2_500_000_000
 WAIT_S = 3600.0
-MAX_RUNS = "FENCEPOST_MAX_RUNS"  # an environment variable: the number of concurrent runs, instead of the computed one
+MAX_RUNS = "FENCEPOST_MAX_RUNS"  # environment variable: the number of concurrent runs, instead of the computed one
 HELD = "FENCEPOST_TURN"  # set in the environment of the holder of a permit, and so of its child processes
 _LOG = logging.getLogger(__name__)
 
@@ -80,9 +80,9 @@ def turn(
         place = eventually(
             free,
             within_s,
-            f"one of the machine's places for a run ({len(locks)})",
+            f"one of the machine's permits for a run ({len(locks)})",
             state=lambda: f"held by {_holders(locks)}",
-            hint=f"End what holds them; the locks are in {home}",
+            hint=f"End the runs that hold them; the locks are in {home}",
             every_s=0.1,
         )
         place.truncate(0)

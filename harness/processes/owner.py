@@ -1,7 +1,7 @@
 """Ownership of a run's processes and temporary files: every process is started here, and none outlives its owner.
 
 An ``Owner`` has a token, which is in the environment of every process that it starts, a temporary directory, and if
-needed a chain of the packet filter, and containers. When it is closed, or when the harness dies in any way, its reaper
+needed a chain of the packet filter and containers. When it is closed, or when the harness dies in any way, its reaper
 kills the processes and removes the rest. Directories whose owner and reaper both died (a power cut) are swept by the
 next owner. A program that wipes its environment can only be found by its living owner.
 """
@@ -116,7 +116,7 @@ class Owner:
         return process
 
     def close(self) -> None:
-        """Kill all remaining processes, frozen or not, remove packet rules and the directory. May be called twice.
+        """Kill all remaining processes, suspended or not; remove packet rules and the directory. May be called twice.
 
         Raises:
             ClusterError: processes did not die, or rules could not be removed; names them.

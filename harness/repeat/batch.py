@@ -33,7 +33,7 @@ class Where:
         runs: the parent of their run folders.
         cluster: the back-end.
         spark_master, spark_remote: the Spark that judges.
-        check: whether they are judged at all.
+        check: whether runs are judged at all.
     """
 
     runs: Path
@@ -71,7 +71,7 @@ def perform(
 
 
 def _show(scenario: Scenario, plan: Plan, where: Where, spark: Spark | None) -> Verdict | None:
-    """Perform one run, shown from its plan to its verdict."""
+    """Perform one run and show everything from its plan to its verdict."""
     from fencepost.console import progress_display
 
     where = where.once()

@@ -33,8 +33,8 @@ class Effort:
 
     Attributes:
         failures, of: a case fails when ``failures`` of at most ``of`` runs do.
-        minutes: when no further case is tried; the present one is finished.
-        rate_runs: how often the smallest case is performed in the end, to measure how often it fails.
+        minutes: the time after which no further case is tried; the current case is finished.
+        rate_runs: how many runs of the smallest case measure how often it fails.
     """
 
     failures: int = 2
@@ -45,7 +45,7 @@ class Effort:
 
 @dataclass(frozen=True)
 class Attempt:
-    """One run: its folder, and whether it failed as the first one did; ``came``: its finding or verdict."""
+    """One run: its folder, whether it failed as the original run did, and (``came``) its finding or verdict."""
 
     folder: Path
     failed: bool
@@ -57,10 +57,10 @@ class Shrunk:
     """The result.
 
     Attributes:
-        kind: the kind of finding that was pursued.
-        case: the smallest case that fails; None: not even the first one failed again.
+        kind: the kind of finding that must reproduce.
+        case: the smallest case that fails; None: the original case did not fail again.
         folder: a run of it that failed.
-        complete: no smaller case is known to fail; else time was up.
+        complete: all smaller cases were tried; else the time was over first.
         rate: how often it failed, in words; empty: not measured.
     """
 
@@ -108,7 +108,8 @@ def shrink(run: Path, where: Where, effort: Effort) -> Shrunk:
 
 
 class Shrinking:
-    """Tries cases by ``attempt``; passes the present result to ``keep`` after each, as it may be the last."""
+    """Tries cases with ``attempt``; passes the current result to ``keep`` after each, so that an interrupted search
+    still has a result."""
 
     def __init__(
         self, kind: str, attempt: Callable[[Case], Attempt], effort: Effort, keep: Callable[[Shrunk], None]

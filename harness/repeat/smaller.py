@@ -1,8 +1,8 @@
 """Smaller cases of a failing one: the proposals of shrinking, in order.
 
-Nothing is performed here: ``search`` proposes one case at a time and is sent whether that one fails, too. The passes
-are those of delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), adapted to plans: each begins with its
-boldest proposal, and continues as long as one of its proposals fails.
+Nothing is performed here: ``search`` proposes one case at a time and is sent whether that one fails too. The passes
+follow delta debugging (Zeller and Hildebrandt, IEEE TSE 28(2), 2002), adapted to plans: each begins with its boldest
+proposal, and continues as long as one of its proposals fails.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ SHORTEST_S = 0.5  # of a fault; shorter ones bring no benefit
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario and a plan. The scenario's schedule is made from the plan, so that the stored one is what was done."""
+    """A scenario and a plan. The scenario's schedule is made from the plan, so that both describe the same steps."""
 
     scenario: Scenario
     plan: Plan
@@ -42,7 +42,7 @@ class Case:
 
 @dataclass(frozen=True)
 class Proposal:
-    """A smaller case, and in words what makes it smaller."""
+    """A smaller case, and a description of the difference."""
 
     what: str
     case: Case
@@ -54,9 +54,9 @@ Search = Generator[Proposal, bool, Case]
 
 
 def search(case: Case) -> Search:
-    """Proposes smaller cases until no pass has one that fails; nothing is proposed twice. Returns the smallest.
+    """Propose smaller cases until no pass has one that fails; return the smallest. No case is proposed twice.
 
-    Send it whether its last proposal failed as the case did from which it was made.
+    The caller sends whether the last proposal failed.
     """
     known = [case]
     while True:
@@ -91,7 +91,7 @@ def _performed(one_pass: Pass, case: Case, known: list[Case]) -> Search:
 
 
 def fewer_steps(case: Case) -> Generator[Change, bool, None]:
-    """Without all steps, without each half, each quarter, ... each step."""
+    """Remove all steps, then each half, each quarter, ... each step."""
     steps = [*case.plan.steps]
     size = len(steps)
     while size:
@@ -133,7 +133,7 @@ def _idle_s(steps: list[Step], number: int) -> float:
 
 
 def shorter(case: Case) -> Generator[Change, bool, None]:
-    """Faults last as short as possible, or half as long; targets that must be fenced still are."""
+    """Shorten each fault as much as possible, or by half; it stays long enough for its expectation."""
     times_s, steps = case.scenario.group.gives_up_after_s(), [*case.plan.steps]
     for number, step in enumerate(steps):
         shortest_s = max(SHORTEST_S, least_s(step.fault, step.expect, times_s))

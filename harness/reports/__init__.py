@@ -1,1 +1,1 @@
-"""Reports of a run folder: a page for people, JUnit for CI, a summary for the terminal."""
+"""Reports of a run folder: an HTML page, JUnit for CI, and a summary for the terminal."""

@@ -1,7 +1,7 @@
 """The timeline as shapes: rows of boxes with percentages for x and pixels for y, which the template writes as SVG.
 
-All x are percentages, so that zooming is nothing but a wider picture. What is too much to draw is merged, and said so
-in ``notes``; every count on the page stays exact.
+Because x is a percentage, zooming only makes the picture wider. If there are too many shapes, some are merged and
+``notes`` says so; every count on the page stays exact.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _RATE = 46
 
 
 def draw(folder: Folder, story: Story, palette: Palette) -> Drawing | None:
-    """The timeline of ``story``; None when the history has nothing that has a time."""
+    """The timeline of ``story``; None if the history has no times."""
     scale = _scale(folder, story)
     if scale is None:
         return None

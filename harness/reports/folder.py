@@ -1,4 +1,4 @@
-"""Reads a run folder for the reports. What is missing or damaged there is noted, never raised."""
+"""Reads a run folder for the reports. Missing or damaged parts are noted, never raised."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Fact(NamedTuple):
 
 
 class Commits(NamedTuple):
-    """The commits as columns, one entry per partition of each commit; ``code`` points into ``names``."""
+    """The commits as columns, one entry per partition of each commit; ``code`` is the index in ``names``."""
 
     names: list[str]
     code: Column
@@ -55,14 +55,14 @@ class Commits(NamedTuple):
 
 @dataclass
 class Folder:
-    """Everything that a report may tell of one run, as read; ``missing`` says in sentences what could not be."""
+    """The content of a run folder for the reports; ``missing`` has sentences about what could not be read."""
 
     path: Path
     missing: list[str] = field(default_factory=list)
     verdict: Verdict | None = None
     scenario: Mapping[str, Any] = field(default_factory=dict)
     plan: Mapping[str, Any] = field(default_factory=dict)
-    partitions: dict[str, int] = field(default_factory=dict)  # where the log of each ended; -1: it was not read
+    partitions: dict[str, int] = field(default_factory=dict)  # log end offset; -1: the log was not read
     facts: list[Fact] = field(default_factory=list)
     commits: Commits | None = None
     stalls: list[Mapping[str, Any]] = field(default_factory=list)
@@ -70,42 +70,42 @@ class Folder:
 
     @property
     def asked(self) -> Mapping[str, Any]:
-        """The scenario proper, as it was asked."""
+        """The scenario itself, without the other fields of ``scenario.json``."""
         return mapping(self.scenario.get("scenario"))
 
     @property
     def name(self) -> str:
-        """The scenario's name, from wherever one is left."""
+        """The scenario's name, or else that in the verdict, or else the name of the folder."""
         return str(self.asked.get("name") or (self.verdict.scenario if self.verdict else "") or self.path.name)
 
     @property
     def seed(self) -> int | None:
-        """The seed of the run, None when no file tells it."""
+        """The seed of the run; None if no file has it."""
         seed = self.scenario.get("seed", self.verdict.seed if self.verdict else None)
         return seed if isinstance(seed, int) else None
 
     @property
     def place(self) -> str:
-        """Where the folder is, as a person there would type it."""
+        """The path of the folder, as a user would type it."""
         return shown(self.path)
 
     @property
     def command(self) -> str:
-        """The command that repeats the run, or a comment that says why there is none."""
+        """The command that repeats the run, or a comment that states why there is none."""
         try:
             Scenario.from_json(self.asked).checked(plan_from_json(self.plan))
         except ScenarioError as error:
             why = "; ".join(map(str, error.each))
-            return f"# only what made this run can repeat it, with the seed {self.seed}: {why}"
+            return f"# only the test or script that made this run can repeat it, with the seed {self.seed}: {why}"
         return shlex.join(["fencepost", "replay", self.place])
 
     def rows(self, kind: str) -> int | None:
-        """How many rows the Parquet files of ``history/<kind>`` hold (their footers only); None without files."""
+        """The number of rows in the Parquet files of ``history/<kind>``, by their footers; None without files."""
         files = self._parquet(kind)
         return sum(self._try(f, lambda f: pq.read_metadata(f).num_rows) or 0 for f in files) if files else None
 
     def rate(self, kind: str, column: str, edges: Column) -> Column | None:
-        """How many rows of ``history/<kind>`` fall between ``edges`` by the time in ``column``; None when unknown."""
+        """The number of rows of ``history/<kind>`` between the ``edges``, by the time in ``column``; None: unknown."""
         rows = self.rows(kind)
         if not rows or rows > RATE_ROWS_MAX:
             return None
@@ -116,7 +116,7 @@ class Folder:
         return counts
 
     def took(self, kind: str, begin: str, end: str) -> tuple[float, int]:
-        """Mean and maximum of column ``end`` less ``begin`` in ``history/<kind>``, of rows with both; without any 0."""
+        """Mean and maximum of ``end`` minus ``begin`` in ``history/<kind>``, over rows with both; 0 without any."""
         if (self.rows(kind) or 0) > RATE_ROWS_MAX:
             return 0.0, 0
         sums = [sum_ for path in self._parquet(kind) if (sum_ := self._try(path, lambda f: _sum(f, begin, end)))]
@@ -127,13 +127,13 @@ class Folder:
         return listed(self.path, f"history/{kind}/*.parquet")
 
     def _try(self, path: Path, read: Any) -> Any:
-        """What ``read`` makes of the file; None, and a sentence in ``missing``, when it cannot."""
+        """The result of ``read`` for the file; None, with a sentence in ``missing``, if it fails."""
         name = path.relative_to(self.path)
         try:
             with opened(self.path, path) as file:
                 return read(file)
         except FileNotFoundError:
-            sentence = f"{name} is not there."
+            sentence = f"{name} is missing."
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, pa.ArrowException) as error:
             sentence = f"{name} cannot be read: {error or type(error).__name__}"
         if sentence not in self.missing:
@@ -142,7 +142,7 @@ class Folder:
 
 
 def read(run: Path) -> Folder:
-    """Read the small parts of a run folder; the record tables are only touched by ``rows`` and ``rate``."""
+    """Read the small parts of a run folder; only ``rows``, ``rate`` and ``took`` read the tables of records."""
     folder = Folder(run, [f"{name} cannot be read: {why}" for name, why in strangers(run)])
     folder.verdict = folder._try(run / "verdict.json", lambda f: Verdict.from_json(_object(f)))
     folder.scenario = folder._try(run / "scenario.json", _object) or {}
@@ -161,7 +161,7 @@ def read(run: Path) -> Folder:
 
 
 def mapping(value: Any) -> Mapping[str, Any]:
-    """``value`` when it is a mapping, else an empty one: JSON of other versions may hold anything."""
+    """``value`` if it is a mapping, else an empty one: JSON of other versions may hold anything."""
     return value if isinstance(value, Mapping) else {}
 
 
@@ -186,7 +186,7 @@ def _stalls(file: BinaryIO) -> list[Mapping[str, Any]]:
 
 
 def _origin(pairs: Any, facts: list[Fact]) -> int:
-    """The moment that all times are told from: the first clock pair, or else the first fact."""
+    """The origin of all times in a report: the first clock pair, or else the first fact."""
     first = mapping(pairs).get("pairs")
     while isinstance(first, list) and first:
         first = first[0]
@@ -197,7 +197,7 @@ def _facts(events: pa.Table, missing: list[str]) -> list[Fact]:
     rare = events.filter(pc.not_equal(events["kind"], "commit")).sort_by("begin_ns")
     if rare.num_rows > FACTS_MAX:
         missing.append(
-            f"The timeline shows the first {FACTS_MAX:,} of {rare.num_rows:,} events; the checks judged all."
+            f"The timeline shows only the first {FACTS_MAX:,} of {rare.num_rows:,} events; the checks judged all."
         )
         rare = rare.slice(0, FACTS_MAX)
     return [
@@ -246,7 +246,7 @@ def _histogram(file: BinaryIO, column: str, edges: Column) -> Column:
 
 
 def _row_groups(file: BinaryIO, *columns: str) -> Iterator[list[Column]]:
-    """Some columns, a row group at a time."""
+    """The named columns, one row group at a time."""
     parquet = pq.ParquetFile(file)
     for group in range(parquet.num_row_groups):
         table = parquet.read_row_group(group, columns=list(columns))

@@ -1,4 +1,4 @@
-"""Which faults met which protocol states: what a run, or many, have tried, and what never."""
+"""The protocol states in which the faults of a run were injected: the covered pairs and the others."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ NONE = "none of these"
 
 @dataclass(frozen=True)
 class Grid:
-    """How often each fault was injected while somebody was in each state. Faults in the order of the plan.
+    """How often each fault was injected while a member or the coordinator was in each state.
 
     Attributes:
-        faults: name and how often it was injected.
-        rows: a state and, for each fault, how often it met it; None: nobody could tell.
+        faults: name and number of injections, in the order of the plan.
+        rows: a state and, for each fault, the number of injections in that state; None: unknown.
     """
 
     faults: Sequence[tuple[str, int]]
@@ -28,21 +28,21 @@ class Grid:
 
 
 def grid(faults: Sequence[Fault], protocol: str) -> Grid | None:
-    """The grid of a run of a group with this protocol; None where no fault tells of states."""
-    told = [fault for fault in faults if fault.states]
-    if not told:
+    """The grid of a run of a group with this protocol; None if no fault recorded states."""
+    known = [fault for fault in faults if fault.states]
+    if not known:
         return None
-    names = Counter(fault.fault for fault in told)
+    names = Counter(fault.fault for fault in known)
     there = Inventory(0, 0, {}, protocol=protocol)
     states = [serialization.name_of(s) for s in LASTING if not (isinstance(s, Names) and s.lacking(there))]
-    by_name = {name: [fault.states for fault in told if fault.fault == name] for name in names}
+    by_name = {name: [fault.states for fault in known if fault.fault == name] for name in names}
     rows = [(state, [_count([met.get(state) for met in many]) for many in by_name.values()]) for state in states]
     calm = [_count([_calm(met) for met in many]) for many in by_name.values()]
     return Grid(list(names.items()), [*rows, (NONE, calm)])
 
 
 def _calm(met: Mapping[str, bool | None]) -> bool | None:
-    """Whether nobody was in any state."""
+    """Whether no state was seen; None: unknown."""
     return False if any(met.values()) else None if None in met.values() else True
 
 

@@ -1,4 +1,4 @@
-"""What a reader must know first: the verdict in one line, why, and the worst finding."""
+"""The headline of a report: the verdict in one line, its reason, and the worst finding."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from fencepost.model import Check, Finding, Severity, Validity, Verdict
 from fencepost.reports.glossary import CAUSES, alarm, meaning
 from fencepost.reports.words import number, plural, shortened
 
-if TYPE_CHECKING:  # a failing test tells its worst finding without loading what reads folders
+if TYPE_CHECKING:  # a failing test prints its worst finding without importing the reader of folders
     from fencepost.reports.folder import Folder
     from fencepost.reports.steps import Fault
 
 
 @dataclass(frozen=True)
 class Worst:
-    """The violation to look at first, with the sentence of its first example."""
+    """The most severe violation, with the sentence of its first example."""
 
     check: Check
     finding: Finding
@@ -26,26 +26,26 @@ class Worst:
 
 @dataclass(frozen=True)
 class FaultCount:
-    """How many faults were proven, of how many that should have happened; ``skipped`` found nothing to hit."""
+    """How many faults were proven, of how many that were due; ``skipped`` faults found no target."""
 
     proven: int
     due: int
     skipped: int
 
     def __str__(self) -> str:
-        told = f"{number(self.proven)} of {number(self.due)}"
-        return f"{told} ({number(self.skipped)} not applicable)" if self.skipped else told
+        proven = f"{number(self.proven)} of {number(self.due)}"
+        return f"{proven} ({number(self.skipped)} not applicable)" if self.skipped else proven
 
 
 def findings(verdict: Verdict | None, severity: Severity) -> Iterator[tuple[Check, Finding]]:
-    """All findings of one severity with their checks, the most alarming first."""
+    """All findings of one severity with their checks, the worst kinds first."""
     checks = verdict.checks if verdict else ()
     pairs = [(check, f) for check in checks for f in check.findings if f.severity is severity]
     yield from sorted(pairs, key=lambda pair: (alarm(pair[1].kind), -pair[1].count))
 
 
 def worst(verdict: Verdict | None) -> Worst | None:
-    """The most alarming violation; None when there is none."""
+    """The worst violation; None if there is none."""
     for check, finding in findings(verdict, Severity.VIOLATION):
         example = finding.examples[0] if finding.examples else {}
         return Worst(check, finding, sentence(finding.kind, example))
@@ -53,17 +53,17 @@ def worst(verdict: Verdict | None) -> Worst | None:
 
 
 def sentence(kind: str, example: Mapping[str, Any]) -> str:
-    """What an example says of itself, or else what its kind and place say."""
-    told = example.get("sentence")
-    if isinstance(told, str) and told:
-        return shortened(told)
+    """The example's own sentence, or else one made from its kind, cause and place."""
+    own = example.get("sentence")
+    if isinstance(own, str) and own:
+        return shortened(own)
     cause = CAUSES.get(str(example.get("cause") or ""), "")
     at = place(example)
     return " ".join(part for part in (meaning(kind), f"Here {cause}." if cause else "", at and f"At {at}.") if part)
 
 
 def place(example: Mapping[str, Any]) -> str:
-    """``orders-3, offset 4711`` as far as the example has it."""
+    """``orders-3, offset 4711``, as far as the example has them."""
     parts = []
     if example.get("topic") and isinstance(example.get("partition"), int) and example["partition"] >= 0:
         parts.append(f"{example['topic']}-{example['partition']}")
@@ -74,14 +74,14 @@ def place(example: Mapping[str, Any]) -> str:
 
 
 def count_faults(faults: Iterable[Fault]) -> FaultCount:
-    """How many were proven."""
+    """The count of proven, due and skipped faults."""
     all_ = list(faults)
     due = [f for f in all_ if not f.skipped]
     return FaultCount(sum(f.took_effect for f in due), len(due), len(all_) - len(due))
 
 
 def unjudged(verdict: Verdict | None) -> list[tuple[str, list[str]]]:
-    """Why kinds of findings could not be judged in this run, whatever was promised, and which."""
+    """The kinds of findings that could not be judged in this run, whatever was promised, grouped by reason."""
     found: dict[str, list[str]] = {}
     for kind, why_not in (verdict.unjudged if verdict else {}).items():
         found.setdefault(why_not, []).append(kind)
@@ -89,7 +89,7 @@ def unjudged(verdict: Verdict | None) -> list[tuple[str, list[str]]]:
 
 
 def about(folder: Folder) -> str:
-    """What the scenario says that it shows; empty when it says nothing."""
+    """The scenario's description of itself; may be empty."""
     return str(folder.asked.get("about") or "")
 
 
@@ -99,7 +99,7 @@ def validity(folder: Folder) -> Validity:
 
 
 def why(folder: Folder, faults: Sequence[Fault]) -> str:
-    """Why the verdict is what it is, in one line."""
+    """The reason of the verdict, in one line."""
     verdict = folder.verdict
     if verdict is None:
         return "The run was not judged: " + next((m for m in folder.missing if "verdict" in m), "there is no verdict.")
@@ -118,13 +118,13 @@ def why(folder: Folder, faults: Sequence[Fault]) -> str:
         unproven = count.due - count.proven
         if unproven and not any("fault" in c.check for c in unclear):
             reasons.append(f"{plural(unproven, 'fault')} of {number(count.due)} without proof that it took effect")
-        told = "; ".join(reason.rstrip(".") for reason in reasons)
+        all_reasons = "; ".join(reason.rstrip(".") for reason in reasons)
         seen = (
-            f"{plural(violations, 'violation')} {'was' if violations == 1 else 'were'} seen, and cannot be trusted yet"
+            f"{plural(violations, 'violation')} {'was' if violations == 1 else 'were'} seen, but cannot be trusted yet"
         )
-        none = "No violation was found, and that is not enough to call it valid"
-        return f"{told or 'the verdict gives no reason'}. {seen if violations else none}."
+        none = "No violation was found, but that is not enough for valid"
+        return f"{all_reasons or 'the verdict gives no reason'}. {seen if violations else none}."
     facts = max((c.facts_judged for c in verdict.checks), default=0)
-    kept = f"All {len(verdict.checks)} checks are valid, over as many as {plural(facts, 'fact')}"
-    unseen = f"; {plural(len(verdict.unjudged), 'kind')} of findings nobody could see" if verdict.unjudged else ""
+    kept = f"All {len(verdict.checks)} checks are valid, over up to {plural(facts, 'fact')}"
+    unseen = f"; {plural(len(verdict.unjudged), 'kind')} of findings could not be judged" if verdict.unjudged else ""
     return f"{kept}; faults proven: {count}{unseen}."

@@ -1,8 +1,8 @@
 """``report.html``: one offline file that a sceptic can check by hand.
 
-Everything is drawn by the templates, as text and SVG: no chart library is inlined. A timeline of ownership exists
-in none, and what would remain for one (two rate curves) is not worth the megabyte that the smallest brings along.
-A content security policy of the page forbids all loading and every script but ours, whatever a run's strings hold.
+The templates draw everything as text and SVG, without a chart library: none has a timeline of ownership, and for the
+two rate curves it is not worth the megabyte that the smallest library needs. The content security policy of the page
+forbids all loading and every other script, whatever the strings of a run contain.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from fencepost.reports.story import tell
 def render(run: Path) -> Path:
     """Draw the run in folder ``run`` and return the path of its ``report.html``.
 
-    Reads only the folder; what is missing or damaged there is said on the page.
+    It reads only the folder. The page lists what is missing or damaged there.
 
     Raises:
         OSError: the report cannot be written.
@@ -92,7 +92,7 @@ def _context(folder: Folder, environment: Environment) -> dict[str, Any]:
 
 
 def _assets(environment: Environment) -> dict[str, Any]:
-    """Style and script as they stand in the page, with the hashes that its policy admits them by."""
+    """Style and script of the page, with their hashes for its content security policy."""
     assets: dict[str, Any] = {}
     for name, file in (("style", "report.css"), ("script", "report.js")):
         assert environment.loader is not None

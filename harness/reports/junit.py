@@ -1,4 +1,4 @@
-"""``junit.xml``: one test case per check and one for the faults, as CI systems read it."""
+"""``junit.xml`` for CI systems: one test case per check, and one for the faults."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from fencepost.reports.steps import Fault
 from fencepost.reports.story import duration_ns, tell
 from fencepost.reports.words import number, plural
 
-# What XML 1.0 cannot hold, not even escaped.
+# Characters that XML 1.0 cannot contain, not even escaped.
 _UNSPEAKABLE = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def render(run: Path) -> Path:
     """Write ``junit.xml`` of the run in folder ``run`` and return its path.
 
-    A broken promise is a failure, what could not be judged an error of type ``unknown``; permitted findings stand in
-    the output of their test case.
+    A broken promise is a failure. A check that could not be judged is an error of type ``unknown``. Permitted findings
+    are in the output of their test case.
 
     Raises:
         OSError: the file cannot be written.
@@ -68,8 +68,8 @@ def _check(suite: ET.Element, folder: Folder, check: Check) -> None:
         _add(case, "failure", check.reason, "invalid", _lines(check, Severity.VIOLATION))
     elif check.validity is Validity.UNKNOWN:
         _add(case, "error", check.reason, "unknown", _lines(check, Severity.VIOLATION))
-    told = [_lines(check, severity) for severity in (Severity.PERMITTED, Severity.NOTE)]
-    out = [f"{plural(check.facts_judged, 'fact')} judged: {check.reason}", *(lines for lines in told if lines)]
+    others = [_lines(check, severity) for severity in (Severity.PERMITTED, Severity.NOTE)]
+    out = [f"{plural(check.facts_judged, 'fact')} judged: {check.reason}", *(lines for lines in others if lines)]
     _add(case, "system-out", "", text="\n".join(out))
 
 

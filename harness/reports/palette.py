@@ -1,4 +1,4 @@
-"""One colour per member, the same everywhere on the page; a second life of a member has the other shade of it."""
+"""One colour per member, the same everywhere on the page; the lives of a member alternate between two shades."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ COLOURS = 10
 
 
 class Palette:
-    """Gives every member a place in the order of names, and from it a style (the colours themselves are in the CSS)."""
+    """Gives each member a style by its place in the order of names. The colours themselves are in the CSS."""
 
     def __init__(self, incarnations: Iterable[str]) -> None:
-        """``incarnations``: all that ever lived."""
+        """``incarnations``: all incarnations of the run."""
         members = {name.rsplit(".", 1)[0] for name in incarnations if name}
         self._place = {member: n for n, member in enumerate(sorted(members, key=_natural))}
 
@@ -26,14 +26,14 @@ class Palette:
         return self._place.get(member, len(self._place))
 
     def style(self, incarnation: str) -> str:
-        """The CSS classes of an incarnation (or member): ``c3``, for even lives ``c3 alt``, past ten ``c3 far``."""
+        """The CSS classes of an incarnation (or member): ``c3``, for even lives ``c3 alt``, after ten ``c3 far``."""
         member, _, life = incarnation.rpartition(".")
         place = self._place.get(member if member in self._place else incarnation, 0)
-        number = life.rpartition("-")[2]  # of the process, or in it
+        number = life.rpartition("-")[2]  # number of the process, or of the consumer in it
         alt = " alt" if member in self._place and number.isdigit() and int(number) % 2 == 0 else ""
         return f"c{place % COLOURS}{alt}{' far' if place >= COLOURS else ''}"
 
 
 def _natural(name: str) -> list[tuple[int, str]]:
-    """Sorts ``member-10`` after ``member-9``."""
+    """A sort key that puts ``member-10`` after ``member-9``."""
     return [(int(part), "") if part.isdigit() else (0, part) for part in re.split(r"(\d+)", name)]

@@ -1,4 +1,4 @@
-"""The rows of the timeline that show who owned which partition, with its commits and the findings about it."""
+"""The rows of the timeline that show the owners of each partition, with its commits and findings."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ BARS_MAX = 6000
 def partitions(
     drawing: Drawing, folder: Folder, intervals: Sequence[Ownership], witnesses: Sequence[Witness], palette: Palette
 ) -> None:
-    """Add a row per partition; when there are too many, the telling ones, with a note."""
+    """Add a row per partition; if there are too many, the most important ones, with a note."""
     rows = overlaps(intervals)
     for name in [*folder.partitions, *(w.partition for w in witnesses)]:
         rows.setdefault(name, [])
@@ -33,13 +33,13 @@ def partitions(
     chosen = sorted(rows, key=lambda p: (p not in accused, -len(rows[p])))[:ROWS_MAX]
     if len(chosen) < len(rows):
         drawing.notes.append(
-            f"{number(len(rows) - len(chosen))} of {number(len(rows))} partitions are not drawn; "
-            "those with violations and with the most changes of owner are."
+            f"{number(len(rows) - len(chosen))} of {number(len(rows))} partitions are not drawn; partitions with "
+            "violations and with the most changes of owner are drawn first."
         )
     merged, resolution_ns = _bounded({name: rows[name] for name in chosen}, drawing.scale.length_ns)
     if resolution_ns:
         drawing.notes.append(
-            f"Assignment intervals shorter than {span(resolution_ns)} that follow each other are merged into grey bars."
+            f"Consecutive assignment intervals shorter than {span(resolution_ns)} are merged into grey bars."
         )
     drawing.heading("partitions, by owner")
     for name in sorted(chosen, key=lambda p: (order.get(p, len(order)), p)):
@@ -54,7 +54,7 @@ def partitions(
 def _bounded(
     rows: dict[str, list[tuple[int, Ownership]]], length_ns: int
 ) -> tuple[dict[str, list[tuple[int, Ownership]]], int]:
-    """``rows`` with at most about ``BARS_MAX`` intervals, and the resolution in ns that it took (0: nothing merged)."""
+    """``rows`` with at most about ``BARS_MAX`` intervals, and the needed resolution in ns (0: nothing is merged)."""
     for parts in (0, 4000, 1000, 300, 100):
         resolution_ns = length_ns // parts if parts else 0
         merged = {name: _merge(row, resolution_ns) if parts else row for name, row in rows.items()}
@@ -64,7 +64,7 @@ def _bounded(
 
 
 def _merge(row: list[tuple[int, Ownership]], resolution_ns: int) -> list[tuple[int, Ownership]]:
-    """Neighbours that are all shorter than the resolution become one bar of nobody."""
+    """Consecutive intervals that are shorter than the resolution become one bar without an owner."""
     kept: list[tuple[int, Ownership]] = []
     for lane, interval in sorted(row, key=lambda entry: entry[1].begin_ns):
         short = interval.end_ns - interval.begin_ns < resolution_ns

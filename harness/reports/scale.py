@@ -1,4 +1,4 @@
-"""Where a moment lies on the time axis: percentages of its width, ticks at round seconds."""
+"""The time axis: positions in percent of its width, and ticks at round seconds."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FINER = (1, 5, 25)
 
 
 class Tick(NamedTuple):
-    """A tick of the axis; ``level`` 0 is always drawn, 1 and 2 once the reader has zoomed in."""
+    """A tick of the axis; ``level`` 0 is always drawn, 1 and 2 only in a zoomed picture."""
 
     x: str
     label: str
@@ -22,7 +22,7 @@ class Tick(NamedTuple):
 
 @dataclass(frozen=True)
 class Scale:
-    """Maps [begin_ns, end_ns] to 0–100 %; what lies outside is clipped. Labels count from ``origin_ns``."""
+    """Maps [begin_ns, end_ns] to 0–100 %; times outside are clipped. Labels count from ``origin_ns``."""
 
     begin_ns: int
     end_ns: int
@@ -34,19 +34,19 @@ class Scale:
         return max(self.end_ns - self.begin_ns, 1)
 
     def share(self, at_ns: int) -> float:
-        """Where ``at_ns`` lies, 0 to 100."""
+        """The position of ``at_ns``, 0 to 100."""
         return min(max((at_ns - self.begin_ns) / self.length_ns, 0.0), 1.0) * 100
 
     def x(self, at_ns: int) -> str:
-        """The same, as SVG writes it."""
+        """The same, in the notation of SVG."""
         return f"{self.share(at_ns):.3f}%"
 
     def width(self, begin_ns: int, end_ns: int) -> float:
-        """How much of the axis lies between two moments, 0 to 100."""
+        """The distance between two moments, 0 to 100."""
         return max(self.share(end_ns) - self.share(begin_ns), 0.0)
 
     def ticks(self) -> Iterator[Tick]:
-        """About ten ticks, and finer ones between them for a reader who zooms in."""
+        """About ten ticks, and finer ones between them for a zoomed picture."""
         length_s = self.length_ns / NS
         step_s = next((s for s in _STEPS_S if length_s / s <= 14), length_s / 10)
         first_s = (self.begin_ns - self.origin_ns) / NS

@@ -1,4 +1,4 @@
-"""The shapes of the timeline: x in percent of the time axis, y in pixels; the template writes them as SVG."""
+"""The shapes of the timeline: x in percent of the time axis, y in pixels. The template writes them as SVG."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from fencepost.reports.words import moment, span
 LANE = 18
 BAR = 15
 _GAP = 5
-MARKS_MAX = 600  # of one sort, drawn one by one
+MARKS_MAX = 600  # of one kind that are drawn individually
 
 
 @dataclass(frozen=True)
 class Box:
-    """A bar: ``soft`` are its transitional parts as (x, width); ``label`` shows where there is room."""
+    """A bar. ``soft`` has its transitional parts as (x, width); ``label`` is shown if there is room."""
 
     x: str
     width: float
@@ -42,7 +42,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Row:
-    """A row of the picture and its name in the margin."""
+    """A row of the picture, and its name in the margin."""
 
     label: str
     y: int
@@ -52,7 +52,7 @@ class Row:
 
 @dataclass
 class Drawing:
-    """The whole picture; ``notes`` tell what was merged or left out."""
+    """The whole picture; ``notes`` has sentences about what was merged or left out."""
 
     scale: Scale
     ticks: list[Tick]
@@ -86,4 +86,4 @@ def from_to(scale: Scale, begin_ns: int, end_ns: int) -> str:
 
 def ended(how: str) -> str:
     """How an interval or a life ended, in words."""
-    return "still so at the end of the record" if how == "open" else f"ended: {how}"
+    return "still open at the end of the history" if how == "open" else f"ended: {how}"

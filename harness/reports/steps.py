@@ -1,4 +1,4 @@
-"""The steps of the plan as they went: which fired, what proved them, when they were healed, which never came."""
+"""The steps of the plan, as they were performed: whether each fired, its evidence, and when it was healed."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from fencepost.reports.words import span
 
 @dataclass(frozen=True)
 class Fault:
-    """One step that fired (or did not: ``begin_ns`` 0). Times of 0 did not happen.
+    """One step that fired, or did not (``begin_ns`` 0). A time of 0 means "never".
 
-    ``expected`` is the consequence that it was meant to reach, ``reached`` whether it was seen
-    (None: not judged); ``skipped``: it found nothing to hit, and need not; ``trigger``: the state that it waited for,
-    in words; ``states``: by name, whether somebody was in that state when it was there (None: nobody could tell);
-    ``impact``: see ``model.impact``.
+    ``expected`` is the consequence that it should have, ``reached`` whether that was seen (None: not judged).
+    ``skipped``: it found no target, and is not required. ``trigger`` describes the state that it waited for.
+    ``states``: by name of a protocol state, whether a member or the coordinator was in it at the injection (None:
+    unknown). ``impact``: see ``model.impact``.
     """
 
     step: int
@@ -41,17 +41,17 @@ class Fault:
 
     @property
     def name(self) -> str:
-        """``pause on member-2``; a fault that aims at nothing in particular has only its own name."""
+        """``pause on member-2``; only the name of the fault if it has no target."""
         return f"{self.fault} on {self.target}" if self.target else self.fault
 
     @property
     def end_ns(self) -> int:
-        """When it was over: healed, or for what needs no healing, proven."""
+        """When it ended: healed, or proven if it needs no healing."""
         return self.healed_ns or self.proven_ns or self.begin_ns
 
 
 def faults(facts: Sequence[Fact], plan: Mapping[str, Any]) -> list[Fault]:
-    """Every step that fired, then those of the plan that never did; in the order of the plan."""
+    """Every step of the plan, in its order, whether it fired or not."""
     found: dict[tuple[int, str], Fault] = {}
     for fact in facts:
         step, target = fact.detail.get("step"), str(fact.detail.get("target") or "")
@@ -86,7 +86,7 @@ def faults(facts: Sequence[Fact], plan: Mapping[str, Any]) -> list[Fault]:
                 healing=sentence + _until(mapping(fact.detail.get("until"))),
             )
         elif fact.kind == "skipped":
-            reason = str(fact.detail.get("reason") or "the step found nothing to hit")
+            reason = str(fact.detail.get("reason") or "the step found no target")
             name = str(fact.detail.get("fault") or "?")
             required = fact.detail.get("required") is True
             found[step, target] = _never(step, name, "no target", reason, skipped=not required)
@@ -101,28 +101,28 @@ def faults(facts: Sequence[Fact], plan: Mapping[str, Any]) -> list[Fault]:
     return sorted(found.values(), key=lambda f: f.step)
 
 
-def told_fault(told: Mapping[str, Any], number: int, origin_ns: int) -> Fault:
-    """A fault as the verdict tells it, for a folder whose events are gone."""
+def told_fault(row: Mapping[str, Any], number: int, origin_ns: int) -> Fault:
+    """A fault from the verdict, for a folder whose events are missing."""
 
     def at_ns(name: str) -> int:
-        seconds = told.get(name)
+        seconds = row.get(name)
         return origin_ns + int(seconds * 1e9) if isinstance(seconds, (int, float)) else 0
 
-    step, evidence = told.get("step"), told.get("evidence")
+    step, evidence = row.get("step"), row.get("evidence")
     return Fault(
         step=step if isinstance(step, int) else number,
-        fault=str(told.get("fault") or "?"),
-        target=str(told.get("target") or ""),
+        fault=str(row.get("fault") or "?"),
+        target=str(row.get("target") or ""),
         members=(),
         begin_ns=at_ns("begun_s"),
         proven_ns=at_ns("proven_s"),
         healed_ns=at_ns("healed_s"),
         heal_proven=None,
-        took_effect=told.get("took_effect") is True,
+        took_effect=row.get("took_effect") is True,
         evidence=str(mapping(evidence).get("what") or evidence or ""),
-        healing=str(told.get("heal_evidence") or ""),
-        expected=str(told.get("expect") or ""),
-        reached=told.get("reached"),
+        healing=str(row.get("heal_evidence") or ""),
+        expected=str(row.get("expect") or ""),
+        reached=row.get("reached"),
     )
 
 
@@ -130,14 +130,17 @@ def _trigger(when: Mapping[str, Any], begin_ns: int) -> str:
     since_ns = when.get("since_ns")
     if not isinstance(since_ns, int):
         return ""
-    met = "still so when the fault was there" if when.get("met") is True else "over when the fault was there"
+    met = "still in it at the injection" if when.get("met") is True else "no longer in it at the injection"
     return f"{when.get('state')}, {span(max(0, begin_ns - since_ns))} after it had begun; {met}"
 
 
 def _until(until: Mapping[str, Any]) -> str:
     if not until:
         return ""
-    return f", as {until.get('state')} had come" if until.get("since_ns") else f"; {until.get('state')} had not come"
+    state = until.get("state")
+    return (
+        f", because the state {state} was reached" if until.get("since_ns") else f"; the state {state} was not reached"
+    )
 
 
 def _never(step: int, fault: str, target: str, reason: str, skipped: bool = False) -> Fault:

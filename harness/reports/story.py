@@ -1,4 +1,4 @@
-"""The story of a run: what its history tells of ownership, lives, faults and rebalances, and where findings lie."""
+"""The timeline of a run: ownership, lives, faults, phases and rebalances of its history, and the places of findings."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ EXAMPLES_MAX = 20  # of one finding, on the page
 
 @dataclass(frozen=True)
 class Witness:
-    """A violation's example as it is marked on its partition's row."""
+    """An example of a violation, as it is marked on the row of its partition."""
 
     partition: str
     from_ns: int
@@ -29,7 +29,7 @@ class Witness:
 
 @dataclass(frozen=True)
 class Story:
-    """All that the timeline is made of."""
+    """Everything that the timeline shows."""
 
     intervals: Sequence[Ownership]
     lives: Sequence[Lifespan]
@@ -40,17 +40,17 @@ class Story:
 
     @property
     def incarnations(self) -> list[str]:
-        """Every incarnation that lived or owned something."""
+        """Every incarnation that ran or owned a partition; may repeat."""
         return [*(life.incarnation for life in self.lives), *(i.owner for i in self.intervals)]
 
 
 def tell(folder: Folder) -> Story:
-    """The story of the run in ``folder``."""
+    """The timeline of the run in ``folder``."""
     facts, verdict = folder.facts, folder.verdict
-    told = verdict.faults if verdict else ()
-    reached = {f.get("step"): f.get("reached") for f in told}
+    rows = verdict.faults if verdict else ()
+    reached = {f.get("step"): f.get("reached") for f in rows}
     seen = [replace(f, reached=reached.get(f.step)) for f in steps.faults(facts, folder.plan)]
-    judged = [steps.told_fault(f, n, folder.origin_ns) for n, f in enumerate(told)]
+    judged = [steps.told_fault(f, n, folder.origin_ns) for n, f in enumerate(rows)]
     return Story(
         intervals=timeline.ownership(facts)
         or timeline.told_ownership(verdict.owners if verdict else (), timeline.last_ns(facts)),
@@ -63,17 +63,17 @@ def tell(folder: Folder) -> Story:
 
 
 def duration_ns(folder: Folder) -> int:
-    """How long the run took, as far as its events tell; 0 when they are gone."""
+    """The duration of the run by its events; 0 if they are missing."""
     return timeline.last_ns(folder.facts) - folder.origin_ns if folder.facts else 0
 
 
 def anchor(severity: Severity, index: int) -> str:
-    """The name by which the page links to a finding."""
+    """The anchor of a finding on the page."""
     return f"{severity}-{index + 1}"
 
 
 def time_ns(example: Mapping[str, Any], name: str) -> int:
-    """A time of an example, 0 when it has none."""
+    """A time of an example; 0 if it has none."""
     value = example.get(name)
     return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
@@ -85,8 +85,8 @@ def _witnesses(folder: Folder) -> list[Witness]:
         for example in finding.examples[:EXAMPLES_MAX]:
             from_ns, partition = time_ns(example, "from_ns"), example.get("partition")
             if from_ns and example.get("topic") and isinstance(partition, int) and partition >= 0:
-                told = f"{finding.kind}: {sentence(finding.kind, example)}"
+                title = f"{finding.kind}: {sentence(finding.kind, example)}"
                 where = f"{example['topic']}-{partition}"
                 href = f"#{anchor(Severity.VIOLATION, index)}"
-                found.append(Witness(where, from_ns, time_ns(example, "to_ns") or from_ns, told, href))
+                found.append(Witness(where, from_ns, time_ns(example, "to_ns") or from_ns, title, href))
     return found

@@ -1,4 +1,4 @@
-"""A verdict in a few lines, for places where a report does not fit: a failing test, a check of some promises."""
+"""A verdict in a few lines, for places without room for a report: a failing test, a check of some promises."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from fencepost.reports.words import visible
 
 
 def worst(verdict: Verdict) -> list[str]:
-    """The worst finding in three lines: what and how often, an example, its place. Without one: why it is as it is."""
+    """The worst finding in three lines: kind and count, example, place. Without one: the verdict and its reasons."""
     found = headline.worst(verdict)
     if found is None:
         reasons = [f"{check.check}: {check.reason}" for check in verdict.checks if check.validity is verdict.validity]
-        told = [f"{verdict.scenario}: {verdict.validity}", *(reasons or ["no check judged anything"])[:2]]
-        return [visible(line) for line in told]
+        lines = [f"{verdict.scenario}: {verdict.validity}", *(reasons or ["no check judged anything"])[:2]]
+        return [visible(line) for line in lines]
     example = found.finding.examples[0] if found.finding.examples else {}
     members = ", ".join(example.get("members", ()))
     place = ", ".join(part for part in (headline.place(example), members and f"by {members}") if part)
-    told = [
+    lines = [
         f"{found.finding.kind}: {found.finding.count:,} × against {found.check.promise or found.check.check}",
         found.sentence,
         f"for example {place}" if place else found.check.reason,
     ]
-    return [visible(line) for line in told]
+    return [visible(line) for line in lines]
 
 
 def every_check(verdict: Verdict) -> list[str]:
-    """A line for every check."""
+    """One line for each check."""
     return [f"{c.validity:<8}  {c.promise or c.check}: {c.reason} ({c.facts_judged:,} facts)" for c in verdict.checks]

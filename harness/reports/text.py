@@ -1,4 +1,4 @@
-"""A verdict for terminals: the line, the checks, the faults, the worst finding in three lines, where the report is."""
+"""A verdict for terminals: the verdict line, checks, faults, the worst finding, and the path of the report."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _ROWS = 40
 
 
 def summary(run: Path) -> RenderableType:
-    """What a terminal shows of the run in folder ``run``. Strings of the run are text, never markup."""
+    """The summary of the run in folder ``run`` for a terminal. Strings of the run are text, never markup."""
     folder = folders.read(run)
     faults = list(tell(folder).faults)
     validity = headline.validity(folder)
@@ -45,7 +45,7 @@ def summary(run: Path) -> RenderableType:
     parts += [Text(f"advice for {', '.join(one.to)}: {one.sentence}", "dim") for one in advise(folder)]
     parts += [Text(f"missing: {sentence}", "yellow") for sentence in folder.missing]
     report = run / "report.html"
-    undrawn = f"no report was drawn yet: {shlex.join(['fencepost', 'report', folder.place])}"
+    undrawn = f"no report is drawn yet; draw it with: {shlex.join(['fencepost', 'report', folder.place])}"
     parts.append(Text(f"report: {shown(report)}" if report.exists() else undrawn))
     return Group(*parts)
 

@@ -1,7 +1,7 @@
-"""Facts as they are drawn: who owned which partition, which lives members had, which phases the run had.
+"""The rows of the timeline as values: owners of partitions, lives of members, phases and rebalances of the run.
 
-Pure: takes the facts of a history, gives values in nanoseconds. ``drawing`` makes pictures of them. What facts mean,
-``history.events`` says; here what has no end lasts until the last fact.
+Pure: from the facts of a history to values in nanoseconds, which ``drawing`` draws. ``history.events`` interprets the
+facts; here an interval without an end lasts until the last fact.
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from fencepost.reports.folder import Fact
 
 @dataclass(frozen=True)
 class Ownership:
-    """One assignment interval by the member's own callbacks.
+    """One assignment interval, by the member's own callbacks.
 
-    Certain from ``assigned_ns`` (the assigned callback returned) to ``given_up_ns`` (its giving up began);
+    Ownership is certain from ``assigned_ns`` (the assigned callback returned) to ``given_up_ns`` (revocation began);
     ``begin_ns`` and ``end_ns`` are the outer bounds. ``how``: revoked, lost, closed, died, or open.
     """
 
@@ -47,7 +47,7 @@ class Lifespan:
 
 @dataclass(frozen=True)
 class Mark:
-    """A moment with a name: a rebalance, and what it dealt."""
+    """A moment with a name: a rebalance; ``dealt`` describes its assignment."""
 
     at_ns: int
     label: str
@@ -65,17 +65,17 @@ class Phase:
 
 
 def member_of(actor: str) -> str:
-    """``member-2.1`` is a life of ``member-2``."""
+    """The member of an incarnation: ``member-2`` for ``member-2.1``."""
     return actor.rsplit(".", 1)[0]
 
 
 def last_ns(facts: Iterable[Fact]) -> int:
-    """The last moment that any fact knows."""
+    """The latest time of all facts; 0 without any."""
     return max((max(f.begin_ns, f.end_ns) for f in facts), default=0)
 
 
 def ownership(facts: Sequence[Fact]) -> list[Ownership]:
-    """All assignment intervals, in the order in which they began. ``facts`` are in the order of their begins."""
+    """All assignment intervals, by their begin. ``facts`` must be sorted by their begin."""
     rows, horizon = _events(facts), last_ns(facts)
     places = sorted({(fact.topic, fact.partition) for fact in facts if fact.topic})
     names = [f"{topic}-{partition}" for topic, partition in places]
@@ -86,7 +86,7 @@ def ownership(facts: Sequence[Fact]) -> list[Ownership]:
 
 
 def _owned(interval: Interval, partition: str, life: Life | None, horizon_ns: int) -> Ownership:
-    """An interval as it is drawn. One that ended with its process is drawn as certain until then."""
+    """An interval as it is drawn. One that ended with its process is drawn as certain until that end."""
     how = interval.how if interval.how not in ("", "reassigned") else "open"
     if how == "died" and life and life.how == "closed":
         how = "closed"
@@ -106,8 +106,9 @@ def _owned(interval: Interval, partition: str, life: Life | None, horizon_ns: in
     )
 
 
-def told_ownership(told: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[Ownership]:
-    """The same of black boxes, as the verdict tells it by the coordinator's records; what lasts ends at the horizon."""
+def told_ownership(rows: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[Ownership]:
+    """The same for black boxes, from the verdict's ``owners``, which are derived from the coordinator's records. An
+    interval without an end lasts until the horizon."""
     found = [
         Ownership(
             f"{one['topic']}-{one['partition']}",
@@ -117,15 +118,15 @@ def told_ownership(told: Iterable[Mapping[str, Any]], horizon_ns: int) -> list[O
             one["assigned_ns"],
             one["end_ns"] or horizon_ns,
             one["end_ns"] or horizon_ns,
-            "given to another, or to nobody" if one["end_ns"] else "open",
+            "assigned to another member or to none" if one["end_ns"] else "open",
         )
-        for one in told
+        for one in rows
     ]
     return sorted(found, key=lambda i: (i.begin_ns, i.partition))
 
 
 def lives(facts: Sequence[Fact]) -> list[Lifespan]:
-    """All incarnations of members, in the order of their launch."""
+    """All incarnations of members, by their start."""
     horizon = last_ns(facts)
     known = sorted(events.lives(_events(facts), ()).values(), key=lambda life: life.started_ns)
     return [
@@ -151,9 +152,9 @@ def _events(facts: Iterable[Fact]) -> list[Event]:
     return [{**fact._asdict(), "member_id": "", "error": ""} for fact in facts]
 
 
-def rebalances(facts: Sequence[Fact], told: Iterable[Mapping[str, Any]], origin_ns: int) -> list[Mark]:
-    """When the group's generation changed: as the verdict tells, else as the assigned callbacks show."""
-    marks = [mark for one in told if (mark := _told(one, origin_ns)) is not None]
+def rebalances(facts: Sequence[Fact], rows: Iterable[Mapping[str, Any]], origin_ns: int) -> list[Mark]:
+    """The changes of the group's generation: from the verdict, or else from the assigned callbacks."""
+    marks = [mark for one in rows if (mark := _told(one, origin_ns)) is not None]
     if marks:
         return sorted(marks, key=lambda m: m.at_ns)
     first: dict[int, int] = {}
@@ -178,7 +179,7 @@ def _told(one: Mapping[str, Any], origin_ns: int) -> Mark | None:
 
 
 def _dealt(one: Mapping[str, Any]) -> str:
-    """``4 moved; 2 to 3 each``, where the verdict says so."""
+    """``4 moved; 2 to 3 each``: moved partitions, and partitions of each member; empty if the verdict has no counts."""
     moved, most, least = (one.get(name) for name in ("moved", "most", "least"))
     if moved is None:
         return ""
@@ -186,7 +187,7 @@ def _dealt(one: Mapping[str, Any]) -> str:
 
 
 def overlaps(intervals: Sequence[Ownership]) -> dict[str, list[tuple[int, Ownership]]]:
-    """By partition, each interval with the lane that it is drawn in: intervals of one lane never overlap."""
+    """By partition, each interval with the lane in which it is drawn. Intervals of one lane never overlap."""
     rows: dict[str, list[tuple[int, Ownership]]] = defaultdict(list)
     ends: dict[str, list[int]] = defaultdict(list)
     for interval in intervals:

@@ -1,4 +1,4 @@
-"""What the page shows, as plain values for the template: no markup here, no arithmetic there."""
+"""The content of the page, as plain values for the template: no markup here, no arithmetic in the template."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from fencepost.reports.timeline import member_of
 from fencepost.reports.words import flat, moment, number, plain, plural, span
 
 TABLE_MAX = 400
-# By the rule of the workload ``own_program``; what the program itself thinks of it, nobody knows.
+# By the rule of the workload ``own_program``. When the program itself considers a record processed is unknown.
 PROCESSED = {
     "next-poll": "the program polled again or closed its consumer, or committed past it",
     "commit": "the program committed past it, or stored an offset past it",
-    "told": "the program said so",
-    "effect": "its effect was there in the end, whoever did it",
+    "told": "the program reported it",
+    "effect": "its effect existed at the end, whichever member caused it",
 }
 LINES = (
-    "members that tell what they do",
+    "members that report by JSON lines",
     "what their lines leave out is not judged: without poll_started, stuck-member",
 )
 _ALWAYS = ("faults", "history", "other")
@@ -36,7 +36,7 @@ _TOLD |= {"from_ns", "to_ns", "sentence", "witnesses", "count", "cause", "excuse
 
 @dataclass(frozen=True)
 class ExampleView:
-    """One example of a finding. ``jump`` is where it lies on the timeline, as two shares of its width."""
+    """One example of a finding. ``jump``: its begin and end on the timeline, in percent of the width."""
 
     sentence: str
     facts: list[tuple[str, str]]
@@ -47,7 +47,7 @@ class ExampleView:
 
 @dataclass(frozen=True)
 class FindingView:
-    """One finding; ``hidden`` says how many of its examples the page leaves to ``verdict.json``."""
+    """One finding; ``hidden`` examples are only in ``verdict.json``."""
 
     id: str
     check: Check
@@ -57,7 +57,7 @@ class FindingView:
 
 
 def finding_views(folder: Folder, severity: Severity, palette: Palette, scale: Scale | None) -> list[FindingView]:
-    """The findings of one severity, the most alarming first."""
+    """The findings of one severity, the worst kinds first."""
     return [
         FindingView(
             anchor(severity, index),
@@ -71,9 +71,9 @@ def finding_views(folder: Folder, severity: Severity, palette: Palette, scale: S
 
 
 def checks(folder: Folder) -> list[Check]:
-    """The promises first, then what is always checked."""
-    told = folder.verdict.checks if folder.verdict else ()
-    return sorted(told, key=lambda check: check.check in _ALWAYS)
+    """The checks of promises first, then the checks that every run has."""
+    every = folder.verdict.checks if folder.verdict else ()
+    return sorted(every, key=lambda check: check.check in _ALWAYS)
 
 
 def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def key_numbers(folder: Folder, story: Story) -> list[tuple[str, str]]:
 
 
 def _members(group: Mapping[str, Any], story: Story) -> Any:
-    """How many there are; where they are not alike, how many of which client."""
+    """The number of members; if they differ, the number for each client."""
     asked = group.get("members", len({life.member for life in story.lives}) or None)
     if not isinstance(asked, list):
         return asked
@@ -110,25 +110,25 @@ def _members(group: Mapping[str, Any], story: Story) -> Any:
 
 
 def judged(folder: Folder) -> list[tuple[str, str]]:
-    """How much was recorded and measured, beside the facts of each check."""
+    """How much was recorded and measured, in addition to the facts of each check."""
     rows = [(f"history/{kind}, rows", folder.rows(kind)) for kind in ("produced", "delivered", "log")]
     commits = folder.commits
-    told = [(name, number(count)) for name, count in rows if count is not None]
-    told.append(("events without commits, rows", number(len(folder.facts))))
+    pairs = [(name, number(count)) for name, count in rows if count is not None]
+    pairs.append(("events without commits, rows", number(len(folder.facts))))
     if commits is not None:
         refused = len(commits.ok) - int(commits.ok.sum())
-        told.append(("commits, by partition", f"{number(len(commits.ok))}, of which {number(refused)} not ok"))
+        pairs.append(("commits, by partition", f"{number(len(commits.ok))}, of which {number(refused)} not ok"))
     started = [mapping(fact.detail) for fact in folder.facts if fact.kind == EventKind.STARTED]
     lines = any(detail.get("told_by") == "lines" for detail in started)
-    told += [("a record counts as processed", rule) for rule in _rules(folder, started)]
+    pairs += [("a record counts as processed", rule) for rule in _rules(folder, started)]
     if lines:
-        told.append(LINES)
-    return told + flat(dict(folder.verdict.measures) if folder.verdict else {}, grouped=True)
+        pairs.append(LINES)
+    return pairs + flat(dict(folder.verdict.measures) if folder.verdict else {}, grouped=True)
 
 
 def _rules(folder: Folder, started: Sequence[Mapping[str, Any]]) -> list[str]:
-    """When records of programs are processed: by the workload's rule, or where it has none by that of those members
-    that are programs of their own all the same."""
+    """When a record of a program counts as processed: by the workload's rule, or else by the rules that members
+    reported."""
     asked = mapping(folder.asked.get("workload")).get("processed")
     own = dict.fromkeys((detail.get("client"), detail.get("processed")) for detail in started)
     rules = {"": asked} if asked else {f"with {client}, ": rule for client, rule in own}
@@ -136,19 +136,19 @@ def _rules(folder: Folder, started: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def environment(folder: Folder) -> list[tuple[str, list[tuple[str, str]]]]:
-    """Versions, the host, and every resolved option, in groups."""
+    """Versions, the host, and every option of the run, in groups."""
     versions = folder.scenario.get("versions") or (dict(folder.verdict.versions) if folder.verdict else {})
     stalled = [stall["to_ns"] - stall["from_ns"] for stall in folder.stalls]
-    told = (
+    stalls = (
         f"{plural(len(stalled), 'stall')}, {span(sum(stalled))} in all, the longest {span(max(stalled))}"
         if stalled
         else "none"
     )
-    told_by, why = folder.scenario.get("backend"), folder.scenario.get("backend_why")
-    backend = [("back-end", f"{told_by} ({why})" if why else str(told_by))] if told_by else []
+    name, why = folder.scenario.get("backend"), folder.scenario.get("backend_why")
+    backend = [("back-end", f"{name} ({why})" if why else str(name))] if name else []
     backend += flat({"network": dict(mapping(folder.scenario.get("network")))})
     recorded = os.path.lexists(folder.path / "history" / "host.jsonl")
-    host = [("stalls of the host", told if recorded else "not recorded")]
+    host = [("stalls of the host", stalls if recorded else "not recorded")]
     known = {"name", "about", "schedule", "promises"}
     return [
         ("Versions", flat(dict(mapping(versions)))),
@@ -195,8 +195,8 @@ def _example(
         facts.append(("time", moment(from_ns, folder.origin_ns) + later))
     facts += [(str(k), plain(v)) for k, v in example.items() if k not in _TOLD and v not in (None, "", [])]
     members = example.get("members")
-    told = example.get("witnesses")
-    proof: Sequence[Any] = told if isinstance(told, (list, tuple)) else [told] if told else []
+    stored = example.get("witnesses")
+    proof: Sequence[Any] = stored if isinstance(stored, (list, tuple)) else [stored] if stored else []
     return ExampleView(
         headline.sentence(finding.kind, example),
         facts,

@@ -1,4 +1,4 @@
-"""Numbers, times and values as people read them; shared by the page, the terminal and JUnit."""
+"""Formats numbers, times and values for the page, the terminal and JUnit."""
 
 from __future__ import annotations
 
@@ -40,27 +40,27 @@ def moment(at_ns: int, origin_ns: int) -> str:
 
 
 def shown(path: Path) -> str:
-    """A path as a person here would type it: from the working directory when it is below that, else as it was given."""
+    """A path as a user would type it: relative if it is below the working directory, else as it was given."""
     here = Path.cwd()
     return str(path.relative_to(here) if path.is_relative_to(here) else path)
 
 
 def visible(text: str) -> str:
-    """``text`` with all that a terminal or a reader would not see as itself told by its escape: ``\\x1b[31m``."""
+    """``text`` with each unprintable character, except newline and tab, replaced by its escape: ``\\x1b[31m``."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in "\n\t" else ascii(c)[1:-1] for c in text)
 
 
 def shortened(text: str, limit: int = LONGEST_TEXT) -> str:
-    """``text``, cut where it would drown the page; what was left out is said."""
+    """``text``, cut after ``limit`` characters; the end states how many were cut."""
     return text if len(text) <= limit else f"{text[:limit]} … ({number(len(text) - limit)} more characters)"
 
 
 def plain(value: Any, grouped: bool = False) -> str:
     """Any JSON value as readable text: strings as they are, lists with commas, the rest as compact JSON.
 
-    ``grouped`` numbers have separators; others stay as they are, so that they can be searched for.
+    With ``grouped``, numbers have thousands separators; without it they can be searched for.
     """
     if value is None:
         return "–"
@@ -76,7 +76,7 @@ def plain(value: Any, grouped: bool = False) -> str:
 
 
 def flat(values: Any, prefix: str = "", grouped: bool = False) -> list[tuple[str, str]]:
-    """Nested values as (dotted name, readable value), in their own order; items of lists are numbered."""
+    """Nested values as (dotted name, readable value), in their order; list items are numbered."""
     if isinstance(values, list) and any(isinstance(item, dict) for item in values):
         values = {str(index): item for index, item in enumerate(values)}
     if not isinstance(values, dict):

@@ -1,8 +1,8 @@
-"""One run, from a scenario and a plan to a sealed run folder: the only loop that performs things.
+"""Performs one run: from a scenario and a plan to a sealed run folder.
 
-Phases: provision, warm-up, chaos, heal, drain, audit, seal. Each is bounded and recorded as an event; everything that
-was started is owned by one ``Owner`` and goes away however the run ends. Nothing is judged here. What goes wrong once
-the cluster serves ends the phase in which it happens, not the run: the history of such a run is judged, too.
+Phases: provision, warm-up, chaos, heal, drain, audit, seal. Each has a time limit and is recorded as an event. One
+``Owner`` owns everything that the run starts and stops it however the run ends. Nothing is judged here. Once the
+cluster serves, an error ends the phase in which it happens, not the run: the history of such a run is judged, too.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ from fencepost_member.events import EventLog
 __all__ = ["Observer", "Progress", "run"]
 
 WARM_UP_S = 60.0
-WARM_UP_HINT = "Look at the members' logs, and whether the settings of the group and its topics let members join"
-NEVER_WORKED = "the group had all partitions, and was never given a record"
-WARM_UP_HINT_OUTSIDE = f"{WARM_UP_HINT}. Members that tell nothing are seen by what they commit: do they commit?"
+WARM_UP_HINT = "Look at the members' logs. Check that the settings of the group and its topics let members join"
+NEVER_WORKED = "the group owned all partitions but received no record"
+WARM_UP_HINT_OUTSIDE = f"{WARM_UP_HINT}. Members that report nothing are seen only by their commits: do they commit?"
 
 
 def run(
@@ -56,17 +56,18 @@ def run(
     observe: Observer | None = None,
     backend: Backend | None = None,
 ) -> Path:
-    """Perform ``plan`` in the setting of ``scenario`` and return the sealed run folder, made under ``runs``.
+    """Perform ``plan`` with the group, topics and workload of ``scenario``; return the sealed run folder.
 
-    ``backend`` gives the cluster; None: one of processes of this machine.
+    The folder is made below ``runs``.
+    ``backend`` provides the cluster; None: a cluster of processes on this machine.
 
-    Waits until the machine has a place for one more run (``turns``). A group that never works, or a part that does not
-    do as it should once the cluster serves, is no error: the history tells in which phase it happened, and what.
+    Waits until this machine permits one more concurrent run (``concurrency``). Once the cluster serves, a group that
+    never works or a part that fails raises no error: the history records the phase and the reason.
 
     Raises:
-        ScenarioError, ProvisionError: see ``preflight.check``; nothing was started but what asked clients.
+        ScenarioError, ProvisionError: see ``preflight.check``; only its trials of clients were started.
         FencepostError: the cluster could not be provided; the folder keeps what was recorded.
-        WaitTimeout: other runs kept all the machine's places; nothing was started.
+        WaitTimeout: too many other runs were in progress all the time; nothing was started.
     """
     backend = backend or local()
     tell = _to(observe) if observe else logging.getLogger(__name__).warning
@@ -84,7 +85,7 @@ def _to(observe: Observer) -> Callable[[str], None]:
 
 
 def _make_folder(scenario: Scenario, plan: Plan, runs: Path, backend: Backend) -> RunFolder:
-    """What was asked, in its own words: names without the prefix of one run, and nothing of what gives access."""
+    """A new run folder with the scenario and the plan: names without the prefix of the run, and no credentials."""
     folder, seed = RunFolder.create(runs, scenario.name, plan.seed), plan.seed
     folder.write_json(
         "scenario.json",
@@ -116,7 +117,7 @@ class _Run:
         self._topics = Topics(scenario, self._names)
 
     def perform(self) -> None:
-        """All phases; what is in effect when one fails is undone, and the history that is there stays."""
+        """Perform all phases. If one fails, faults in effect are undone and the history so far is sealed."""
         try:
             with ExitStack() as stack:
                 self._all_phases(stack)
@@ -133,8 +134,9 @@ class _Run:
             stack.callback(cluster.evidence.collect_logs, self._folder.logs)
             self._topics.create(cluster.admin)
             stack.enter_context(retry_service.of(self._scenario.workload, cluster, self._names, self._events))
-            told_by = (cluster, self._owner, self._folder.logs, self._names)
-            self._effects = ProgramEffects(self._scenario.workload, *told_by)
+            self._effects = ProgramEffects(
+                self._scenario.workload, cluster, self._owner, self._folder.logs, self._names
+            )
         group = self._phases.group = self._make_group(cluster)
         stack.callback(group.kill)
         with self._phases.told():
@@ -146,7 +148,7 @@ class _Run:
             witness.stop()
 
     def _under_chaos(self, group: groups.Group, cluster: Cluster) -> None:
-        """The phases in which the group lives."""
+        """The phases in which the group runs."""
         world = World(cluster, group, self._topics.by_name, self._names)
         injector = Injector(self._plan, world, self._events, world.disturbed, world.signs)
         self._phases.states = injector.states
@@ -162,7 +164,7 @@ class _Run:
             self._drain(group, cluster)
 
     def _make_group(self, cluster: Cluster) -> groups.Group:
-        """Members and producers, none started yet."""
+        """The members and producers, not started yet."""
         home = groups.Home(self._owner, self._events, self._folder.history, self._folder.logs)
         return groups.make(
             home,
@@ -175,16 +177,17 @@ class _Run:
         )
 
     def _until_warm(self, group: groups.Group, cluster: Cluster) -> bool:
-        """Every partition has exactly one owner, every consumer that can have one has, and records are processed.
+        """Wait until each partition has one owner, each consumer that can have a partition has one, and records are
+        processed; return whether the group works.
 
-        Whether that became so. Where nothing was delivered, the coordinator has the last word: a group that has all
-        partitions for it, and commits, is given records where nobody records it; one whose members poll and that
-        commits nothing never gets on, and is judged for that, without faults. Who is polled by forks alone need not
-        have any partition: the next rebalance waits for those that have them, which never hear of it.
+        If nothing was delivered in time, the coordinator decides. A group that owns all partitions there and commits
+        receives records that no member records: it works. A group whose members poll and that commits nothing does not
+        progress: it is judged for that, without faults. Members that only forked processes poll need not own any
+        partition, because the next rebalance waits for the owners, which never learn of it.
 
         Raises:
-            MemberError: a process ended, though nothing was done to it yet; or another one consumes.
-            WaitTimeout: the group never became that: it did not form, is slow, or has not begun.
+            MemberError: a process ended before any fault, or another process consumes.
+            WaitTimeout: the group did not form, is slow, or has not started to consume.
         """
         most = max(map(len, self._topics.by_name.values()))
 
@@ -202,7 +205,7 @@ class _Run:
             seen = Outside(cluster.admin, self._names.group)
             if group.outside or group.progress().delivered:
                 raise
-            with suppress(FencepostError):  # who is not answered knows of no shares
+            with suppress(FencepostError):  # without an answer no shares are known
                 seen.ask()
             here = whole(seen.shares) or (group.polled_by_forks and seen.members >= group.consumers)
             if not here or not (seen.committed or group.polls_in_vain):
@@ -213,7 +216,7 @@ class _Run:
         return True
 
     def _chaos(self, group: groups.Group, injector: Injector) -> None:
-        """Until all steps are healed and enough was processed; the ceiling ends it without complaint."""
+        """Continue until all steps are healed and ``min_records`` are processed, at most ``chaos_s``."""
 
         def over() -> bool:
             injector.do_what_is_due()
@@ -225,22 +228,22 @@ class _Run:
         self._phases.came(over, self._scenario.chaos_s, "all steps to be healed")
 
     def _drain(self, group: groups.Group, cluster: Cluster) -> None:
-        """See ``draining``."""
+        """See ``drain``."""
         drain(self._scenario, group, cluster, self._topics, self._names.group, self._phases, self._effects)
 
     def _audit(self, cluster: Cluster) -> None:
-        """What each partition really holds, and what the brokers recorded of the group, side by side."""
+        """Read what each partition holds, and at the same time collect what the brokers recorded of the group."""
         self._topics.number_what_was_added(cluster.admin)
         numbers, history, pairs = self._topics.numbers, self._folder.history, [*self._pairs, clock_pair()]
         effects.of_store(history, self._events)
         outputs.tell(self._scenario.workload, self._topics, cluster, pairs, self._events)
         self._folder.write_json("history/clock.json", {"pairs": pairs})
-        told = broker_settings.read(cluster.admin, self._topics.by_name, cluster.admin.coordinator(self._names.group))
-        self._folder.write_json(SETTINGS, told)
-        with ThreadPoolExecutor(max_workers=1) as beside:
+        coordinator = cluster.admin.coordinator(self._names.group)
+        self._folder.write_json(SETTINGS, broker_settings.read(cluster.admin, self._topics.by_name, coordinator))
+        with ThreadPoolExecutor(max_workers=1) as executor:
             committed = cluster.admin.committed(self._names.group)
-            reading = beside.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
-            if lacking := recorded.collect(cluster, pairs, self._names.group, self._topics.by_name, history):
-                self._folder.write_json(LACKING, {"parts": lacking})
+            reading = executor.submit(audit.read, cluster.bootstrap(), numbers, history, committed, cluster.access)
+            if missing := recorded.collect(cluster, pairs, self._names.group, self._topics.by_name, history):
+                self._folder.write_json(LACKING, {"parts": missing})
             self._effects.tell(history, entries := reading.result(), self._events)
             self._folder.write_json("history/partitions.json", {"partitions": entries})

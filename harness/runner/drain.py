@@ -1,4 +1,4 @@
-"""The drain of a run: what was written is to be processed, and then the members end."""
+"""The drain of a run: the group processes what was written, and then the members end."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ def drain(
     phases: Phases,
     effects: ProgramEffects,
 ) -> None:
-    """Producers stop; the group gets the time to commit everything that was written, and as long again for the effects
-    of that where those tell what is processed; then it ends cleanly.
+    """Stop the producers, wait up to ``drain_s`` until the group has committed everything that was written, and stop
+    the members cleanly. If effects show what is processed, wait as long again for an effect of every record.
 
-    A group that does not manage is no error here: the judge finds what it left. ``name``: ``group.id``.
+    A group that does not commit everything raises no error here: the judge finds the rest. ``name``: ``group.id``.
 
     Raises:
-        FencepostError: nobody could be asked what the group committed, so it is not known whether it managed.
+        FencepostError: the group's commits could not be read, so it is unknown whether it committed everything.
     """
     group.stop_producers(STOP_S)
     ends: dict[TopicPartition, int] = {}
-    most: dict[TopicPartition, int] = {}  # of a topic that was made again, what is committed may be that of before
+    most: dict[TopicPartition, int] = {}  # of a recreated topic, the committed offset may be from before its recreation
 
     def caught_up() -> bool:
         committed = cluster.admin.committed(name)
-        if not ends or topics.requeued:  # what is committed as re-queued lies before the ends that come now
+        if not ends or topics.requeued:  # re-queued records move the ends
             found = {topic: cluster.admin.end_offsets(topic) for topic in topics.by_name}
-            told = {TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()}
-            remade = topics.remade(cluster.admin)
-            most.update((tp, end) for tp, end in told.items() if tp.topic in remade)
+            logs = {TopicPartition(topic, p): end for topic in found for p, end in found[topic].items()}
+            recreated = topics.remade(cluster.admin)
+            most.update((tp, end) for tp, end in logs.items() if tp.topic in recreated)
             transactions = scenario.workload.producer_config().get("transaction_records")
-            ends.update(visible_ends(cluster, told) if transactions or topics.requeued else told)
+            ends.update(visible_ends(cluster, logs) if transactions or topics.requeued else logs)
         return all(end <= committed.get(tp, 0) <= most.get(tp, sys.maxsize) for tp, end in ends.items())
 
     phases.came(caught_up, scenario.drain_s, "the group to commit everything that was written")
     written = group.progress().acknowledged
     if not phases.came(lambda: effects.there(written), scenario.drain_s, "an effect of every record"):
-        phases.say(f"an effect of every record was awaited for {scenario.drain_s:g} s: {effects.state}")
+        phases.say(f"waited {scenario.drain_s:g} s for an effect of every record: {effects.state}")
     group.stop_members(STOP_S)

@@ -1,4 +1,4 @@
-"""The running cluster and group as faults may touch them, and the view of both that selectors see."""
+"""The running cluster and group: what faults may act on, and the view that selectors read."""
 
 from __future__ import annotations
 
@@ -16,29 +16,29 @@ from fencepost.model.run_names import RunNames
 
 
 class World:
-    """What faults may touch, and the view that selectors see. Satisfies ``interfaces.World``.
+    """What faults may act on, and the view that selectors read. Satisfies ``interfaces.World``.
 
     Attributes:
         group: the group's ``group.id``.
-        disturbed: members that a fault has in its hands now; the injector keeps it up to date.
+        disturbed: members that a fault affects now; the injector keeps it up to date.
     """
 
     def __init__(self, cluster: Cluster, group: Group, topics: Iterable[str], names: RunNames) -> None:
-        """``topics``: those of the workload, as the cluster calls them."""
+        """``topics``: the workload's topics, by their names in the cluster."""
         self.cluster, self.group, self._handles, self._topics = cluster, names.group, group, tuple(topics)
         self._names = names
         self.disturbed: set[int] = set()
         self._log: CoordinatorLog | None = None
-        self._read: dict[int, int] = dict.fromkeys(cluster.brokers, 0)  # bytes of each broker's log
+        self._read: dict[int, int] = dict.fromkeys(cluster.brokers, 0)  # how many bytes of each broker's log were read
 
     @property
     def members(self) -> Sequence[MemberProcess]:
-        """Member handles by member index."""
+        """The member handles, by member index."""
         return self._handles.members
 
     @property
     def topics(self) -> Mapping[str, str]:
-        """The workload's topics: as the scenario calls them, and as the cluster does."""
+        """The workload's topics: name in the scenario -> name in the cluster."""
         return {self._names.in_scenario(topic): topic for topic in self._topics}
 
     def view(self) -> View:
@@ -66,27 +66,27 @@ class World:
         return View(members, tuple(self.cluster.brokers), leaders, coordinator)
 
     def signs(self) -> Signs:
-        """What tells of the states that members and coordinator are in, as of now.
+        """The current protocol states of members and coordinator.
 
         Raises:
-            ClusterError: at the first look, nobody tells how many partitions keep groups.
+            ClusterError: at the first call, no broker reports the number of partitions of ``__consumer_offsets``.
         """
         self._handles.refresh()
         members = []
         for member in self._handles.members:
             live = member.life.live if member.life else None
-            told = (live.open, live.lost_ns, live.ids) if live else ({}, 0, frozenset[str]())
+            reported = (live.open, live.lost_ns, live.ids) if live else ({}, 0, frozenset[str]())
             here = (member.index, member.actor, member.pid is not None, member.index in self.disturbed)
-            members.append(MemberSigns(*here, *told, member.consumers, live.ended if live else {}))
+            members.append(MemberSigns(*here, *reported, member.consumers, live.ended if live else {}))
         try:
             return Signs(tuple(members), self._coordinator_log().signs, self._handles.outside is not None)
         except NotShown:
             return Signs(tuple(members), None, self._handles.outside is not None)
 
     def _coordinator_log(self) -> CoordinatorLog:
-        """Read on."""
+        """The coordinator's log, read up to now."""
         if self._log is None:
-            self.cluster.evidence.text_log(next(iter(self._read)))  # not worth a question where none is shown
+            self.cluster.evidence.text_log(next(iter(self._read)))  # raises NotShown before the next line asks a broker
             partition = group_partition(self.group, len(self.cluster.admin.leaders("__consumer_offsets")))
             self._log = CoordinatorLog(self.group, partition, lambda: Timeline.of([clock_pair()]))
         for broker, start in self._read.items():
@@ -95,5 +95,5 @@ class World:
         return self._log
 
     def _known(self, tp: TopicPartition) -> TopicPartition:
-        """As selectors name it."""
+        """The partition under the topic's name in the scenario, as selectors use it."""
         return tp._replace(topic=self._names.in_scenario(tp.topic))

@@ -1,8 +1,9 @@
-"""Performs a plan: fires each step at its time, proves it, heals it, and undoes everything on the way out.
+"""Performs a plan: fires each step at its time, proves it, heals it, and undoes everything at the end.
 
-The injector never waits for a step's time to come: the runner asks it, ever again, to do what is due; states that steps
-wait for it looks for a moment each time. What is planned for after the end of another fault waits for it, however late
-that is. What could not be done or proven ends no run: it is in the step's event.
+The injector does not sleep until a step is due. The runner calls it again and again to do what is due; in each call it
+also watches, for a moment, for the protocol states that trigger steps. A step that was planned for after the end of
+another fault waits for that end, however late it is. A step that could not be performed or proven does not end the run:
+its event records the reason.
 """
 
 from __future__ import annotations
@@ -29,16 +30,16 @@ from fencepost.witnesses.witness import meanwhile
 from fencepost_member.events import EventLog
 
 _LOG = logging.getLogger(__name__)
-TARGET_WINDOW_S = 5.0  # how long a step asks again for a target before it is not applicable
-LOOK_FOR_S = 0.1  # for the states that are waited for, before others have their turn
-AGAIN_S = 0.1  # until a step that could not fire is tried again
-# Where a step is; one without a proof stays unproven when it is healed.
+TARGET_WINDOW_S = 5.0  # how long a step without a target is tried again before it is not applicable
+LOOK_FOR_S = 0.1  # how long one call watches for states
+AGAIN_S = 0.1  # delay before a step that could not fire is tried again
+# The stages of a step; a step that was not proven stays unproven when it is healed.
 Stage = Literal["pending", "in-effect", "unproven", "healed", "not-healed", "done", "not-applicable"]
 
 
 @dataclass(frozen=True)
 class StepState:
-    """Where one step is, whom it hit, and what its witness told last."""
+    """The stage of one step, its target, and the latest evidence of its witness."""
 
     step: Step
     state: Stage = "pending"
@@ -61,8 +62,11 @@ class _Due(NamedTuple):
 
 
 class Injector:
-    """Runs the steps of ``plan`` against ``world`` and writes what happened to ``events``. In ``disturbed`` it keeps
-    the members that a fault has in its hands now, for the world's view; ``signs`` tells of the group, for states."""
+    """Performs the steps of ``plan`` on ``world`` and records the outcome in ``events``.
+
+    It keeps in ``disturbed`` the members that a fault affects now, for the world's view. ``signs`` returns the state of
+    the group, for steps that wait for a protocol state.
+    """
 
     def __init__(
         self, plan: Plan, world: World, events: EventLog, disturbed: set[int], signs: Callable[[], Signs]
@@ -76,7 +80,7 @@ class Injector:
         self._agenda = [_Due(step.at_s, partial(self._arm, step)) for step in plan.steps]
 
     def begin(self) -> None:
-        """The group is warm: times of the plan count from now."""
+        """Start: the group is warm, and the times of the plan count from now."""
         self._began_ns = now_ns()
 
     @property
@@ -86,28 +90,28 @@ class Injector:
 
     @property
     def finished(self) -> bool:
-        """All steps have fired (or found no target) and all that heals is healed."""
+        """All steps have fired (or found no target), and every step with a healing time is healed."""
         return not self._agenda and not self._watch.waits
 
     def do_what_is_due(self) -> None:
-        """Fire and heal everything whose time has come, one after the other, in the order of their times.
+        """Fire and heal everything that is due, one after the other, in the order of their times.
 
-        Each looks at the cluster, injects (or undoes) and waits for the proof. What falls due meanwhile comes late, but
-        for what heals by its time: it lasts no longer than that until another fault is seen, or seen gone, which might
-        never be so.
+        Each step looks up its target, injects (or undoes) and waits for the proof. A step that becomes due meanwhile
+        fires late. Healing by time is not delayed: it also happens while another step waits for its proof, which may
+        never arrive.
         """
         with meanwhile(partial(self._perform, only_heal=True)):
             self._perform()
             self._watch.look(LOOK_FOR_S)
 
     def skip_all(self, reason: str) -> None:
-        """None of the steps is for this group."""
+        """Record each step as skipped, for this reason."""
         self._agenda.clear()
         for state in list(self.states):
             self._skip(state.step, reason)
 
     def undo_all(self) -> None:
-        """Undo what is still in effect, the last first; steps that have not fired never will."""
+        """Undo the faults that are still in effect, the latest first; steps that have not fired are dropped."""
         self._agenda.clear()
         self._watch.waits.clear()
         while self._in_effect:
@@ -115,20 +119,20 @@ class Injector:
 
     @contextmanager
     def undone_on_exit(self) -> Iterator[None]:
-        """Undo everything however the block ends."""
+        """Undo all faults, however the block ends."""
         with ExitStack() as stack:
             stack.callback(self.undo_all)
             yield
 
     def _perform(self, only_heal: bool = False) -> None:
-        """What is due, the earliest first; of equal times what was asked for first."""
-        while those := [due for due in self._agenda if due.at_s <= self.elapsed_s and (due.heals or not only_heal)]:
-            first = min(those, key=attrgetter("at_s"))
+        """Do what is due, the earliest first; of equal times, what was added first."""
+        while due := [item for item in self._agenda if item.at_s <= self.elapsed_s and (item.heals or not only_heal)]:
+            first = min(due, key=attrgetter("at_s"))
             self._agenda.remove(first)
             first.do()
 
     def _arm(self, step: Step) -> None:
-        """Fire a step, or wait for its state first; what was planned to be over by then must be."""
+        """Fire a step, or wait for its state first. Faults that were planned to end before it must have ended."""
         if any(step.at_s > other.step.at_s and step.at_s >= other.step.end_s for other in self._in_effect):
             self._agenda.append(_Due(self.elapsed_s + AGAIN_S, partial(self._arm, step)))
         elif step.when is None:
@@ -136,25 +140,25 @@ class Injector:
         else:
             since_ns, reason = (
                 now_ns(),
-                f"nobody was seen to be {serialization.name_of(step.when)} for {step.within_s:g} s",
+                f"the state {serialization.name_of(step.when)} was not seen within {step.within_s:g} s",
             )
             fire, skip = partial(self._fire, step, None), partial(self._skip, step, reason)
             until_ns = since_ns + int(step.within_s * NS)
             self._watch.waits.append(Wait(step.when, since_ns, fire, (), until_ns, missed=skip))
 
     def _fire(self, step: Step, until_s: float | None = None, occurrence: Occurrence | None = None) -> None:
-        """Inject and prove one step; while it has no target it is tried again until ``until_s``, then skipped."""
+        """Inject and prove one step. A step without a target is tried again until ``until_s`` and then skipped."""
         aimed = aim(step, self._world, occurrence)
         if isinstance(aimed, str):
             self._skip(step, aimed) if occurrence else self._again_or_never(step, until_s, aimed)
             return
         target, incarnations = aimed
-        hit = str(target) if step.hits else ""  # a fault that chooses by itself tells it in its evidence
+        hit = str(target) if step.hits else ""  # a fault that chooses its target itself names it in its evidence
         detail = {**_describe(step), "target": hit, "members": incarnations, "brokers": list(target.brokers)}
         event, entry, since_ns = self._events.begin(EventKind.FAULT, detail=detail), None, now_ns()
         try:
             injection = step.fault.inject(self._world, target)
-        except Exception as error:  # a defect of one fault is that step's, and the others go on
+        except Exception as error:  # a defect of one fault fails its step only
             evidence = Evidence(False, now_ns(), f"could not be injected: {_told(error)}")
         else:
             if isinstance(injection, Acts) and injection.acts:
@@ -182,13 +186,13 @@ class Injector:
                 self._agenda.append(_Due(self.elapsed_s + step.heal_after_s, heal, heals=True))
 
     def _states(self, step: Step, occurrence: Occurrence | None) -> dict[str, Any]:
-        """In which states members and coordinator are now that a fault was injected: what was really met."""
+        """The protocol states of members and coordinator just after the injection: the states that the fault met."""
         signs = self._watch.now()
-        told = {"injected_ns": now_ns(), "states": lasting(signs)}
-        return {**told, "when": met(step.when, occurrence, signs)} if step.when and occurrence else told
+        states = {"injected_ns": now_ns(), "states": lasting(signs)}
+        return {**states, "when": met(step.when, occurrence, signs)} if step.when and occurrence else states
 
     def _again_or_never(self, step: Step, until_s: float | None, reason: str) -> None:
-        """``until_s`` is None at the first try: the window begins when there was time to look, however late."""
+        """Try again until ``until_s``, then skip. None: the first attempt, at which the window begins, however late."""
         now_s = self.elapsed_s
         until_s = now_s + TARGET_WINDOW_S if until_s is None else until_s
         if now_s < until_s:
@@ -201,8 +205,8 @@ class Injector:
         self._events.note(EventKind.SKIPPED, detail={**_describe(step), "reason": reason})
 
     def _heal(self, entry: _InEffect, occurrence: Occurrence | None = None) -> None:
-        """Undo one fault (``occurrence``: it was to last until that; None: its time is over); a failure is recorded and
-        never keeps the others from being undone."""
+        """Undo one fault. ``occurrence`` is the state that ends it; None: its time is over. A failure is recorded and
+        does not prevent other faults from being undone."""
         self._in_effect.remove(entry)
         if entry.step.until:
             since_ns = occurrence.since_ns if occurrence else 0
@@ -211,7 +215,7 @@ class Injector:
         try:
             entry.injection.undo()
             evidence = entry.injection.healed()
-        except Exception as error:  # a defect of one fault must not keep the others from being undone
+        except Exception as error:  # a defect of one fault must not prevent the others from being undone
             evidence = Evidence(False, now_ns(), f"could not be undone: {_told(error)}")
             _LOG.warning("step %d %s", entry.step.step, evidence.what)
         self._let_go(entry.target)
@@ -220,7 +224,7 @@ class Injector:
         self._mark(entry.step, state=ended if before == "in-effect" else before, evidence=evidence.what)
 
     def _let_go(self, target: Target) -> None:
-        """A fault on it is over; members that another fault has in its hands stay in these."""
+        """A fault on ``target`` has ended; its members that another fault affects stay disturbed."""
         still_hit = {m for other in self._in_effect for m in other.target.members}
         self._disturbed.difference_update(set(target.members) - still_hit)
 
@@ -235,12 +239,12 @@ class Injector:
 def _proof(injection: Injection) -> Evidence:
     try:
         return injection.proven()
-    except Exception as error:  # a witness should not raise; the step stays in effect, and must be healed
+    except Exception as error:  # a witness should not raise; the step stays in effect and must be healed
         return Evidence(False, now_ns(), f"could not be proven: {_told(error)}")
 
 
 def _told(error: Exception) -> str:
-    """What went wrong; the type of an error too that was not made for people."""
+    """The error as a sentence, with its type if it is not a ``FencepostError``."""
     if isinstance(error, FencepostError):
         return str(error)
     _LOG.warning("a fault failed", exc_info=error)

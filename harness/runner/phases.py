@@ -1,4 +1,4 @@
-"""The phases of a run as they pass: recorded as events, shown to whoever watches, and waited in."""
+"""The phases of a run: records each as an event, shows the progress, and waits within a phase."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from fencepost_member.events import EventLog
 
 @dataclass(frozen=True)
 class Progress:
-    """The run at one moment, for people who watch. Counts are records.
+    """The run at one moment, for a display. Counts are records.
 
-    ``members`` holds (name, alive, owned partitions; -1: it does not tell); ``faults`` holds (step, fault, target,
-    state, evidence); ``note`` says what is being waited for, where that may take long.
+    ``members`` has (name, alive, number of owned partitions; -1: the member does not report it). ``faults`` has (step,
+    fault, target, state, evidence). ``note`` is a sentence, for example what a long wait is for.
     """
 
     phase: str
@@ -38,11 +38,11 @@ Observer = Callable[[Progress], None]
 
 
 class Phases:
-    """Where a run is.
+    """The current phase of a run.
 
     Attributes:
-        group: the group under test, once there is one.
-        states: where each step of the plan is, once there are any.
+        group: the group under test; None before it is made.
+        states: the stage of each step of the plan; empty before there is an injector.
     """
 
     def __init__(self, events: EventLog, observe: Observer) -> None:
@@ -54,7 +54,7 @@ class Phases:
 
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
-        """One phase as an event. One that fails never ends (``end_ns`` 0), and its detail says the ``reason``."""
+        """One phase as an event. A phase that fails has no end (``end_ns`` 0); its detail has the ``reason``."""
         self._name = name
         self._look()
         event = self._events.begin(EventKind.PHASE, detail={"name": name})
@@ -68,7 +68,7 @@ class Phases:
 
     @contextmanager
     def told(self) -> Iterator[None]:
-        """Go on after an error that is meant for people: the phase that failed has told it."""
+        """Show a ``FencepostError`` and continue after the block: the event of the failed phase records it."""
         try:
             yield
         except FencepostError as error:
@@ -82,7 +82,7 @@ class Phases:
         state: Callable[[], str] = lambda: "",
         hint: str = "",
     ) -> None:
-        """``eventually``, with the world watching. A call to the cluster that fails only means "not yet"."""
+        """``eventually``, which also shows the progress. A failed call to the cluster means "not yet"."""
 
         def watched() -> bool:
             self._look()
@@ -92,10 +92,10 @@ class Phases:
         eventually(watched, within_s, describe, state=state, hint=hint, every_s=0.1, forgive=forgive)
 
     def came(self, probe: Callable[[], bool], within_s: float, describe: str) -> bool:
-        """Like ``wait``, but where it did not come, that is the answer.
+        """Like ``wait``, but return whether the condition became true in time.
 
         Raises:
-            WaitTimeout: nobody knows whether it came, because the last look failed.
+            WaitTimeout: that is unknown, because the last call of ``probe`` failed.
         """
         try:
             self.wait(probe, within_s, describe)

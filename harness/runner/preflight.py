@@ -1,7 +1,7 @@
-"""Whether a plan can be performed, before anything starts: everything that is wrong with it is one error.
+"""Checks, before anything starts, that plans can be performed; one error lists everything that is wrong.
 
-It asks the plan itself, the back-end, the group's command, the machine, and the clients of the group. What only a
-running cluster can tell (whether its brokers accept the group's settings) is seen in the warm-up.
+It checks the plan itself, the back-end, the group's command, this machine, and the group's clients. Whether the brokers
+accept the group's settings is seen only on a running cluster, in the warm-up.
 """
 
 from __future__ import annotations
@@ -21,23 +21,23 @@ from fencepost.scenario.scenario import Scenario
 from fencepost.schedule.plan import Plan, Step
 
 PYTHON = re.compile(r"(python|pypy)[\d.]*t?")
-ISOLATING = "ISE"  # with any of these options Python imports nothing of ours
-VALUED = "WX"  # a value follows these, in the same word or in the next one
-LAST = "cm"  # after these all is the program's
+ISOLATING = "ISE"  # with any of these options Python does not import our instrumentation
+VALUED = "WX"  # options with a value, in the same word or in the next one
+LAST = "cm"  # after these options, all words are the program's
 LONG_AND_VALUED = "--check-hash-based-pycs"
 
 
 def check(cases: Iterable[tuple[Scenario, Plan]], backend: Backend, runs: Path, tell: Callable[[str], None]) -> None:
-    """Refuse plans that cannot be performed, each in the setting of its scenario.
+    """Refuse plans that cannot be performed with their scenarios.
 
     Args:
-        backend: gives each its cluster.
-        runs: where run folders would be made.
-        tell: is called with a sentence where a client takes long to answer.
+        backend: provides the clusters.
+        runs: folder in which run folders would be made.
+        tell: called with a sentence when a client takes long to answer.
 
     Raises:
-        ScenarioError: lists everything that is wrong, what this machine lacks included.
-        ProvisionError: the plans are right, and this machine lacks something; lists all of that.
+        ScenarioError: lists everything that is wrong, including what is missing on this machine.
+        ProvisionError: the plans are right, but parts are missing on this machine; lists all of them.
     """
     complaints, name = Complaints(), str(backend)
     groups: list[Group] = []
@@ -62,11 +62,11 @@ def check(cases: Iterable[tuple[Scenario, Plan]], backend: Backend, runs: Path, 
 
 
 def check_abilities(plan: Plan, abilities: Abilities, backend: str) -> None:
-    """Refuse a plan that needs what the back-end cannot do here.
+    """Refuse a plan that needs capabilities that the back-end does not have here.
 
     Raises:
-        PlanError: lists each ability that is missing: the step that needs it, and what the back-end has, or what the
-            machine lacks.
+        PlanError: lists each missing capability, with the step that needs it, and either the back-end's capabilities
+            or what is missing on this machine.
     """
     refuse(map(PlanError, _beyond(plan, abilities, backend)))
 
@@ -78,23 +78,23 @@ def _beyond(plan: Plan, abilities: Abilities, backend: str) -> Iterator[str]:
                 f"{first.named} needs {need}, but the back-end {backend!r} offers only "
                 f"{', '.join(sorted(abilities)) or 'nothing'}; choose another back-end or another fault"
             )
-        elif lacking := abilities[need]():
-            yield f"{first.named} needs {need}, but on this machine {lacking}"
+        elif reason := abilities[need]():
+            yield f"{first.named} needs {need}, but on this machine {reason}"
 
 
 def needs(step: Step) -> frozenset[str]:
-    """The abilities that it needs. Signals to members need no power over brokers; those to brokers do."""
+    """The capabilities that a step needs. Signals to brokers need one more than signals to members."""
     brokers = step.hits == "brokers" and "signal" in step.fault.needs
     states = [state.needs for state in (step.when, step.until) if state]
     return step.fault.needs.union({"broker-signal"} if brokers else (), *states)
 
 
 def check_command(group: Group, abilities: Abilities, backend: str) -> None:
-    """Refuse a program of the user's that is not there, that the back-end cannot run, or that would not be redirected
-    to the run's brokers.
+    """Refuse a user's program that does not exist, that the back-end cannot run, or that could not be redirected to
+    the run's brokers.
 
     Raises:
-        PlanError: lists all of it.
+        PlanError: lists everything that is wrong.
     """
     refuse(map(PlanError, _unusable(group, abilities, backend)) if group.command else ())
 
@@ -102,24 +102,24 @@ def check_command(group: Group, abilities: Abilities, backend: str) -> None:
 def _unusable(group: Group, abilities: Abilities, backend: str) -> Iterator[str]:
     if not group.image and shutil.which(group.command[0]) is None:
         yield (
-            f"the group's command begins with {group.command[0]!r}, and no such program can be found: install it, or "
-            "write its path"
+            f"the group's command begins with {group.command[0]!r}, but no such program was found: install it, or give "
+            "its path"
         )
     if group.imports and (option := isolating_option(group.command)):
         yield (
-            f"the group's command runs Python with the option {option}: with -I, -E or -S it does not import what has "
-            "its clients find the run's brokers, so the program would use the addresses in its own configuration; "
-            "leave the option out"
+            f"the group's command runs Python with the option {option}: with -I, -E or -S it does not import the "
+            "module that directs its clients to the run's brokers, so the program would use the addresses in its own "
+            "configuration; leave the option out"
         )
     need = "image" if group.image else "command"
     without = "it has no containers; use docker" if group.image else "it runs only our own members"
-    if lacking := abilities[need]() if need in abilities else without:
-        yield f"the group's program cannot be run by the back-end {backend!r}: {lacking}"
+    if reason := abilities[need]() if need in abilities else without:
+        yield f"the back-end {backend!r} cannot run the group's program: {reason}"
 
 
 def isolating_option(command: Sequence[str]) -> str:
-    """The option of a Python interpreter, as the command has it, that keeps all that is ours from a program; empty:
-    there is none."""
+    """The option in a command, as it is written there, with which Python does not import our instrumentation; empty if
+    there is none, or if the command does not run Python."""
     words = iter(command)
     if not PYTHON.fullmatch(Path(next(words)).name):
         return ""

@@ -1,4 +1,4 @@
-"""Waits for protocol states: looked for every millisecond while somebody waits, and acted on at once."""
+"""Waits for protocol states: checks every millisecond while a wait is open, and acts at once."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ LOOK_EVERY_S = 0.001
 
 @dataclass(eq=False)
 class Wait:
-    """Somebody who waits for a state.
+    """One wait for a state.
 
     Attributes:
         state, since_ns, among: see ``State.seen``.
-        until_ns: how long.
-        seen: called when the state is there.
-        missed: called when the time is over.
+        until_ns: when the wait ends.
+        seen: called when the state is seen.
+        missed: called when the wait ends without it.
     """
 
     state: State
@@ -32,19 +32,19 @@ class Wait:
 
 
 class Watch:
-    """Who waits, and for what.
+    """The open waits.
 
     Attributes:
-        waits: those that have not come to an end.
+        waits: waits that have not ended.
     """
 
     def __init__(self, signs: Callable[[], Signs]) -> None:
-        """``signs``: how the group can be looked at; one that fails is tried again."""
+        """``signs`` returns the state of the group; if it fails, it is called again at the next check."""
         self.waits: list[Wait] = []
         self._signs = signs
 
     def look(self, for_s: float) -> None:
-        """Look for what is waited for, for so long, and do what is to be done then; nobody waits: return at once."""
+        """Check the open waits for ``for_s`` seconds, and act when one ends; return at once if none is open."""
         end_ns = now_ns() + int(for_s * NS)
         for at_ns in ticks(LOOK_EVERY_S):
             if not self.waits or at_ns >= end_ns:
@@ -60,7 +60,7 @@ class Watch:
                     wait.missed()
 
     def now(self) -> Signs | None:
-        """The group as of now; None: it cannot be looked at."""
+        """The current state of the group; None: it could not be read."""
         try:
             return self._signs()
         except FencepostError:

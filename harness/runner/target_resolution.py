@@ -1,4 +1,4 @@
-"""What a step hits, looked up at the moment it fires."""
+"""Resolves the target of a step at the moment it fires."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from fencepost.schedule.plan import Step
 
 
 def aim(step: Step, world: World, occurrence: Occurrence | None) -> tuple[Target, list[str]] | str:
-    """What ``step`` hits, and the lives that are hit; a sentence when there is nothing, or not yet.
+    """The target of ``step`` and the incarnations that it hits; a sentence if there is no target, or not yet.
 
-    Who is in the state that it waited for is hit without another look: that may be over in a millisecond.
+    A step that waited for a protocol state hits what was seen in that state, without another look at the cluster: the
+    state may last only a millisecond.
     """
     if step.target is None and occurrence is not None:
         return (occurrence.target, list(occurrence.incarnations)) if step.hits else (Target(), [])
@@ -20,7 +21,7 @@ def aim(step: Step, world: World, occurrence: Occurrence | None) -> tuple[Target
         target = Target() if step.target is None else step.target.resolve(view, step.pick)
         awaited = step.fault.awaits(world, target) if target and isinstance(step.fault, Awaits) else ""
     except FencepostError as error:
-        return f"the cluster could not be looked at: {error}"
+        return f"the state of the cluster could not be read: {error}"
     if target is None or awaited:
         return awaited or f"nothing matched {step.target}"
     hit = (m for m in view.members if m.alive and m.index in target.members)

@@ -1,4 +1,4 @@
-"""The versions of everything that took part, for ``scenario.json`` and the report."""
+"""The versions of all software of a run, for ``scenario.json`` and the report."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _PACKAGES = ("fencepost", *_LIBRARIES, "psycopg", "pyspark", "pyarrow", "numpy",
 
 
 def versions() -> dict[str, str]:
-    """Name to version; what is not installed is left out.
+    """Name -> version; packages that are not installed are left out.
 
     Raises:
         ProvisionError: there is no Java, or one that is too old.

@@ -1,1 +1,1 @@
-"""What is asked for: the scenario, its group, where it comes from, and its topics in a cluster."""
+"""Scenarios: the scenario, its group, how it is loaded and changed, and its topics in a cluster."""

@@ -1,4 +1,4 @@
-"""The consumer group of a scenario: who its members are, and by which settings they take part."""
+"""The consumer group of a scenario: its members and their settings."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ class Group:
     """The consumer group under test.
 
     Attributes:
-        client: the library that its members use; a release that is not the one beside Fencepost, like
-            ``kafka-python==2.2.8``, gets an environment of its own.
-        python: the version of its members' Python, like ``3.9``, if it is to be another one than Fencepost's.
-        members: how many; or, where not all are alike (their client, static or not), ``MemberSpec`` of each kind.
+        client: the library that its members use. A release other than the one that is installed with Fencepost, like
+            ``kafka-python==2.2.8``, gets its own environment.
+        python: the version of its members' Python, like ``3.9``; empty: Fencepost's Python.
+        members: their number; or ``MemberSpec`` of each kind, if they differ (in their client, static or dynamic).
         protocol: ``eager`` and ``cooperative`` are the classic protocol with such an assignor, ``consumer`` is KIP-848.
-        config: client settings. ``session.timeout.ms`` and ``heartbeat.interval.ms`` hold for every protocol (for
-            ``consumer`` they become the brokers' group settings); heartbeats are at most a quarter of the session
-            time-out unless set.
-        static: members carry a ``group.instance.id``, unless ``MemberSpec`` say otherwise of theirs.
-        spare: members beyond these, numbered after them, each with a slot of its own; only faults start them.
+        config: client settings. ``session.timeout.ms`` and ``heartbeat.interval.ms`` apply to every protocol (for
+            ``consumer`` they become the brokers' group settings). The heartbeat interval is at most a quarter of the
+            session time-out unless it is set.
+        static: members have a ``group.instance.id``, unless ``MemberSpec`` decide otherwise.
+        spare: number of additional members, numbered after the others, each with its own slot; only faults start them.
         name: ``group.id``; by default made from the seed, so that the coordinator differs from run to run.
-        command: the user's own program, as it is started in production, in the current directory; it is each member
-            (or several, if it has several consumers), and its settings stay as they are but for addresses, access,
-            names and ``config``. ``protocol`` must be the one that follows from them, and ``client`` the library that
-            it consumes with, without a release: it brings its own. With the client ``json-lines`` it may be in any
-            language, and tells what it does; see ``fencepost_member.lines``. With ``black-box`` it tells nothing, and
-            is judged by what brokers see. The workload is ``OwnProgram``.
-        image: of the containers in which the command runs, with the back-end ``docker``: it is found there, as its
-            working directory and all else is; the image has a shell, ``/bin/sh``.
+        command: the user's own program, started as in production, in the current directory. Each process is one member
+            (or several, if it has several consumers). Its settings stay as they are, except addresses, access, names
+            and ``config``. ``protocol`` must match its settings. ``client`` is the library that it consumes with,
+            without a release, because the program brings its own. With the client ``json-lines`` it may be written in
+            any language, and reports what it does; see ``fencepost_member.lines``. With ``black-box`` it reports
+            nothing, and is judged by what brokers see. The workload is ``OwnProgram``.
+        image: the image of the containers in which the command runs, with the back-end ``docker``. It contains the
+            command, its working directory and everything else it needs, and a shell, ``/bin/sh``.
     """
 
     members: int | tuple[MemberSpec, ...] = 3
@@ -72,25 +72,25 @@ class Group:
             raise ScenarioError(f"the group's {HEARTBEAT} must be below its {SESSION}, {self.session_timeout_ms}")
 
     def _wrong_command(self) -> Iterator[str]:
-        """A user's program is one, and brings its libraries and its Python."""
+        """Problems of the command: a user's program has one client, and brings its own libraries and Python."""
         used = tuple(dict.fromkeys(self.clients))
         names = {client.name for client in used}
         if self.command and (self.python or any(client.version for client in used)):
-            yield "a group with a command leaves python and the client's release out: it brings its own"
+            yield "a group with a command must not set python or the client's release: the program brings its own"
         if self.command and len(used) > 1:
-            yield f"a group with a command has one client, found {', '.join(map(str, used))}"
+            yield f"a group with a command must have one client, found {', '.join(map(str, used))}"
         if self.command and VERIFIABLE in names:
-            yield f"the client {VERIFIABLE} is a program of its own: leave the group's command out"
+            yield f"the client {VERIFIABLE} is itself a program: leave the group's command out"
         if (yours := sorted(names & {LINES, BLACK_BOX})) and not self.command:
-            yield f"the client {yours[0]} is a program of yours: give the group its command"
+            yield f"the client {yours[0]} is a program of yours: set the group's command"
         if VERIFIABLE in names and self.python:
             yield f"the client {VERIFIABLE} runs on Java: leave the group's python out"
         if self.image and not self.command:
-            yield "the group's image is for its command: give that, or leave the image out"
+            yield "the group's image is for its command: set the command, or leave the image out"
 
     @property
     def _each(self) -> tuple[MemberSpec, ...]:
-        """One for each member by its index; spare ones are as the group says."""
+        """``MemberSpec`` for each member by its index; spare members have the group's defaults."""
         parts = (MemberSpec(self.members),) if isinstance(self.members, int) else self.members
         own = [replace(part, count=1) for part in parts for _ in range(part.count)]
         return (*own, *[MemberSpec()] * self.spare)
@@ -107,26 +107,26 @@ class Group:
 
     @property
     def imports(self) -> bool:
-        """Whether all members import a client library: they run our loop, or a program that is instrumented."""
+        """Whether all members import a client library: they run our loop, or an instrumented program."""
         return all(client.library.imported for client in self.clients)
 
     @property
     def environments(self) -> tuple[Environment, ...]:
-        """What each of its members is to run on, spare ones included."""
+        """The environment of each member by its index, spare ones included."""
         return tuple(Environment(client, self.python, self.image) for client in self.clients)
 
     @property
     def silent(self) -> bool:
-        """Whether its members tell nothing."""
+        """Whether any member reports nothing (a black box)."""
         return any(client.library.silent for client in self.clients)
 
     @property
     def size(self) -> int:
-        """How many members there are, without spare ones."""
+        """The number of members, without spare ones."""
         return self.members if isinstance(self.members, int) else sum(part.count for part in self.members)
 
     def first(self, count: int) -> Group:
-        """The same group of its first members only."""
+        """The same group with only its first ``count`` members."""
         return replace(self, members=count if isinstance(self.members, int) else self._each[:count])
 
     @property
@@ -140,7 +140,7 @@ class Group:
         return int(self.config.get(HEARTBEAT, min(DEFAULT_MS[HEARTBEAT], self.session_timeout_ms // 4)))
 
     def gives_up_after_s(self) -> dict[str, float]:
-        """By its setting, each time in seconds after which the group gives a member up."""
+        """Eviction time-outs in seconds, by client setting."""
         poll_interval_ms = int(self.config.get(POLL_INTERVAL, DEFAULT_MS[POLL_INTERVAL]))
         return {SESSION: self.session_timeout_ms / 1000, POLL_INTERVAL: poll_interval_ms / 1000}
 
@@ -161,8 +161,8 @@ class Group:
         return group
 
     def client_config(self) -> dict[str, Any]:
-        """The settings for the client, times of the group protocol included; where these are the brokers' to decide,
-        adapters leave them out. A program of the user's has its own."""
+        """The client settings, including session time-out and heartbeat interval, which adapters leave out where the
+        brokers decide them. A user's program keeps its own settings: only ``config`` is returned."""
         own = {SESSION: self.session_timeout_ms, HEARTBEAT: self.heartbeat_interval_ms}
         if not self.command:
             return {**self.config, **own}

@@ -1,4 +1,4 @@
-"""Where scenarios come from: files of the user, and those that come with Fencepost."""
+"""Loads scenarios: files of the user, and built-in scenarios."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ BUILT_IN = Path(__file__).parent / "builtin"
 
 
 def load(source: str | Path) -> Scenario:
-    """A scenario from a file or a built-in name. Files are ``.toml``, ``.json`` (a run's ``scenario.json``, too), and
+    """A scenario from a file or a built-in name. Files are ``.toml``, ``.json`` (also a run's ``scenario.json``), or
     ``.py``, which defines ``SCENARIO``.
 
     Raises:
-        ScenarioError: says what is wrong with the source and what exists.
+        ScenarioError: the source is wrong; the message says why and lists what exists.
     """
     path = Path(source)
     if not path.suffix:
@@ -40,7 +40,7 @@ def load(source: str | Path) -> Scenario:
         raise ScenarioError(f"{path}: a scenario is a .toml, .json or .py file, or the name of a built-in one")
     try:
         scenario = runpy.run_path(str(path)).get("SCENARIO")
-    except Exception as error:  # whatever the file does is the file's
+    except Exception as error:  # the file may raise anything
         raise ScenarioError(f"{path} cannot be run: {type(error).__name__}: {error}") from error
     if not isinstance(scenario, Scenario):
         raise ScenarioError(f"{path} defines no SCENARIO = Scenario(...)")
@@ -48,12 +48,12 @@ def load(source: str | Path) -> Scenario:
 
 
 def _nearest(name: str) -> str:
-    """Which scenarios may be meant: those that have it in their name, or else look like it."""
+    """A hint with the scenarios that contain this name, or else look like it."""
     known = built_in()
     near = [one for one in known if name in one] or difflib.get_close_matches(name, known, n=5)
-    return f"the nearest are {', '.join(near)}" if near else "fencepost list scenarios shows which there are"
+    return f"the nearest are {', '.join(near)}" if near else "fencepost list scenarios shows all of them"
 
 
 def built_in() -> list[str]:
-    """The names of the scenarios that come with Fencepost."""
+    """The names of the built-in scenarios."""
     return sorted(path.stem for path in BUILT_IN.glob("*.toml"))

@@ -1,4 +1,4 @@
-"""Changes to a scenario by path, as the command line's ``--set path=value`` gives them."""
+"""Changes to a scenario by path, as in the command line's ``--set path=value``."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ def override(scenario: Scenario, settings: Iterable[str]) -> Scenario:
     """``scenario`` with every ``path=value`` of ``settings`` applied, in order.
 
     A path names a place in the scenario's JSON: ``group.members``, ``topics.0.partitions``,
-    ``group.config.session.timeout.ms`` (what follows a ``config`` is one name). A value is JSON, or else a string; in
-    place of a string, what looks like a number is one, too (``group.python=3.10``).
+    ``group.config.session.timeout.ms`` (the rest after ``config`` is one name). A value is JSON, or else a string. A
+    number stays a string if it replaces a string (``group.python=3.10``).
 
     Raises:
-        ScenarioError: no such place, or a value that does not fit; says what exists.
+        ScenarioError: there is no such place, or the value does not fit; the message lists what exists.
     """
     settings = list(settings)
     if not settings:
@@ -30,7 +30,7 @@ def override(scenario: Scenario, settings: Iterable[str]) -> Scenario:
     for setting in settings:
         path, separator, value = setting.partition("=")
         if not separator or not path:
-            raise ScenarioError(f"--set wants path=value, for example group.members=6, but {setting!r} came")
+            raise ScenarioError(f"--set needs path=value, for example group.members=6, but found {setting!r}")
         _put(data, path, value, path)
     return Scenario.from_json(data)
 
@@ -39,7 +39,9 @@ def _put(place: Any, path: str, text: str, whole: str) -> None:
     name, _, rest = path.partition(".")
     if isinstance(place, list):
         if not name.isdecimal() or int(name) >= len(place):
-            raise ScenarioError(f"--set {whole}: {name!r} is no index; there are {len(place)}, counted from 0")
+            raise ScenarioError(
+                f"--set {whole}: {name!r} is not an index; there are {len(place)} items, counted from 0"
+            )
         key: Any = int(name)
     elif isinstance(place, dict):
         key = name

@@ -1,4 +1,4 @@
-"""The topics of one run, under the names that they have in its cluster, and the numbers of their partitions."""
+"""The topics of one run, by their names in its cluster, and the numbers of their partitions."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ class Topics:
     """The topics of a run.
 
     Attributes:
-        made: those of the scenario.
-        beside: those that members write besides; the first one is for what they write of records.
-        requeued: whether they write to those that they read.
-        numbers: the number ``tp`` of each partition that is read.
-        by_name: the same, topic -> partition -> number, as the run begins.
+        made: the topics of the scenario, which the group reads.
+        beside: other topics that members write; the first one is for their outputs.
+        requeued: whether members write their outputs to the topics that they read.
+        numbers: the number ``tp`` of each partition that the group reads.
+        by_name: the same, topic -> partition -> number, at the start of the run.
     """
 
     def __init__(self, scenario: Scenario, names: RunNames) -> None:
         self.made, self.beside = (
-            [replace(topic, name=names.in_cluster(topic.name)) for topic in those]
-            for those in (scenario.topics, scenario.outputs())
+            [replace(topic, name=names.in_cluster(topic.name)) for topic in topics]
+            for topics in (scenario.topics, scenario.outputs())
         )
         self.requeued = isinstance(scenario.workload, Writes) and not self.beside
         every = [TopicPartition(topic.name, p) for topic in self.made for p in range(topic.partitions)]
@@ -39,31 +39,31 @@ class Topics:
 
     @property
     def holding(self) -> list[str]:
-        """The names of those that hold what members wrote of records."""
+        """The names of the topics that hold the members' outputs."""
         return [topic.name for topic in (self.made if self.requeued else self.beside[:1])]
 
     @property
     def retried(self) -> str:
-        """The name of the one that tells what was retried; empty: nothing is."""
+        """The name of the topic that lists retried records; empty if there is none."""
         return next((topic.name for topic in self.beside[1:]), "")
 
     def create(self, admin: TopicAdmin) -> None:
-        """Make all of them.
+        """Create all topics.
 
         Raises:
-            ClusterError: the controller refused one.
+            ClusterError: the controller rejected one.
             WaitTimeout: they got no leaders.
         """
         admin.create_topics([*self.made, *self.beside])
         self._ids = admin.names_by_id(self.by_name)
 
     def remade(self, admin: TopicAdmin) -> frozenset[str]:
-        """Those that were deleted, and made again, since they were created."""
+        """The topics that were deleted and recreated during the run."""
         ids = admin.names_by_id(self.by_name)
         return frozenset(name for topic_id, name in ids.items() if topic_id not in self._ids)
 
     def number_what_was_added(self, admin: ReplicaAdmin) -> None:
-        """Partitions that came during the run have the numbers that the members gave them."""
+        """Add the partitions that were created during the run, with the same numbers that members gave them."""
         numbers = Numbers({topic: {str(p): tp for p, tp in had.items()} for topic, had in self.by_name.items()})
         for topic in self.by_name:
             for partition in admin.leaders(topic):

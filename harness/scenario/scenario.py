@@ -1,6 +1,6 @@
-"""Scenarios: what a run is asked to do, as frozen values, to and from TOML and JSON.
+"""Scenarios: frozen values that describe a run, converted to and from TOML and JSON.
 
-A scenario names topics, a group, a workload, a schedule of faults and the promises that the group is judged by.
+A scenario has topics, a group, a workload, a schedule of faults, and the promises by which the group is judged.
 Building one from plain values is strict: an unknown option is an error that lists the known ones.
 """
 
@@ -29,18 +29,19 @@ __all__ = ["Group", "Scenario"]
 
 @dataclass(frozen=True)
 class Scenario:
-    """Everything a run is asked to do.
+    """The description of a run.
 
     Attributes:
-        promises: what the group is judged by; empty: what its workload may be expected to keep.
-        chaos_s: ceiling of the chaos phase, which ends earlier when all steps are healed and ``min_records`` were
-            processed.
-        drain_s: how long the group may take to commit everything that was written, when all faults are healed.
-        brokers, broker_config: size and Kafka settings of the cluster.
-        kafka: the version of a cluster of the run's own, one of ``settings.KAFKAS``; empty: the default.
-        network: ``packets``: what proxies and the packet filter both can do (a black hole) is done by the latter, and
-            refused where it cannot; ``best``: where it cannot, by proxies. Empty: by what the faults say.
-        about: what it shows, in words, for who reads its report.
+        promises: the promises by which the group is judged; empty: the workload's promises.
+        chaos_s: the longest duration of the chaos phase, which ends earlier when all steps are healed and
+            ``min_records`` are processed.
+        drain_s: how long the group may take to commit everything that was written, after all faults are healed.
+        brokers, broker_config: number of brokers and their Kafka settings.
+        kafka: the version of a new cluster, one of ``settings.KAFKAS``; empty: the default.
+        network: how faults that both proxies and the packet filter can cause (a black hole) are caused. ``packets``: by
+            the packet filter, and the run is refused where that is not possible; ``best``: by the packet filter where
+            possible, else by proxies. Empty: as each fault says.
+        about: what the scenario shows, as a sentence for the reader of its report.
     """
 
     name: str
@@ -77,20 +78,20 @@ class Scenario:
             yield f"found network {self.network!r}, use one of {', '.join(filter(None, NETWORKS))}"
         for topic in self.topics:
             if topic.replication_factor > self.brokers:
-                wanted = topic.replication_factor
-                yield f"topic {topic.name!r} wants {wanted} replicas, but there are {self.brokers} brokers"
+                replicas = topic.replication_factor
+                yield f"topic {topic.name!r} has {replicas} replicas, but there are only {self.brokers} brokers"
         if not self.topics:
             yield f"scenario {self.name!r} needs at least one topic"
             return
-        if isinstance(self.workload, Names) and (lacking := self.workload.lacking(self.inventory())):
-            yield f"the workload: {lacking}"
+        if isinstance(self.workload, Names) and (problem := self.workload.lacking(self.inventory())):
+            yield f"the workload: {problem}"
         for name in sorted({topic.name for topic in self.topics} & {topic.name for topic in self.outputs()}):
-            yield f"the workload: the topic {name!r} is one that the group reads"
+            yield f"the workload: it cannot write to the topic {name!r}, because the group reads it; use another name"
 
     def outputs(self) -> tuple[Topic, ...]:
-        """The topics that the workload's members write besides: that for what they write of records, if they do, and
-        the one that tells what is retried; with the most partitions and replicas of those that they read. Whatever the
-        cluster's default is, they are not compacted: what is missing there is looked for."""
+        """The other topics that the workload's members write: the one for their outputs and the one that lists retried
+        records, if there are any. They have as many partitions and replicas as the largest topic that the group reads.
+        They are never compacted, whatever the cluster's default, because checks look for missing records there."""
         partitions = max(topic.partitions for topic in self.topics)
         replicas = max(topic.replication_factor for topic in self.topics)
         into = self.workload.into if isinstance(self.workload, Writes) else ""
@@ -98,14 +99,14 @@ class Scenario:
         return tuple(Topic(name, partitions, replicas, {CLEANUP: "delete"}) for name in (into, retried) if name)
 
     def inventory(self) -> Inventory:
-        """What steps of the schedule and the workload may name."""
+        """The objects that steps of the schedule and the workload may name."""
         partitions = {topic.name: topic.partitions for topic in self.topics}
         group = self.group
         kind = (group.spare, group.statics, group.protocol, group.clients, bool(group.command), self.kafka)
         return Inventory(group.size, self.brokers, partitions, self._spare_brokers(), *kind)
 
     def _spare_brokers(self) -> int:
-        """How many replicas the topics and the group's commits have beyond those that must be in sync."""
+        """The least number of replicas beyond ``min.insync.replicas``, over all topics and the group's commits."""
         least = self.broker_config.get(MIN_INSYNC, 2)
         replicas = [(topic.replication_factor, topic.config.get(MIN_INSYNC, least)) for topic in self.topics]
         return min(
@@ -113,7 +114,7 @@ class Scenario:
         )
 
     def judged_by(self) -> tuple[Promise, ...]:
-        """The promises of the scenario, or else the workload's."""
+        """The promises of the scenario, or else of its workload."""
         return self.promises or tuple(self.workload.promises())
 
     def group_name(self, seed: int) -> str:
@@ -121,20 +122,23 @@ class Scenario:
         return self.group.name or f"{re.sub('[^A-Za-z0-9]+', '-', self.name).strip('-') or 'group'}-{seed}"
 
     def names(self, seed: int, prefix: str = "") -> RunNames:
-        """What a run with this seed calls its group and topics in a cluster."""
+        """The names of the group and the topics in a cluster, for a run with this seed."""
         return RunNames(prefix + self.group_name(seed), prefix)
 
     def plan(self, seed: int) -> Plan:
-        """The schedule with every draw made from ``seed``. Raises PlanError where it cannot do what it says."""
+        """The schedule with every random choice made from ``seed``. Raises PlanError if it cannot be performed."""
         return self.checked(self.drawn(seed))
 
     def drawn(self, seed: int) -> Plan:
-        """The same, before anybody asks whether it can do what it says. Raises PlanError: an entry has no times."""
+        """The same, not checked yet. Raises PlanError if an entry has no times."""
         return make_plan(self.schedule, seed, self.group.gives_up_after_s(), self.inventory())
 
     def checked(self, plan: Plan) -> Plan:
-        """``plan``, if it can be performed with this group, on these topics and in this time; else raises a PlanError
-        that lists all that is wrong."""
+        """``plan``, if it can be performed with this group, on these topics and in this time.
+
+        Raises:
+            PlanError: it cannot; lists everything that is wrong.
+        """
         complaints, longest_s = Complaints(), self.chaos_s + self.drain_s
         with complaints.gather(PlanError):
             check_plan(plan, self.inventory(), self.group.gives_up_after_s(), self.chaos_s)
@@ -144,7 +148,7 @@ class Scenario:
         return plan
 
     def cluster_spec(self) -> ClusterSpec:
-        """The cluster that this scenario needs: slots and protocol times are computed from the group."""
+        """The cluster that this scenario needs. Slots and group protocol settings are computed from the group."""
         session, heartbeat = self.group.session_timeout_ms, self.group.heartbeat_interval_ms
         times = {
             "group.min.session.timeout.ms": min(1_000, session),
@@ -160,7 +164,7 @@ class Scenario:
         return ClusterSpec(self.brokers, slots, broker_config=config, kafka=self.kafka, members=self.group.environments)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain values, as ``scenario.json`` stores them; ``from_json`` gives an equal scenario."""
+        """Plain values, as ``scenario.json`` stores them; ``from_json`` returns an equal scenario."""
         plain = {f.name: getattr(self, f.name) for f in fields(self)}
         return {
             **plain,
@@ -174,8 +178,11 @@ class Scenario:
 
     @classmethod
     def from_json(cls, data: Any) -> Scenario:
-        """The inverse of ``to_json``, and the reader of TOML scenarios. Raises a ScenarioError that lists all that is
-        wrong."""
+        """The inverse of ``to_json``; also reads parsed TOML.
+
+        Raises:
+            ScenarioError: lists everything that is wrong.
+        """
         parts, complaints = dict(serialization.fit(data, Mapping[str, Any], "a scenario")), Complaints()
         lists: dict[str, Callable[[Any], Any]] = {
             "topics": lambda topic: serialization.build(Topic, topic, "a topic"),

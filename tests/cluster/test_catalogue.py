@@ -21,7 +21,9 @@ pytestmark = [pytest.mark.cluster, pytest.mark.spark]
 
 UNLOGGED = {"PRODUCER_FENCED"}  # the log of requests has those of consumers
 ERROR = re.compile(r"\b[A-Z]+(?:_[A-Z]+)+\b")  # as Kafka names them
-ADVICE = {"round_robin_with_cooperative": "as long as roundrobin is in it, rebalances stop all members, and the cooper"}
+ADVICE = {
+    "round_robin_with_cooperative": "as long as it contains roundrobin, rebalances stop all members, and the cooper"
+}
 
 
 @pytest.mark.parametrize("name", loader.built_in())

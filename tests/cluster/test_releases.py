@@ -109,7 +109,7 @@ def test_a_setting_that_a_release_does_not_have_is_an_error_before_anything_star
     group = Group(1, "kafka-python==2.0.2", "eager", config, python=PYTHONS["kafka-python==2.0.2"])
     asked = Scenario("an old release", [Topic("orders", partitions=1)], group, PollLoop())
     said = (
-        "kafka-python 2.0.2 refuses the group's config: kafka-python refuses .*: this release has no isolation.level$"
+        "kafka-python 2.0.2 rejects the group's config: kafka-python refuses .*: this release has no isolation.level$"
     )
     with pytest.raises(ScenarioError, match=said):
         runner.run(asked, plan=asked.plan(1), runs=tmp_path / "runs")

@@ -548,7 +548,7 @@ def test_the_report_draws_who_had_what_by_the_log(tmp_path: Path, classic: bool)
         for i in story.tell(folder).intervals
     ]
     assert drawn == [
-        ("orders-0", A, 0.8895, 0.8905, 4.9985, 4.9985, "given to another, or to nobody"),
+        ("orders-0", A, 0.8895, 0.8905, 4.9985, 4.9985, "assigned to another member or to none"),
         ("orders-1", B, 0.8895, 0.8905, 40.0, 40.0, "open"),
         ("orders-0", B, 4.9995, 5.0005, 40.0, 40.0, "open"),
     ]

@@ -351,7 +351,7 @@ def test_a_run_that_was_killed_before_its_seal_is_sealed_and_judged(tmp_path: Pa
 def test_a_run_that_is_still_going_on_is_not_sealed(tmp_path: Path) -> None:
     run = damages.whole_run(tmp_path, sealed=False)
     log = EventLog(run / "history" / "events" / "member-9.1.jsonl", "member-9.1")
-    with pytest.raises(RunFolderError, match=r"still going on: process \d+ .* writes to it"):
+    with pytest.raises(RunFolderError, match=r"still in progress: process \d+ .* writes to it"):
         judge(run)
     log.close()
     assert not (run / "history" / "seal.json").exists()

@@ -227,7 +227,7 @@ def test_without_spark_nothing_is_judged_and_nothing_stored(tmp_path: Path) -> N
     run = h.seal()
     RunFolder(run).write_verdict(judge(run, oracle.judge))
     stored = (run / "verdict.json").read_bytes()
-    told = r"no Spark answers at sc://127\.0\.0\.1:1 .*Nothing was judged; when Spark is there: fencepost check /"
+    told = r"no Spark answers at sc://127\.0\.0\.1:1 .*Nothing was judged\. When Spark works, run: fencepost check /"
     with Spark.start(remote="sc://127.0.0.1:1") as spark, pytest.raises(ProvisionError, match=told):
         judging.judge(run, spark)
     assert (run / "verdict.json").read_bytes() == stored

@@ -31,13 +31,33 @@ RULES: list[tuple[Callable[[Life], str], dict[str, Any], str, str]] = [
     (settings.heartbeat, {"heartbeat.interval.ms": "2001"}, "eager", "Use 2,000 or less"),
     (settings.heartbeat, {"heartbeat.interval.ms": 5000}, "consumer", ""),
     (settings.session, {"session.timeout.ms": 6000}, "eager", ""),
-    (settings.automatic_commit, {"enable.auto.commit": True}, "eager", "commits by itself what polls returned"),
-    (settings.automatic_commit, {"enable.auto.commit": "True"}, "eager", "commits by itself what polls returned"),
+    (
+        settings.automatic_commit,
+        {"enable.auto.commit": True},
+        "eager",
+        "the client commits the records that polls returned",
+    ),
+    (
+        settings.automatic_commit,
+        {"enable.auto.commit": "True"},
+        "eager",
+        "the client commits the records that polls returned",
+    ),
     (settings.automatic_commit, {"enable.auto.commit": True, "enable.auto.offset.store": False}, "eager", ""),
-    (settings.offset_reset, {"auto.offset.reset": "largest"}, "eager", "is largest: what a new partition holds"),
+    (
+        settings.offset_reset,
+        {"auto.offset.reset": "largest"},
+        "eager",
+        "is largest: records that a new partition holds",
+    ),
     (settings.offset_reset, {"auto.offset.reset": "error"}, "eager", ""),
-    (settings.assignor, {"partition.assignment.strategy": "roundrobin"}, "eager", "all partitions from all members"),
-    (settings.assignor, {"partition.assignment.strategy": "roundrobin,cooperative-sticky"}, "eager", "one is no gain"),
+    (settings.assignor, {"partition.assignment.strategy": "roundrobin"}, "eager", "all partitions of all members"),
+    (
+        settings.assignor,
+        {"partition.assignment.strategy": "roundrobin,cooperative-sticky"},
+        "eager",
+        "assignor has no benefit",
+    ),
     (settings.assignor, {"partition.assignment.strategy": "range"}, "consumer", ""),
 ]
 DEFAULT = [
@@ -66,7 +86,7 @@ def test_what_was_not_set_is_what_clients_take_for_it(rule, told):
 @pytest.mark.parametrize(
     ("session_ms", "told"),
     [
-        (5999, "session.timeout.ms is 5,999, and the brokers' group.min.session.timeout.ms is 6,000"),
+        (5999, "session.timeout.ms is 5,999, but the brokers' group.min.session.timeout.ms is 6,000"),
         (6000, ""),
         (20_000, ""),
         (20_001, "group.max.session.timeout.ms is 20,000"),
@@ -109,7 +129,7 @@ def test_a_static_id_is_one_members_alone(tmp_path: Path, ids, fault, to) -> Non
     run = run_of(tmp_path / "run", *({"group.instance.id": one} for one in ids), history=hit_by(fault))
     said = advise(folder.read(run))
     assert [one.to for one in said] == [to] * bool(to)
-    assert all("group.instance.id a is that of several members" in one.sentence for one in said)
+    assert all("several members use group.instance.id a" in one.sentence for one in said)
 
 
 @pytest.mark.parametrize(
@@ -158,7 +178,7 @@ def test_the_records_of_a_poll_take_half_of_the_poll_interval_at_most(work_ms, g
         ({"replication_factor": 3}, {"brokers": 3}, ""),
         ({"replication_factor": 3, "config": {"min.insync.replicas": "3"}}, {"brokers": 3}, "3 of 3 replicas"),
         ({"replication_factor": 3, "config": {"min.insync.replicas": 2}}, {"brokers": 3}, ""),
-        ({"replication_factor": 3}, {"brokers": 3, "broker_config": {"min.insync.replicas": 1}}, "in one place only"),
+        ({"replication_factor": 3}, {"brokers": 3, "broker_config": {"min.insync.replicas": 1}}, "on one broker only"),
         (
             {"replication_factor": 3, "config": {"min.insync.replicas": 2}},
             {"brokers": 3, "broker_config": {"min.insync.replicas": 1}},
@@ -372,10 +392,10 @@ RENEWED = {"topic": "orders", "partition": 2, "log_start": 0, "log_end": 9_000, 
 @pytest.mark.parametrize(
     ("held", "renewed", "told"),
     [
-        ((400, 400, 1601), (), ["orders-2 was given 1,601 records, and the partitions of its topic 800 each"]),
+        ((400, 400, 1601), (), ["orders-2 has 1,601 records, but the partitions of its topic have 800 on average"]),
         ((400, 400, 1600), (), []),
         ((20, 20, 99), (), []),
-        ((20, 20, 100), (), ["orders-2 was given 100 records, and the partitions of its topic 47 each"]),
+        ((20, 20, 100), (), ["orders-2 has 100 records, but the partitions of its topic have 47 on average"]),
         ((400, 400, 400), (RENEWED,), []),
         ((400, 400, None), (), []),
         ((), (), []),
@@ -396,8 +416,8 @@ def offsets_of(slot: int, at_s: float, name: str | None, *partitions: int, api: 
     return {"api": api, "slot": slot, "end_ns": runs.at(at_s), **asked}
 
 
-SHARED = "transactional.id a is that of several members"
-RANDOM = "transactional.id is another one after a restart"
+SHARED = "several members use transactional.id a"
+RANDOM = "transactional.id changes with a restart"
 
 
 @pytest.mark.parametrize(
@@ -464,7 +484,7 @@ def upgraded(*lives: tuple[int, float, float, str, str]) -> runs.History:
 )
 def test_members_that_are_there_at_once_have_an_assignor_in_common(tmp_path: Path, lives: Any, late: Any) -> None:
     run = the_run(tmp_path / "run", history=upgraded(*lives))
-    said = [one for one in advise(folder.read(run)) if "without one in common" in one.sentence]
+    said = [one for one in advise(folder.read(run)) if "without a common assignor" in one.sentence]
     assert [one.to for one in said] == [late] * bool(late)
     assert all("Upgrade in two rolling bounces" in one.sentence for one in said)
 

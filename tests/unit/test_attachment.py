@@ -51,7 +51,7 @@ PLAN = SCENARIO.plan(7)
 
 @pytest.mark.parametrize("wrong", ["attach:", "attach:host", "attach:host:0", "attach:host:70000", "attach:a:1,b:2"])
 def test_an_address_that_is_none_is_refused(wrong: str) -> None:
-    with pytest.raises(ScenarioError, match="write attach:HOST:PORT"):
+    with pytest.raises(ScenarioError, match="use attach:HOST:PORT"):
         Attachment.of(wrong)
 
 
@@ -185,7 +185,7 @@ def test_settings_of_access_are_read_and_never_shown(tmp_path: Path) -> None:
     ("text", "told"),
     [
         (SECRET, "line 1 of .* does not have the form name=value"),
-        (f"sasl.jaas.config={SECRET}", "sets 'sasl.jaas.config', which is not a setting of access; there are security"),
+        (f"sasl.jaas.config={SECRET}", "sets 'sasl.jaas.config', which is not a setting of access; use only security"),
     ],
 )
 def test_what_is_wrong_is_said_without_a_value(tmp_path: Path, text: str, told: str) -> None:

@@ -89,13 +89,13 @@ def test_it_promises_what_brokers_see() -> None:
         (
             {"command": []},
             OwnProgram("unknown"),
-            "the client black-box is a program of yours: give the group its command",
+            "the client black-box is a program of yours: set the group's command",
         ),
         ({}, OwnProgram(), "black boxes, which do not report what they do: use processed='unknown'"),
         ({}, OwnProgram("told"), "do not report what they do: use processed='unknown'"),
         ({}, PollLoop(), "use the workload own_program"),
         ({"client": LINES}, OwnProgram("unknown"), "processed='unknown' needs the client black-box"),
-        ({"client": "black-box==1.0"}, OwnProgram("unknown"), "leaves python and the client's release out"),
+        ({"client": "black-box==1.0"}, OwnProgram("unknown"), "must not set python or the client's release"),
     ],
 )
 def test_what_cannot_be_is_refused(options: dict[str, Any], workload: Any, sentence: str) -> None:
@@ -268,7 +268,7 @@ def test_the_report_lists_what_nobody_could_see(tmp_path: Path) -> None:
     assert f"not judged, because {why}: stuck-member, unseen" in (tmp_path / "terminal").read_text()
     page = html.render(run).read_text(encoding="utf-8")
     judged = page.partition('<section id="judged">')[2].partition("</section>")[0]
-    assert "Unknown, and never counted as kept" in judged
+    assert "Unknown; never counted as kept" in judged
     assert f"<dt>{why}</dt><dd>stuck-member, unseen</dd>" in judged
     assert headline.unjudged(told) == [(why, ["stuck-member", "unseen"])]
-    assert "2 kinds of findings nobody could see" in page
+    assert "2 kinds of findings could not be judged" in page

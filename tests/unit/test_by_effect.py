@@ -126,9 +126,13 @@ def test_of_a_record_that_a_client_wrote_twice_nobody_knows_which_one_it_is(owne
 @pytest.mark.parametrize(
     ("function", "options", "sentence"),
     [
-        ("beyond", {}, "done:beyond tells an effect of ('orders', 1, 9), and there is no such record"),
-        ("elsewhere", {}, "done:elsewhere tells an effect of ('bills', 0, 0), and there is no such record"),
-        ("numbers", {"producers": 2}, "done:numbers names records by seq, which each of 2 producers counts"),
+        ("beyond", {}, "done:beyond reports an effect of ('orders', 1, 9), but there is no such record"),
+        ("elsewhere", {}, "done:elsewhere reports an effect of ('bills', 0, 0), but there is no such record"),
+        (
+            "numbers",
+            {"producers": 2},
+            "done:numbers names records by seq, but 2 producers each count their own",
+        ),
         ("wrong", {}, "expected an effect (topic, partition, offset) or the seq of a payload, found ('orders', 1)"),
         ("flag", {}, "expected an effect (topic, partition, offset) or the seq of a payload, found True"),
         ("raises", {}, "the function of effects done:raises failed: KeyError: 'no such table'"),

@@ -21,13 +21,13 @@ LOCAL, DOCKER = backends.local(), backends.docker()
 @pytest.mark.parametrize(
     ("local", "docker", "name", "why"),
     [
-        ((), (), "local", "auto: ready; the quickest"),
-        ((), (ENGINE,), "local", "auto: ready; docker lacks Docker"),
-        ((SS,), (), "docker", "auto: ready; local lacks ss"),
-        ((KAFKA,), (), "local", "auto: the first run gets Kafka; the quickest"),
-        ((KAFKA,), (IMAGES,), "local", "auto: the first run gets Kafka; docker lacks Docker"),
-        ((KAFKA, SS), (IMAGES,), "docker", "auto: the first run gets Docker; local lacks Kafka, ss"),
-        ((KAFKA, SS), (ENGINE,), "local", "auto: no back-end is ready, and it lacks ss; the quickest"),
+        ((), (), "local", "auto: ready; the fastest"),
+        ((), (ENGINE,), "local", "auto: ready; docker needs Docker"),
+        ((SS,), (), "docker", "auto: ready; local needs ss"),
+        ((KAFKA,), (), "local", "auto: the first run fetches Kafka; the fastest"),
+        ((KAFKA,), (IMAGES,), "local", "auto: the first run fetches Kafka; docker needs Docker"),
+        ((KAFKA, SS), (IMAGES,), "docker", "auto: the first run fetches Docker; local needs Kafka, ss"),
+        ((KAFKA, SS), (ENGINE,), "local", "auto: no back-end is ready; this one needs ss; the fastest"),
     ],
 )
 def test_what_is_ready_goes_before_what_is_quick(

@@ -42,7 +42,7 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
     [
         (["dance"], "No such command"),
         (["run"], "Missing argument"),
-        (["run", "nowhere"], "there is no built-in scenario 'nowhere'; fencepost list scenarios shows which there are"),
+        (["run", "nowhere"], "there is no built-in scenario 'nowhere'; fencepost list scenarios shows all of them"),
         (
             ["run", "migration"],
             "'migration'; the nearest are migration_to_the_classic_protocol, migration_to_the_consumer_protocol",
@@ -51,16 +51,16 @@ def test_help_names_the_commands_and_the_exit_codes(shell: Shell) -> None:
         (["run", "demmo"], "'demmo'; the nearest are demo"),
         (["run", "nowhere.toml"], "there is no file nowhere.toml"),
         (["run", "demo", "--cluster", "mars"], "there is no back-end 'mars'"),
-        (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' names no cluster: write attach:HOST:PORT"),
+        (["run", "demo", "--cluster", "attach:mars"], "'attach:mars' does not name a cluster: use attach:HOST:PORT"),
         (["run", "demo", "--yes"], "--cluster-config and --yes are for attach:HOST:PORT, not for auto"),
         (["run", "demo", "--repeat", "0"], "--repeat"),
-        (["run", "demo", "--set", "group.members"], "--set wants path=value"),
+        (["run", "demo", "--set", "group.members"], "--set needs path=value"),
         (["run", "demo", "--set", "group.size=3"], "the group has no option 'size'"),
         (["run", "demo", "--set", "schedule.2.heal_after=1"], "lasts only 1 s under a session.timeout.ms of 6 s"),
         (["run", "demo", "--set", "schedule.0.at=9"], "has both at and at_s, which mean the same: keep at_s"),
         (["check", "nowhere"], "there is no run folder nowhere"),
         (["report", "nowhere"], "there is no run folder nowhere"),
-        (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; there are faults, targets, workloads"),
+        (["list", "fault"], "Error: Invalid value: there is no list of 'fault'; use one of faults, targets, workloads"),
         (
             ["run", "demo", "--set", "group.members=2.5"],
             "the group: members must be a whole number or a list, but found 2.5",
@@ -301,7 +301,7 @@ def test_names_below_a_config_may_have_dots() -> None:
 
 def test_an_entry_of_a_list_is_named_by_its_index() -> None:
     assert override(scenario(), ["topics.0.partitions=3"]).topics[0].partitions == 3
-    with pytest.raises(ScenarioError, match="there are 1, counted from 0"):
+    with pytest.raises(ScenarioError, match="there are 1 items, counted from 0"):
         override(scenario(), ["topics.1.partitions=3"])
 
 

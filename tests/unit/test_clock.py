@@ -34,7 +34,7 @@ def test_an_error_that_is_not_forgiven_ends_the_wait() -> None:
 def test_a_time_out_tells_the_error_of_the_last_look_and_has_it_as_its_cause() -> None:
     failed = WaitTimeout("nobody answered.")
     with pytest.raises(
-        WaitTimeout, match=r"^waited 0 s for it.*\. the last look failed: nobody answered\. Ask again\.$"
+        WaitTimeout, match=r"^waited 0 s for it.*\. the last attempt failed: nobody answered\. Ask again\.$"
     ) as raised:
         eventually(Answers(failed), 0, "it", hint="Ask again", forgive=(WaitTimeout,))
     assert raised.value.__cause__ is failed

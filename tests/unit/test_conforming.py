@@ -1,4 +1,4 @@
-"""``fencepost conform``: what a program prints is read as a scribe reads it, and each fault told with its line."""
+"""``fencepost conform`` applies the rules of a run to a program's output, and reports each fault with its line."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def test_a_program_that_conforms_hears_what_it_does_not_tell(shell: Shell, tmp_p
     assert code == 0
     assert "1 partitions_assigned, 1 poll_started, 1 record_data" in out
     assert "and 1 lines of other output" in out
-    assert "not told: commit_started: the program must wait for the answer" in out
-    assert "not told: poll_started" not in out
+    assert "missing: commit_started: the program must wait for the answer" in out
+    assert "missing: poll_started" not in out
     assert "every line conforms" in out
 
 
@@ -47,8 +47,8 @@ def test_who_never_resumes_what_it_pauses_hears_what_that_means(shell: Shell, tm
     code, out, _ = shell("conform", str(tmp_path / "lines.jsonl"))
     assert code == 0
     assert "1 partitions_paused, " in out
-    assert "not told: partitions_paused" not in out
-    assert "not told: partitions_resumed: what is paused counts as paused until it is given up" in out
+    assert "missing: partitions_paused" not in out
+    assert "missing: partitions_resumed: a paused partition counts as paused until it is revoked" in out
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_who_never_resumes_what_it_pauses_hears_what_that_means(shell: Shell, tm
             [*GOOD[:3], GOOD[4]],
             "line 4: records_consumed counts 1 records of orders-0, but there were 0 record_data lines",
         ),
-        ([], "line 0: the output ends, and no line told anything"),
+        ([], "line 0: the output ends without a line of the format; startup_complete must be the first"),
     ],
 )
 def test_each_fault_is_told_with_its_line(

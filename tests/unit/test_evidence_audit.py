@@ -64,5 +64,7 @@ def test_a_leader_that_has_just_moved_is_asked_for_again(monkeypatch: pytest.Mon
     client: Any = LeaderMoves(2)
     assert audit._bounds(client, TopicPartition("orders", 1)) == (0, 9)
     monkeypatch.setattr(audit, "SILENCE_S", 0.3)
-    with pytest.raises(WaitTimeout, match=r"the bounds of orders-1, .*NOT_LEADER_FOR_PARTITION.*Is its leader up"):
+    with pytest.raises(
+        WaitTimeout, match=r"the first offset and the end of orders-1, .*NOT_LEADER_FOR_PARTITION.*Is its leader up"
+    ):
         audit._bounds(LeaderMoves(99), TopicPartition("orders", 1))  # type: ignore[arg-type]

@@ -39,7 +39,7 @@ def test_each_fault_is_counted_in_each_state_that_it_met():
     }
 
 
-def test_what_nobody_could_tell_is_not_told_as_never():
+def test_unknown_states_are_not_shown_as_never():
     found = dict(grid(faults(FACTS[3:], {}), "eager").rows)
     assert (found["joining"], found["revoking"], found[NONE]) == ([None], [0], [None])
 
@@ -57,10 +57,10 @@ def test_a_trigger_is_told_in_words():
     when = {"state": "revoking", "since_ns": 998_500_000, "met": True}
     ended = fact(0, "pause", None, "healed", until={"state": "fenced", "since_ns": 5}, evidence={"what": "runs again"})
     [hit] = faults([fact(0, "pause", QUIET, when=when), ended], {})
-    assert hit.trigger == "revoking, 1.5 ms after it had begun; still so when the fault was there"
-    assert hit.healing == "runs again, as fenced had come"
+    assert hit.trigger == "revoking, 1.5 ms after it had begun; still in it at the injection"
+    assert hit.healing == "runs again, because the state fenced was reached"
     late = fact(0, "pause", QUIET, when={**when, "met": False})
     never = ended._replace(detail={**ended.detail, "until": {"state": "fenced", "since_ns": 0}})
     [missed] = faults([late, never], {})
-    assert missed.trigger.endswith("over when the fault was there")
-    assert missed.healing == "runs again; fenced had not come"
+    assert missed.trigger.endswith("no longer in it at the injection")
+    assert missed.healing == "runs again; the state fenced was not reached"

@@ -355,7 +355,7 @@ def test_a_step_is_skipped_with_the_reason_when_the_cluster_stays_unseen_and_the
         injector.do_what_is_due()
     (skipped,) = (e["detail"] for e in events() if e["kind"] == "skipped")
     assert skipped["step"] == 0
-    assert skipped["reason"].startswith("the cluster could not be looked at: no broker answered for")
+    assert skipped["reason"].startswith("the state of the cluster could not be read: no broker answered for")
     assert (unlucky.diary, lucky.diary) == ([], ["second hits member-1"])
 
 
@@ -448,7 +448,7 @@ def test_a_state_that_does_not_come_is_waited_for_as_long_as_was_said(perform):
     injector, _, events = perform(when(joining(), fault, member(0), within_s=0.05, heal_after=0))
     until_finished(injector)
     assert (fault.diary, injector.states[0].state) == ([], "not-applicable")
-    assert events()[0]["detail"]["reason"] == "nobody was seen to be joining for 0.05 s"
+    assert events()[0]["detail"]["reason"] == "the state joining was not seen within 0.05 s"
 
 
 def test_a_step_is_healed_when_its_state_has_come_for_whom_it_hit(perform):

@@ -148,7 +148,7 @@ def test_a_run_that_nobody_judged_fails_at_teardown(pytester: pytest.Pytester, m
     result = pytester.runpytest_inprocess("--chaos")
     result.assert_outcomes(passed=1, errors=1)
     result.stdout.fnmatch_lines(
-        ["nobody judged */runs/orders-*: call must_keep_its_promises()*", "*the run was not judged*"]
+        ["the test did not judge */runs/orders-*: call its must_keep_its_promises()*", "*the run was not judged*"]
     )
 
 
@@ -206,8 +206,8 @@ def test_spark_runs_where_it_is_told(pytester: pytest.Pytester, monkeypatch: pyt
 @pytest.mark.parametrize(
     ("option", "sentence"),
     [
-        ("--chaos-cluster=mars", "no back-end 'mars'; use auto|local|docker|attach:HOST:PORT"),
-        ("--chaos-seed=lucky", "--chaos-seed wants a number or 'random', but 'lucky' came"),
+        ("--chaos-cluster=mars", "unknown back-end 'mars'; use auto|local|docker|attach:HOST:PORT"),
+        ("--chaos-seed=lucky", "--chaos-seed must be a number or 'random', not 'lucky'"),
     ],
 )
 def test_a_bad_option_is_refused_before_anything_runs(pytester: pytest.Pytester, option: str, sentence: str) -> None:
@@ -328,7 +328,7 @@ def test_orders(chaos):
     pytester.makeconftest(RETRIES)
     result = pytester.runpytest_inprocess("--chaos")
     result.assert_outcomes(failed=1, passed=1, errors=1)
-    result.stdout.fnmatch_lines(["nobody judged */runs/orders-*"])
+    result.stdout.fnmatch_lines(["the test did not judge */runs/orders-*"])
 
 
 @pytest.mark.timeout(600)  # minutes on a slow machine

@@ -183,7 +183,9 @@ def test_what_is_retried_is_told_in_a_topic_beside_the_other_one_which_the_group
         "later-redirect",
     ]
     assert asked("later-redirect")
-    with pytest.raises(ScenarioError, match="the topic 'later-redirect' is one that the group reads"):
+    with pytest.raises(
+        ScenarioError, match="it cannot write to the topic 'later-redirect', because the group reads it"
+    ):
         asked("later-redirect", retried_after_ms=9)
     with pytest.raises(ScenarioError, match="nearly all keys would be parked, as 1000 keys have 500 records/s"):
         asked(retried_after_ms=8000)
@@ -269,5 +271,5 @@ def test_what_is_tried_again_takes_its_time():
     assert asked(retry_ms=9)
     with pytest.raises(ScenarioError, match=r"500 records/s of 2\.2 ms each are 1\.1 s of work a second"):
         asked(retry_ms=11)
-    with pytest.raises(ScenarioError, match="the topic 'orders' is one that the group reads"):
+    with pytest.raises(ScenarioError, match="it cannot write to the topic 'orders', because the group reads it"):
         asked(into="orders")

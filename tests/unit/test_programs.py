@@ -171,11 +171,14 @@ def test_a_member_of_the_loop_is_left_as_it_is() -> None:
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"client": LINES}, "the client json-lines is a program of yours: give the group its command"),
-        ({"image": "shop:1"}, "the group's image is for its command: give that, or leave the image out"),
+        ({"client": LINES}, "the client json-lines is a program of yours: set the group's command"),
+        ({"image": "shop:1"}, "the group's image is for its command: set the command, or leave the image out"),
         ({"client": VERIFIABLE, "image": "shop:1"}, "the group's image is for its command"),
-        ({"client": VERIFIABLE, "command": ["x"]}, "is a program of its own: leave the group's command out"),
-        ({"client": "aiokafka==0.13.0", "command": ["x"]}, "a group with a command leaves python and the client's"),
+        ({"client": VERIFIABLE, "command": ["x"]}, "is itself a program: leave the group's command out"),
+        (
+            {"client": "aiokafka==0.13.0", "command": ["x"]},
+            "a group with a command must not set python or the client's",
+        ),
         ({"client": VERIFIABLE, "python": "3.9"}, "runs on Java: leave the group's python out"),
         ({"client": "verifiable-consumer==3.9.1", "protocol": "consumer"}, "cannot be in a group with protocol"),
         ({"client": VERIFIABLE, "config": {"linger.ms": 3}}, "verifiable-consumer has no setting linger.ms"),

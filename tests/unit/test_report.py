@@ -73,7 +73,11 @@ POLLED = "the program polled again or closed its consumer, or committed past it"
 @pytest.mark.parametrize(
     ("workload", "started", "told"),
     [
-        ({"processed": "effect"}, {"processed": "effect"}, "when its effect was there in the end, whoever did it"),
+        (
+            {"processed": "effect"},
+            {"processed": "effect"},
+            "when its effect existed at the end, whichever member caused it",
+        ),
         ({"processed": "next-poll"}, OF_LINES, f"when {POLLED}"),
         ({}, OF_LINES, f"with verifiable-consumer, when {POLLED}"),
         ({}, {"client": "confluent-kafka"}, ""),
@@ -160,7 +164,7 @@ class TestThePage:
 
     def test_a_valid_run_says_what_it_rests_on_and_shows_no_violation(self, tmp_path: Path) -> None:
         told = page(runs.valid_run(tmp_path / "run"))
-        assert "All 3 checks are valid, over as many as 132,614 facts; faults proven: 4 of 4." in told
+        assert "All 3 checks are valid, over up to 132,614 facts; faults proven: 4 of 4." in told
         assert "No violation was found." in told
         assert 'class="own' in told
         assert 'class="accused"' not in section(told, "timeline").partition('id="plot"')[2]
@@ -182,13 +186,13 @@ class TestThePage:
         doubtful = replace(runs.checks("invalid")[0], validity=Validity.UNKNOWN, reason="the audit is missing")
         run = runs.write_run(tmp_path / "run", runs.verdict("x", (doubtful,)), runs.group_history())
         told = page(run)
-        assert "the audit is missing. 13 violations were seen, and cannot be trusted yet." in told
+        assert "the audit is missing. 13 violations were seen, but cannot be trusted yet." in told
         assert 'id="worst"' in told
 
     def test_a_consequence_that_was_not_seen_is_marked(self, tmp_path: Path) -> None:
         told = runs.verdict("x", runs.checks("unknown"), faults=({"step": 1, "reached": False},))
         row = section(page(runs.write_run(tmp_path / "run", told, runs.group_history())), "faults")
-        assert re.search(r"Meant to reach: fenced</span> <span class=.stamp unknown.>. not seen", row)
+        assert re.search(r"Expected consequence: fenced</span> <span class=.stamp unknown.>. not seen", row)
 
     def test_a_required_step_that_found_no_target_counts_as_unproven(self, tmp_path: Path) -> None:
         history = runs.group_history()
@@ -221,7 +225,7 @@ class TestThePage:
 
     def test_a_finding_without_a_sentence_is_told_by_its_kind_and_place(self) -> None:
         told = headline.sentence("unseen", {"topic": "orders", "partition": 3, "offset": 4711, "cause": "skipped"})
-        assert told == f"{GLOSSARY['unseen']} Here it was never delivered to anyone. At orders-3, offset 4711."
+        assert told == f"{GLOSSARY['unseen']} Here it was never delivered to any member. At orders-3, offset 4711."
 
     def test_each_kind_links_to_its_entry_in_the_glossary(self, invalid: Path) -> None:
         told = page(invalid)
@@ -284,7 +288,7 @@ class TestMissingParts:
         else:
             (run / part).write_text("[1]" if damage == "another shape" else "{ half a fi")
         told = page(run)
-        assert f"{part} {'is not there' if damage == 'gone' else 'cannot be read'}" in told
+        assert f"{part} {'is missing' if damage == 'gone' else 'cannot be read'}" in told
         assert part in terminal(run)
         ET.parse(junit.render(run))
         assert ('id="worst"' in told) == (part != "verdict.json")
@@ -293,7 +297,7 @@ class TestMissingParts:
     def test_an_empty_folder_gives_a_page_that_claims_nothing(self, tmp_path: Path) -> None:
         told = page(tmp_path)
         assert "UNKNOWN" in told
-        assert "The run was not judged: verdict.json is not there." in told
+        assert "The run was not judged: verdict.json is missing." in told
 
     def test_without_events_the_faults_are_told_from_the_verdict(self, invalid: Path, tmp_path: Path) -> None:
         run = copied(invalid, tmp_path)
@@ -446,7 +450,10 @@ class TestTheTerminal:
         stored = json.loads((run / "scenario.json").read_text())
         stored["scenario"]["workload"] = {"type": "my_own_loop"}
         (run / "scenario.json").write_text(json.dumps(stored))
-        assert "# only what made this run can repeat it, with the seed 20261121: there is no workload" in terminal(run)
+        assert (
+            "# only the test or script that made this run can repeat it, with the seed 20261121: there is no workload"
+            in terminal(run)
+        )
 
     def test_it_marks_what_is_not_proven(self, tmp_path: Path) -> None:
         assert "NOT PROVEN" in terminal(runs.unknown_run(tmp_path / "run"))

@@ -68,7 +68,7 @@ def answering(*answers: Any) -> Callable[[str], Any]:
     return call
 
 
-NO_ANSWER = WaitTimeout("waited 15 s for the coordinator of orders to tell its offsets, which did not come")
+NO_ANSWER = WaitTimeout("waited 15 s for the coordinator of orders to tell its offsets, which did not happen")
 
 
 @pytest.fixture
@@ -134,7 +134,7 @@ def test_effects_that_do_not_come_are_told_and_the_group_is_ended_in_order(
     monkeypatch.setattr(Phases, "say", lambda self, note: notes.append(note))
     done = drain(answering({ORDERS: 7}), answering({0: 7}), within_s=0.01, there=lambda count: False)
     assert done == ["producers stopped", "members stopped"]
-    assert notes == ["an effect of every record was awaited for 0.01 s: 4 of 7 records have one"]
+    assert notes == ["waited 0.01 s for an effect of every record: 4 of 7 records have one"]
 
 
 @pytest.mark.parametrize(("topic_id", "looks"), [("", 1), ("another", 3)])
@@ -153,7 +153,7 @@ def test_what_was_committed_of_a_topic_before_it_was_made_again_is_no_end_of_the
 
 
 def test_a_drain_in_which_nobody_could_be_asked_is_no_drain(drain: Callable[..., list[str]]) -> None:
-    with pytest.raises(WaitTimeout, match="the last look failed: waited 15 s for the coordinator"):
+    with pytest.raises(WaitTimeout, match="the last attempt failed: waited 15 s for the coordinator"):
         drain(answering(NO_ANSWER), answering({0: 7}), within_s=0.01)
 
 

@@ -112,7 +112,7 @@ def test_a_toml_file_a_python_file_and_a_built_in_name_are_read(tmp_path):
         ("at = 1", "", "needs the option 'at_s'"),
         ("at = 1", "at = 1\nthen = 2", "no option 'then'"),
         ("members = 2", "members = 0", "at least one member"),
-        ("partitions = 2", "partitions = 2, replication_factor = 4", "wants 4 replicas"),
+        ("partitions = 2", "partitions = 2, replication_factor = 4", "has 4 replicas"),
         ('name = "tiny"', "name = ", "cannot be read"),
     ],
 )

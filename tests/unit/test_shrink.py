@@ -152,4 +152,4 @@ def test_a_run_that_was_not_judged_cannot_be_shrunk(shell: Shell, tmp_path: Path
 def test_more_failures_than_runs_cannot_be(shell: Shell, tmp_path: Path) -> None:
     code, _, err = shell("shrink", run_of(tmp_path, V.INVALID), "--failures", 4)
     assert code == 2
-    assert "4 failures of 3 runs cannot be" in err
+    assert "--failures (4) must not exceed --of (3)" in err

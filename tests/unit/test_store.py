@@ -42,7 +42,7 @@ def test_a_verdict_survives_the_way_through_its_file(tmp_path):
     [
         (None, "is missing"),
         ("{", "cannot be read"),
-        ("[]", "holds no JSON object"),
+        ("[]", "does not contain a JSON object"),
         ('{"format_version": 99}', "has format version 99"),
         ("{}", "has format version None"),
     ],
@@ -64,7 +64,7 @@ def test_what_is_no_run_folder_is_said_to_be_none(tmp_path):
 
 def test_a_place_that_cannot_hold_runs_is_said_to_be_none(tmp_path):
     (tmp_path / "file").write_text("")
-    with pytest.raises(RunFolderError, match="cannot make the run folder"):
+    with pytest.raises(RunFolderError, match=r"the run folder .* cannot be made"):
         RunFolder.create(tmp_path / "file", "s", 1)
 
 

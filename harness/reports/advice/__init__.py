@@ -1,7 +1,7 @@
-"""The lint of a group's configuration: what people regret, or wonder at. It changes no verdict.
+"""The lint of a group's configuration: common mistakes. It changes no verdict.
 
-``settings`` are rules of what one member runs with, ``group`` those of the group and its topics, and ``gathering``
-reads what they go by.
+``settings`` has the rules for the settings of one member, ``group`` the rules for the group and its topics, and
+``gathering`` reads their inputs from the run folder.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from fencepost.reports.folder import Folder
 
 
 class Advice(NamedTuple):
-    """One sentence, and whom it is for: names of members, or of topics, or the group."""
+    """One sentence, and the members or topics (or the group) that it concerns, by name."""
 
     sentence: str
     to: tuple[str, ...]
@@ -26,7 +26,7 @@ def advise(folder: Folder) -> list[Advice]:
     for member, life in gathering.lives(folder):
         for sentence in filter(None, (rule(life) for rule in settings.RULES)):
             found[sentence][member.name] = None
-    for told in group.RULES:
-        for sentence, to in told(folder):
+    for group_rule in group.RULES:
+        for sentence, to in group_rule(folder):
             found[sentence][to] = None
     return [Advice(sentence, tuple(sorted(to, key=lambda name: (len(name), name)))) for sentence, to in found.items()]

@@ -1,4 +1,4 @@
-"""What advice goes by: what members told of themselves, and what their run's folder knows besides."""
+"""Reads the inputs of the lint: what members reported about themselves, and what else the run folder has."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from fencepost.reports.advice.settings import SESSION_LEAST, SESSION_MOST, Life
 from fencepost.reports.folder import Folder, mapping
 
 POLL_RECORDS = "max.poll.records"
-LONGEST_SESSION_MS = 1_800_000  # unless brokers are told otherwise
+LONGEST_SESSION_MS = 1_800_000  # the brokers' default
 OWN_PROGRAM = "own_program"
 SENT = "TXN_OFFSET_COMMIT"  # offsets of a consumer, sent in the transaction of a producer
 
 
 class Started(NamedTuple):
-    """What a member told as it started, and how long that life was; ``name``: of the member, over all its lives."""
+    """The report of a starting incarnation, and its lifetime; ``name`` is the member's, the same in all its lives."""
 
     name: str
     actor: str
@@ -33,8 +33,8 @@ class Started(NamedTuple):
 
 
 class Sent(NamedTuple):
-    """Offsets that came in a transaction: its ``transactional.id``, the incarnation in whose slot it was asked for, and
-    the partitions."""
+    """Offsets that were sent in a transaction: its ``transactional.id``, the incarnation whose slot sent the request,
+    and the partitions."""
 
     id: str
     member: int
@@ -43,7 +43,7 @@ class Sent(NamedTuple):
 
 
 def started(folder: Folder) -> Iterator[Started]:
-    """Every life that told its settings."""
+    """Every incarnation that reported its settings."""
     ended = {fact.actor: fact.end_ns or fact.begin_ns for fact in folder.facts if fact.kind == EventKind.ENDED}
     for fact in folder.facts:
         detail = fact.detail
@@ -53,7 +53,7 @@ def started(folder: Folder) -> Iterator[Started]:
 
 
 def lives(folder: Folder) -> Iterator[tuple[Started, Life]]:
-    """The same, and what the rules of settings look at."""
+    """The same, each with the input of the rules in ``settings``."""
     workload, sessions_ms = mapping(folder.asked.get("workload")), _sessions_ms(folder)
     each_ns, most_ns = folder.took("delivered", "begin_ns", "done_ns")
     held_up_ns = (
@@ -63,8 +63,8 @@ def lives(folder: Folder) -> Iterator[tuple[Started, Life]]:
     for one in started(folder):
         detail, settings = one.detail, one.detail["config"]
         if not settings and detail.get("told_by") == "lines":
-            continue  # it did not say what it runs with
-        # A program's own record is done when it polls again: that is how long all of a poll took.
+            continue  # it did not report its settings
+        # A user's program is done with a record when it polls again, so its time covers all records of a poll.
         most = 1 if workload.get("type") == OWN_PROGRAM else workload.get("batch", 0)
         records = min((one for one in (most, settings.get(POLL_RECORDS)) if isinstance(one, int)), default=0)
         yield (
@@ -81,29 +81,29 @@ def lives(folder: Folder) -> Iterator[tuple[Started, Life]]:
 
 
 def _sessions_ms(folder: Folder) -> tuple[float, float]:
-    """Of a cluster of the run's own; of others nothing is known."""
-    told = mapping(mapping(folder.scenario.get("cluster")).get("broker_config"))
-    least, most = told.get(SESSION_LEAST), told.get(SESSION_MOST, LONGEST_SESSION_MS)
-    if not told or not isinstance(most, int | float):
+    """The brokers' shortest and longest session time-out; no bounds for an attached cluster, where they are unknown."""
+    config = mapping(mapping(folder.scenario.get("cluster")).get("broker_config"))
+    least, most = config.get(SESSION_LEAST), config.get(SESSION_MOST, LONGEST_SESSION_MS)
+    if not config or not isinstance(most, int | float):
         return 0, inf
     return least if isinstance(least, int | float) else 0, most
 
 
 def impact_of_faults(folder: Folder) -> frozenset[str]:
-    """What faults did to members in this run."""
+    """The impacts of all faults that fired in this run; see ``model.impact``."""
     fired = (fact.detail for fact in folder.facts if fact.kind == EventKind.FAULT)
     return frozenset().union(*map(impact.recorded, fired))
 
 
 def found(folder: Folder, kind: str) -> int:
-    """How often checks found what is against a promise, or permitted by it."""
+    """The count of a kind of finding, as a violation or permitted; notes do not count."""
     checks = folder.verdict.checks if folder.verdict else ()
     findings = (finding for check in checks for finding in check.findings if finding.kind == kind)
     return max((finding.count for finding in findings if finding.severity is not Severity.NOTE), default=0)
 
 
 def records(folder: Folder) -> dict[str, dict[str, int]]:
-    """How many each partition of a topic holds, or held: of those whose log was read."""
+    """By topic and partition, the log end offset of each partition whose log was read."""
     there: dict[str, dict[str, int]] = {}
     for name, end in folder.partitions.items():
         if end >= 0:
@@ -112,25 +112,25 @@ def records(folder: Folder) -> dict[str, dict[str, int]]:
 
 
 def sent(folder: Folder) -> list[Sent]:
-    """What brokers logged of transactions, in order; nothing where they showed no log of requests."""
+    """The offsets that were sent in transactions, in order, by the brokers' request logs; empty without these."""
     launched: dict[int, list[tuple[int, str, int]]] = {}
     for fact in folder.facts:
         slot, member = fact.detail.get("slot"), fact.detail.get("member")
         if fact.kind == EventKind.LAUNCHED and isinstance(slot, int) and isinstance(member, int):
             launched.setdefault(slot, []).append((fact.begin_ns, fact.actor, member))
-    told = []
+    found = []
     for request in _requests(folder, SENT):
         name, at_ns = mapping(request.get("request")).get("transactionalId"), request.get("end_ns")
         if not isinstance(name, str) or not isinstance(at_ns, int):
             continue
         places = frozenset(f"{one[0]}-{one[1]}" for one in request.get("offsets") or ())
         before = [life for life in launched.get(request.get("slot", -1), ()) if life[0] <= at_ns]
-        told += [Sent(name, member, actor, places) for _, actor, member in before[-1:]]
-    return told
+        found += [Sent(name, member, actor, places) for _, actor, member in before[-1:]]
+    return found
 
 
 def _requests(folder: Folder, api: str) -> Iterator[Mapping[str, Any]]:
-    """Those of this one, by the log of requests. What cannot be read is left out: checks say so."""
+    """The logged requests of this API. Unreadable lines are left out: the checks report them."""
     named, path = api.encode(), folder.path / "history" / "coordinator" / "requests.jsonl"
     with suppress(OSError), opened(folder.path, path) as lines:
         for line in lines:

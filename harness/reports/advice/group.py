@@ -1,6 +1,6 @@
-"""The rules of a group and its topics: what no member's settings tell alone.
+"""The rules for a group and its topics, which need more than one member's settings.
 
-Each gives sentences, and whom each is for.
+Each rule yields sentences, each with the member or topic that it concerns.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ INSTANCE = "group.instance.id"
 TRANSACTIONAL = "transactional.id"
 ALL = "the group"
 HOT = 2  # times the mean of a topic's partitions
-FEW = 100  # records, of which nothing can be said
-Told = Iterator[tuple[str, str]]  # a sentence, and the member or topic that it is for
+FEW = 100  # records; a partition with fewer is not judged
+Told = Iterator[tuple[str, str]]  # a sentence, and the member or topic that it concerns
 
 
 def shared_ids(folder: Folder) -> Told:
-    """A static id is one member's alone; unless a fault has it be that of two."""
+    """No two members may share a static id; not checked if a fault duplicates one."""
     found: defaultdict[str, dict[str, None]] = defaultdict(dict)
     for one in gathering.started(folder) if Impact.DUPLICATES not in gathering.impact_of_faults(folder) else ():
         if own := one.detail["config"].get(INSTANCE) or one.detail.get("instance_id"):
@@ -37,62 +37,62 @@ def shared_ids(folder: Folder) -> Told:
     for own, members in found.items():
         for name in members if len(members) > 1 else ():
             yield (
-                f"{INSTANCE} {own} is that of several members: whoever comes puts the other one out of the group for "
-                "good. Give each its own, and the same one after a restart.",
+                f"several members use {INSTANCE} {own}: each one that joins fences the other one for good. Give each "
+                "member its own, and the same one after a restart.",
                 name,
             )
 
 
 def apart(folder: Folder) -> Told:
-    """Members that are there at once have an assignor in common, as during an upgrade in two rolling bounces."""
+    """Members that run at the same time must have an assignor in common, also during an upgrade."""
     known: defaultdict[tuple[str, ...], list[Started]] = defaultdict(list)
     for one in gathering.started(folder):
         if (names := assignors(one.detail["config"])) and one.detail.get("protocol") != "consumer":
             known[tuple(names)].append(one)
-    for these, those in combinations(known, 2):
-        pairs = [(a, b) for a in known[these] for b in known[those]] if not {*these} & {*those} else []
-        for first, second in (sorted(pair, key=lambda one: one.begin_ns) for pair in pairs):
+    for some, others in combinations(known, 2):
+        pairs = [(a, b) for a in known[some] for b in known[others]] if not {*some} & {*others} else []
+        for first, second in (sorted(pair, key=lambda member: member.begin_ns) for pair in pairs):
             if first.name != second.name and second.begin_ns < first.end_ns:
-                had, has = (these, those) if first in known[these] else (those, these)
+                had, has = (some, others) if first in known[some] else (others, some)
                 yield (
-                    f"{STRATEGY} is {','.join(has)}, and others who are there have {','.join(had)}: without one in "
-                    "common the coordinator lets nobody in who comes later (INCONSISTENT_GROUP_PROTOCOL). Upgrade in "
-                    "two rolling bounces: at first each has both, then the new one alone.",
+                    f"{STRATEGY} is {','.join(has)}, but other members have {','.join(had)}: without a common assignor "
+                    "the coordinator rejects the member that joins later (INCONSISTENT_GROUP_PROTOCOL). Upgrade in "
+                    "two rolling bounces: first all members get both, then only the new one.",
                     second.name,
                 )
 
 
 def transactional_ids(folder: Folder) -> Told:
-    """One is one member's in all of its lives, or one partition's, whoever has that; unless a fault has it be so."""
+    """A transactional id must belong to one member, in all its lives, or to one partition, whoever owns it. Sharing is
+    not checked if a fault duplicates members."""
     doubled = Impact.DUPLICATES in gathering.impact_of_faults(folder)
     by_id, by_life = defaultdict[str, list[Sent]](list), defaultdict[int, defaultdict[str, set[str]]](_sets)
     for one in gathering.sent(folder):
         by_id[one.id].append(one)
         by_life[one.member][one.incarnation].add(one.id)
-    # What was only ever sent for one partition may be that partition's.
-    tied = {own for own, those in by_id.items() if len({place for one in those for place in one.partitions}) < 2}
+    # An id that only ever committed one partition may belong to that partition.
+    tied = {own for own, sends in by_id.items() if len({place for one in sends for place in one.partitions}) < 2}
     for own in by_id.keys() - tied if not doubled else ():
         members = {one.member for one in by_id[own]}
         for member in members if len(members) > 1 else ():
             yield (
-                f"{TRANSACTIONAL} {own} is that of several members: whoever comes fences the others "
-                "(PRODUCER_FENCED), and their transactions are aborted. Give each its own, and the same one after a "
-                "restart.",
+                f"several members use {TRANSACTIONAL} {own}: each one that starts fences the others (PRODUCER_FENCED), "
+                "and their transactions are aborted. Give each member its own, and the same one after a restart.",
                 f"member-{member}",
             )
     for member, lives in by_life.items():
         if any(_strange(one, other, tied) for one, other in combinations(lives.values(), 2)):
             yield (
-                f"{TRANSACTIONAL} is another one after a restart: what a member left open when it died is aborted by "
-                "nobody until transaction.timeout.ms is over, and until then who reads what is committed waits. Make "
-                "it of what stays, like the name of a host and a number.",
+                f"{TRANSACTIONAL} changes with a restart: a transaction that was open when a member died is aborted "
+                "only after transaction.timeout.ms, and until then consumers with read_committed wait. Build it from "
+                "something stable, like a host name and a number.",
                 f"member-{member}",
             )
 
 
 def _strange(one: set[str], other: set[str], tied: set[str]) -> bool:
-    """Whether two lives of a member have no id in common, and would have: of several producers, a short one may have
-    used some only, and those of partitions go with these."""
+    """Whether two lives of a member have no id in common although one is expected. Not expected: a short life may have
+    used only some of several producers, and ids of partitions move with their partitions."""
     return one.isdisjoint(other) and len(one) == len(other) and not one | other <= tied
 
 
@@ -101,50 +101,50 @@ def _sets() -> defaultdict[str, set[str]]:
 
 
 def producers(folder: Folder) -> Told:
-    """A program's own: what it tries again must be in the log once, and in order."""
+    """A program's own producers must be idempotent: a retried record must be in the log once, and in order."""
     for fact in folder.facts:
         if fact.kind == EventKind.PRODUCING and fact.detail.get("idempotent") is False:
             yield (
-                "a producer of the program is not idempotent: what it sends again, as no answer came, may be there "
-                "twice, or behind what was sent later. Set enable.idempotence to true, with a client that has it.",
+                "a producer of the program is not idempotent: a record that it retries may be written twice, or after "
+                "records that were sent later. Set enable.idempotence to true, with a client that supports it.",
                 fact.actor.rpartition(".")[0],
             )
 
 
 def findings(folder: Folder) -> Told:
-    """What checks found, whether or not it is permitted."""
+    """Advice for kinds of findings, whether violations or permitted."""
     for kind in FINDINGS.values():
         if kind.advice and (count := gathering.found(folder, kind.name)):
             yield f"{plural(count, 'record')} {kind.advice}", ALL
 
 
 def stopping(folder: Folder) -> Told:
-    """What nobody can process must not stop everybody."""
+    """A record that cannot be processed must not stop the group."""
     workload = mapping(folder.asked.get("workload"))
     if workload.get("on_failure") == "stop":
         yield (
-            "a record that cannot be processed ends each member that is given its partition. Park it in a topic of its "
-            "own, which keeps it (retention.ms) until somebody has looked, and go on.",
+            "a record that cannot be processed ends each member that is assigned its partition. Write it to a "
+            "dead-letter topic, which keeps it (retention.ms) until it is inspected, and continue.",
             ALL,
         )
 
 
 def hot_partitions(folder: Folder) -> Told:
-    """A group may be far behind in one partition while its lag as a whole, or the mean, looks harmless."""
+    """A group may lag far behind in one partition although its total or mean lag looks harmless."""
     for topic, partitions in gathering.records(folder).items():
         mean = sum(partitions.values()) / len(partitions)
         for name, count in partitions.items():
             if count >= FEW and count > HOT * mean:
                 yield (
-                    f"{name} was given {plural(count, 'record')}, and the partitions of its topic "
-                    f"{number(round(mean))} each in the mean: the group's lag as a whole hides that it is behind "
-                    "there. Watch the lag of each partition, and choose keys that spread.",
+                    f"{name} has {plural(count, 'record')}, but the partitions of its topic have "
+                    f"{number(round(mean))} on average: the group's total lag hides the lag of this partition. Monitor "
+                    "the lag of each partition, and choose keys that spread evenly.",
                     topic,
                 )
 
 
 def topics(folder: Folder) -> Told:
-    """Each topic of the scenario."""
+    """The replication of each topic of the scenario."""
     asked = folder.asked.get("topics")
     for topic in asked if isinstance(asked, list) else ():
         if sentence := replicas(mapping(topic), mapping(folder.scenario.get("cluster"))):
@@ -152,17 +152,17 @@ def topics(folder: Folder) -> Told:
 
 
 def replicas(topic: Mapping[str, Any], cluster: Mapping[str, Any]) -> str:
-    """Whether a topic outlives a broker, by ``min.insync.replicas`` of its own or of the brokers."""
+    """Advice if a topic does not survive the loss of a broker (replicas, ``min.insync.replicas``); else empty."""
     count, brokers = topic.get("replication_factor"), cluster.get("brokers")
-    told = str({**mapping(cluster.get("broker_config")), **mapping(topic.get("config"))}.get(MIN_INSYNC))
-    insync = int(told) if told.isdecimal() else 0
+    asked = str({**mapping(cluster.get("broker_config")), **mapping(topic.get("config"))}.get(MIN_INSYNC))
+    insync = int(asked) if asked.isdecimal() else 0
     if not isinstance(count, int) or not isinstance(brokers, int) or brokers < 2:
         return ""
     if count == 1:
-        return "the replication factor is 1: with its broker, a partition is gone. Use 3."
+        return "the replication factor is 1: a partition is lost with its broker. Use 3."
     if insync >= count:
-        return f"{MIN_INSYNC} is {insync} of {count} replicas: no broker may be down while records are written."
-    return f"{MIN_INSYNC} is 1: an acknowledged record may be in one place only. Use 2." if insync == 1 else ""
+        return f"{MIN_INSYNC} is {insync} of {count} replicas: if one broker is down, no records can be written."
+    return f"{MIN_INSYNC} is 1: an acknowledged record may exist on one broker only. Use 2." if insync == 1 else ""
 
 
 RULES: tuple[Callable[[Folder], Told], ...] = (

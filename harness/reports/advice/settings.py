@@ -1,7 +1,7 @@
-"""The rules of what one member runs with.
+"""The rules for the settings of one member.
 
-They are those of Kafka's documentation of its consumer settings, and what guides to the design of consumer groups name
-as mistakes. Of bounds that are enforced those are among them whose error does not name them.
+Sources: Kafka's documentation of its consumer settings, and mistakes that guides to consumer groups warn about. A limit
+that brokers enforce has a rule here only if their error does not state the limit.
 """
 
 from __future__ import annotations
@@ -22,12 +22,13 @@ SESSION_LEAST, SESSION_MOST = "group.min.session.timeout.ms", "group.max.session
 
 @dataclass(frozen=True)
 class Life:
-    """What one member ran with: its client settings under Kafka's names, and how long a poll's records may take it.
+    """The settings of one incarnation, by Kafka's names.
 
     Attributes:
-        sessions_ms: the shortest and the longest session time-out that brokers take.
-        isolation: what its consumer reads, see ``fencepost.model.isolation``.
-        transactions: whether what it reads is written in transactions.
+        work_ms: how long it may take to process the records of one poll.
+        sessions_ms: the shortest and the longest session time-out that the brokers accept.
+        isolation: the isolation level of its consumer, see ``fencepost.model.isolation``.
+        transactions: whether the records that it reads are written in transactions.
     """
 
     protocol: str
@@ -38,24 +39,24 @@ class Life:
     sessions_ms: tuple[float, float] = (0, inf)
 
     def ms(self, name: str) -> float:
-        """A setting that is a time; its default where it is none."""
+        """A setting in milliseconds; its default if it is missing or not a number."""
         try:
             return float(self.settings.get(name, DEFAULT_MS[name]))
         except (TypeError, ValueError):
             return DEFAULT_MS[name]
 
     def says(self, name: str, default: bool) -> bool:
-        """A setting that is true or false, in any spelling."""
+        """A boolean setting, in any spelling."""
         return str(self.settings.get(name, default)).lower() == "true"
 
 
 def assignors(settings: Mapping[str, Any]) -> list[str]:
-    """Their names, as far as they were told."""
+    """The names of the assignors, as far as they are set."""
     return [name for one in str(settings.get(STRATEGY, "")).split(",") if (name := one.strip())]
 
 
 def heartbeat(life: Life) -> str:
-    """A session must outlive a lost heartbeat. With the consumer protocol, both are the brokers' settings."""
+    """A session must survive a lost heartbeat. With the consumer protocol, both are the brokers' settings."""
     most = life.ms(SESSION) / HEARTBEATS_A_SESSION
     if life.protocol == "consumer" or life.ms(HEARTBEAT) <= most:
         return ""
@@ -66,72 +67,74 @@ def heartbeat(life: Life) -> str:
 
 
 def session(life: Life) -> str:
-    """Brokers tell who is outside of their bounds so, and not what these are (INVALID_SESSION_TIMEOUT)."""
+    """The session time-out must be within the brokers' limits; INVALID_SESSION_TIMEOUT does not name them."""
     (least, most), own = life.sessions_ms, life.ms(SESSION)
     if life.protocol == "consumer" or least <= own <= most:
         return ""
     name, bound = (SESSION_LEAST, least) if own < least else (SESSION_MOST, most)
-    told = f"{SESSION} is {number(own)}, and the brokers' {name} is {number(bound)}"
-    return f"{told}: they let no such member in. Change one of them."
+    return (
+        f"{SESSION} is {number(own)}, but the brokers' {name} is {number(bound)}: they reject such a member. Change "
+        "one of the two."
+    )
 
 
 def poll_interval(life: Life) -> str:
-    """The records of a poll must be done well before the next one is due, else the group rebalances again and again."""
+    """The records of a poll must be processed well within the poll interval, else the group rebalances repeatedly."""
     if life.work_ms * HEADROOM <= life.ms(POLL_INTERVAL):
         return ""
     return (
-        f"the records of one poll may take {number(round(life.work_ms))} ms, by the slowest one here and the mean, and "
-        f"{POLL_INTERVAL} is {number(life.ms(POLL_INTERVAL))}: less than {HEADROOM} times as much. Have polls return "
-        f"fewer records, or make the interval longer."
+        f"the records of one poll may take {number(round(life.work_ms))} ms (the slowest record of this run, and the "
+        f"mean for the others), but {POLL_INTERVAL} is {number(life.ms(POLL_INTERVAL))}: less than {HEADROOM} times as "
+        f"much. Make polls return fewer records, or the interval longer."
     )
 
 
 def automatic_commit(life: Life) -> str:
-    """What polls returned counts as processed, whatever became of it."""
+    """Auto-commit treats returned records as processed, whether they are or not."""
     if not life.says("enable.auto.commit", True) or not life.says("enable.auto.offset.store", True):
         return ""
     return (
-        "enable.auto.commit is true: the client commits by itself what polls returned. What other threads have in hand "
-        "may be committed unprocessed, and what was processed since the last such commit is repeated. Set it to false, "
-        "and commit what is processed."
+        "enable.auto.commit is true: the client commits the records that polls returned. Records in flight in other "
+        "threads may be committed unprocessed, and records that were processed since the last commit are repeated. Set "
+        "it to false, and commit processed records."
     )
 
 
 def offset_reset(life: Life) -> str:
-    """Partitions that are added are found after their first records were written."""
+    """Consumers find a new partition only after its first records were written."""
     reset = str(life.settings.get("auto.offset.reset", "latest"))
     if reset not in ("latest", "largest", "end"):
         return ""
     return (
-        f"auto.offset.reset is {reset}: what a new partition holds when it is found is skipped, and so is what comes "
-        f"while the group has no commit. Use earliest."
+        f"auto.offset.reset is {reset}: records that a new partition holds when it is found are skipped, and so are "
+        f"records that are written before the group's first commit. Use earliest."
     )
 
 
 def assignor(life: Life) -> str:
-    """Eager rebalances stop everybody; beside a cooperative assignor, another one decides that all are eager."""
+    """Eager rebalances stop all members; one eager assignor in the list makes all rebalances eager."""
     names = assignors(life.settings) or ["range"]
     others = [name for name in names if "cooperative" not in name]
     if life.protocol == "consumer" or not others:
         return ""
     if len(others) < len(names):
         return (
-            f"{STRATEGY} is {','.join(names)}: as long as {others[0]} is in it, rebalances stop all members, and the "
-            f"cooperative one is no gain. Take it out in a second rolling bounce."
+            f"{STRATEGY} is {','.join(names)}: as long as it contains {others[0]}, rebalances stop all members, and "
+            f"the cooperative assignor has no benefit. Remove {others[0]} in a second rolling bounce."
         )
     return (
-        f"{STRATEGY} is {','.join(names)}: each rebalance takes all partitions from all members. Use "
+        f"{STRATEGY} is {','.join(names)}: each rebalance revokes all partitions of all members. Use "
         f"cooperative-sticky, or the consumer protocol."
     )
 
 
 def uncommitted(life: Life) -> str:
-    """What is aborted is in the log, too, and most clients return it unless they are told otherwise."""
+    """Aborted records stay in the log, and most clients return them by default."""
     if not life.transactions or life.isolation != UNCOMMITTED:
         return ""
     return (
-        f"{ISOLATION} is {UNCOMMITTED}, and what the group reads is written in transactions: members are given what is "
-        f"aborted, or not committed yet. Use read_committed."
+        f"{ISOLATION} is {UNCOMMITTED}, but the group reads records that are written in transactions: members receive "
+        f"records that are aborted or not committed yet. Use read_committed."
     )
 
 

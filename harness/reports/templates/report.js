@@ -1,7 +1,7 @@
 "use strict";
 (() => {
   const view = document.getElementById("window"), plot = document.getElementById("plot");
-  const opened = () => { // a link into something folded unfolds it
+  const opened = () => { // a link to an element in a closed section opens that section
     const target = location.hash.length > 1 && document.getElementById(decodeURIComponent(location.hash.slice(1)));
     for (let fold = target && target.closest("details"); fold; fold = fold.parentElement.closest("details")) fold.open = true;
     if (target) target.scrollIntoView();
@@ -17,8 +17,8 @@
   document.querySelector(".tools").hidden = false;
 
   const seconds = (share) => (begin + share * length).toFixed(3) + " s";
-  const show = (wanted, share, at) => { // put the moment `share` of the axis at `at` pixels of the window
-    zoom = Math.min(Math.max(wanted, 1), 200);
+  const show = (factor, share, at) => { // zoom, with the moment `share` of the axis at `at` pixels of the window
+    zoom = Math.min(Math.max(factor, 1), 200);
     plot.style.width = zoom === 1 ? "" : zoom * 100 + "%";
     plot.classList.toggle("z1", zoom >= 4);
     plot.classList.toggle("z2", zoom >= 16);
@@ -26,12 +26,12 @@
     fit();
     keep();
   };
-  const fit = () => { // data-w: how much room the label has in a picture of 976 pixels, 1 is enough
+  const fit = () => { // data-w: the room for the label in a picture of 976 pixels; 1 is enough
     const scale = plot.clientWidth / 976;
     labels.forEach((label) => label.classList.toggle("tight", Number(label.dataset.w) * scale < 1));
   };
   const places = Array.from(labels, (label) => [label, parseFloat(label.getAttribute("x")) / 100, Number(label.dataset.room) / 100]);
-  const keep = () => { // the label of a bar that begins left of the window stays in sight
+  const keep = () => { // the label of a bar that begins left of the window stays visible
     const width = plot.clientWidth, left = view.scrollLeft;
     for (const [label, x, room] of places) {
       const hidden = left - x * width;
