@@ -192,7 +192,7 @@ def timeless(fact: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.usefixtures("unchanged")
-@pytest.mark.parametrize("name", ["off-by-one", pytest.param("seek-back", marks=pytest.mark.core)])
+@pytest.mark.parametrize("name", ["off-by-one", "seek-back"])
 def test_a_planted_bug_is_found_under_its_kind(
     cluster: OwnCluster, chaos_spark: Spark, tmp_path: Path, name: str
 ) -> None:
