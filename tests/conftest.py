@@ -13,7 +13,7 @@ from steadiness import REAL, Steadiness
 
 from fencepost.processes.concurrency import MAX_RUNS
 
-FEW, MANY = 10, 500  # examples of one test
+FEW, MANY = 5, 500  # examples of one test
 
 pytest_plugins = ["pytester", "postgres"]
 pytest_addoption = add_option

@@ -1,4 +1,6 @@
-"""Clusters for cluster tests: one for the whole session, healed after every test that had it in its hands."""
+"""Clusters for cluster tests: one for all of this folder, healed after every test that had it in its hands. It stops
+before tests of other folders begin, as brokers that do nothing are busy, too.
+"""
 
 from __future__ import annotations
 
@@ -32,13 +34,13 @@ from fencepost_member.events import EventLog
 SLOTS = 4
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def session_owner() -> Iterator[Owner]:
     with Owner.open() as owner:
         yield owner
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def session_cluster(session_owner: Owner) -> Iterator[OwnCluster]:
     running = local.start(ClusterSpec(slots=SLOTS), session_owner)
     yield running

@@ -28,7 +28,6 @@ from fencepost.targets import member
 pytestmark = pytest.mark.cluster
 
 
-@pytest.mark.core
 @pytest.mark.usefixtures("unchanged")
 def test_a_fault_that_needs_power_over_the_cluster_is_refused_before_anything_is_made(
     cluster: OwnCluster, tmp_path: Path

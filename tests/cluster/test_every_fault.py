@@ -77,11 +77,11 @@ PROCESSES = replace(
     schedule=[
         at(1, Kill(), member(0), heal_after=1),
         at(1, Stall(), member(1), heal_after=3),
-        at(6, Pause(), member(2), heal_after=past_session(1.5), expect="fenced"),
-        at(6, Bounce(), member(3), heal_after=1),
-        at(18, RemoveMember(), member(1)),
-        at(20, ScaleOut(), idle()),
-        at(24, ScaleIn(), member(0)),
+        at(4, Pause(), member(2), heal_after=past_session(1.5), expect="fenced"),
+        at(4, Bounce(), member(3), heal_after=1),
+        at(14, RemoveMember(), member(1)),
+        at(16, ScaleOut(), idle()),
+        at(19, ScaleIn(), member(0)),
     ],
 )
 ADMINISTRATOR = replace(
@@ -115,11 +115,11 @@ CHANGES = replace(
     group=Group(members=3, protocol="eager", config=CONFIG),
     schedule=[
         at(1, ChangeAssignor(), member(0), heal_after=2),
-        at(7, ChangeSubscription(), member(1), heal_after=2),
-        at(12, RecreateTopic(("refunds",))),
-        at(16, ChangeProtocol("consumer"), member(2), heal_after=3),
-        at(24, Pause(), all_members(), heal_after=past_session(2)),
-        at(31, ResetOffsets()),
+        at(6, ChangeSubscription(), member(1), heal_after=2),
+        at(10, RecreateTopic(("refunds",))),
+        at(13, ChangeProtocol("consumer"), member(2), heal_after=3),
+        at(20, Pause(), all_members(), heal_after=past_session(2)),
+        at(27, ResetOffsets()),
     ],
 )
 NAMES = replace(

@@ -112,11 +112,11 @@ def act(monkeypatch):
 
 EVERY_BUG = [(name, protocol) for name, bug in BUGS.items() for protocol in bug.protocols]
 CORE = {  # promise -> the bug that breaks it
-    Delivery: ("seek-back", "cooperative"),
-    Order: ("out-of-order", "consumer"),
+    Delivery: ("wrong-start", "cooperative"),
+    Order: ("stale-backlog", "eager"),
     Ownership: ("stale-backlog", "eager"),
     Progress: ("die-silently", "consumer"),
-    Commits: ("commit-ahead", "cooperative"),
+    Commits: ("wrong-start", "cooperative"),
     Rebalances: ("range-of-narrow-topics", "eager"),
     Effects: ("offsets-later", "cooperative"),
     Parked: ("letter-per-attempt", "consumer"),

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from postgres import schemas
 
-from cluster.plans import CRITICAL, under, with_core
+from cluster.plans import CRITICAL, under
 from cluster.planted import BUGS
 from fencepost.checkers.tables import load
 from fencepost.model import Validity
@@ -21,7 +21,7 @@ def kept_in(address, fence, protocol):
     return under(protocol, replace(CRITICAL, workload=replace(CRITICAL.workload, store=address, fence=fence)))
 
 
-@pytest.mark.parametrize("protocol", with_core(PROTOCOLS, ["eager"]))
+@pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_with_a_token_each_record_has_one_effect(chaos, postgres, protocol):
     run = chaos.run(kept_in(postgres, "token", protocol))
     run.must_keep_its_promises()

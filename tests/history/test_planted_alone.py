@@ -17,7 +17,7 @@ from history.random_histories import tame
 from history.retelling import Row, retold
 from history.test_kernel_equals_oracle import STRICT, agreed
 
-SEEDS = range(400, 403)
+SEEDS = (400,)
 Plant = Callable[[Delivered, str, list[Row]], list[Row]]
 
 

@@ -121,6 +121,7 @@ def test_a_cluster_that_cannot_give_what_is_asked_is_not_waited_for(
         finder.find(run, load(run), Bounds(), spark)
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_a_cluster_whose_executors_get_the_code_gives_the_same_verdict(run: Path, spark: Spark) -> None:
     assert verdict(run, spark) == verdict_here(run)

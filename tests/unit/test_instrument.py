@@ -314,7 +314,11 @@ def test_who_is_not_the_member_that_the_scenario_means_is_refused(
         ("consumer.poll(0.1); wait(1.3)", 1),
         ("consumer.poll(0.6); wait(1.3)", 1),
         ("consumer.consume(5, 0.6); wait(1.3)", 1),
-        ("signal.setitimer(signal.ITIMER_REAL, 0.3)\ntry: consumer.poll(9)\nexcept OSError: wait(1.3)", 1),
+        pytest.param(
+            "signal.setitimer(signal.ITIMER_REAL, 0.3)\ntry: consumer.poll(9)\nexcept OSError: wait(1.3)",
+            1,
+            marks=pytest.mark.slow,
+        ),
         ("try: consumer.poll('x')\nexcept TypeError: wait(1.3)", 1),
     ],
 )
@@ -377,6 +381,7 @@ def test_a_callback_within_a_poll_that_waits_is_time_without_a_poll(
     assert gap["begin_ns"] <= assigned["begin_ns"] < assigned["end_ns"] <= gap["end_ns"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("slow_s", "gaps"), [(0, False), (1.3, True)])
 def test_so_is_one_that_tells_of_an_error(started: Started, slow_s: float, gaps: bool) -> None:
     hears = f"told = threading.Event()\ndef hears(error): told.is_set() or told.wait({slow_s}); told.set()\n"

@@ -6,13 +6,14 @@ import os
 import re
 import sys
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 import stage
 
-from fencepost.clusters import backends, local, selection
+from fencepost.clusters import backends, selection
 from fencepost.model import Validity
 from fencepost.processes import concurrency
 
@@ -331,7 +332,6 @@ def test_orders(chaos):
     result.stdout.fnmatch_lines(["the test did not judge */runs/orders-*"])
 
 
-@pytest.mark.timeout(600)  # minutes on a slow machine
 def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
     pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -339,8 +339,8 @@ def test_a_cluster_of_its_own_takes_a_place_of_the_machine_and_runs_share_it(
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # others may be running on this machine
     monkeypatch.delenv(concurrency.HELD, raising=False)
     monkeypatch.setattr(concurrency, "places", lambda: 1)
-    monkeypatch.setattr(local, "start", lambda spec, owner, progress: SimpleNamespace(stop=lambda: None))
-    monkeypatch.setattr(selection, "auto", backends.local)  # an earlier test may have it cached
+    staged = replace(backends.local(), provide=lambda *_: SimpleNamespace(stop=lambda: None))
+    monkeypatch.setattr(selection, "auto", lambda: staged)
     pytester.makepyfile(
         """
 import os

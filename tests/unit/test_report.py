@@ -391,6 +391,7 @@ class TestTheTimeline:
         assert all(0 <= float(tick.x.rstrip("%")) <= 100 for tick in scale.ticks())
 
 
+@pytest.mark.slow
 class TestAHugeRun:
     def test_the_page_is_bounded_and_says_what_it_aggregates(self, huge: Path) -> None:
         told = page(huge)
