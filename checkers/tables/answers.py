@@ -100,7 +100,7 @@ def _asked_ns(tables: Indexed, fetch: Request) -> int:
 def answers(tables: Indexed, interval: Interval, first_ns: int) -> list[Request]:
     """The answers that may have set the start of an assignment interval whose first delivery was at ``first_ns``.
 
-    These are the answers that the incarnation may have received since the end of its previous interval of the partition.
+    The incarnation may have received these answers since the end of its previous interval of the partition.
     """
     before = tables.interval.get((interval.incarnation, interval.tp, interval.number - 1))
     since_ns = before.given_up_begin_ns if before else 0

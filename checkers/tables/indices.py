@@ -136,7 +136,7 @@ class Indexed(Recorded):
 
     @cached_property
     def begins(self) -> Sequence[tuple[int, int]]:
-        """(begin_ns, uncertainty_ns) of each round, ascending; without the coordinator's records, of each assignment."""
+        """(begin_ns, uncertainty_ns) of each round, ascending; without the coordinator's records of each assignment."""
         rounds = [(r.begin_ns, r.uncertainty_ns) for r in self.rounds]
         return sorted(rounds or ((i.assigned_begin_ns, 0) for i in self.intervals))
 

@@ -1,5 +1,7 @@
 """The one lock between processes, on an open file or folder. It ends with its process, however that ends."""
 
+from __future__ import annotations
+
 import fcntl
 from typing import Any
 

@@ -48,12 +48,15 @@ KNOWN = {
     "time",
     "types",
     "typing",
+    "warnings",
     "weakref",
 }
 # Only these modules import a library.
 LIBRARIES = {
     "confluent_kafka": {"confluent_kafka"},
     "confluent_errors": {"confluent_kafka"},
+    "confluent_consumer": {"confluent_kafka"},
+    "confluent_values": {"confluent_kafka"},
     "confluent_delaying": {"confluent_kafka"},
     "confluent_outputs": {"confluent_kafka"},
     "confluent_parked": {"confluent_kafka"},

@@ -15,7 +15,7 @@ import pytest
 from unit.test_instrument import CONSUMER, NOBODY, SUBSCRIBED, WITHIN_S, Started, started  # noqa: F401 (a fixture)
 
 from fencepost.evidence.segment_reader import read_segments
-from fencepost_member import say
+from fencepost_member import api
 from fencepost_member.config import LoopConfig, MemberConfig
 from fencepost_member.events import read
 from fencepost_member.instrument.program import Program
@@ -47,7 +47,7 @@ class Members:
         config = MemberConfig("member-0.1", 0, 0, str(self.run), "g", {"orders": {"0": 0, "1": 1}}, NOBODY, loop=loop)
         (self.run / "events").mkdir(parents=True)
         self.program = Program(config, folder / "claims")
-        say.PROGRAMS.append(self.program)
+        api.PROGRAMS.append(self.program)
         self._made: list[Recording] = []  # a program that drops one has it no more
 
     def consumer(self) -> Recording:
@@ -71,8 +71,8 @@ class Members:
 
 @pytest.fixture
 def members(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Iterator[Members]:
-    monkeypatch.setenv(say.CONFIG, str(tmp_path / "member.json"))
-    monkeypatch.setattr(say, "PROGRAMS", [])
+    monkeypatch.setenv(api.CONFIG, str(tmp_path / "member.json"))
+    monkeypatch.setattr(api, "PROGRAMS", [])
     return Members(tmp_path, getattr(request, "param", "told"))
 
 
@@ -88,7 +88,7 @@ def test_threads_are_done_with_records_in_any_order(members: Members) -> None:
     consumer = members.consumer()
     messages = given(consumer, 0, *range(2000))
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(say.processed, [m for m in reversed(messages) if m.offset() % 10]))
+        list(pool.map(api.processed, [m for m in reversed(messages) if m.offset() % 10]))
     consumer.committing({("orders", 0): 2000}, wait=True, named=True)
     consumer.polls()
     consumer.closing()
@@ -99,7 +99,7 @@ def test_threads_are_done_with_records_in_any_order(members: Members) -> None:
 def test_by_another_rule_it_says_nothing(members: Members) -> None:
     consumer = members.consumer()
     for message in given(consumer, 0, 1, 2):
-        say.processed(message)
+        api.processed(message)
     assert members.done() == {"member-0.1": set()}
     assert members.unrecorded() == []
 
@@ -110,9 +110,9 @@ def test_what_two_consumers_were_given_is_done_by_who_owns_the_partition(members
     with first.giving_up("revoked", [("orders", 0)]):
         pass
     for message in given(second, 0, 2, 3):
-        say.processed(message)
-    say.processed(Message("orders", 0, 1))
-    say.processed(Message("payments", 0, 1))
+        api.processed(message)
+    api.processed(Message("orders", 0, 1))
+    api.processed(Message("payments", 0, 1))
     assert members.done() == {"member-0.1": {(0, 1)}, "member-0b.1": {(0, 2), (0, 3)}}
 
 
@@ -127,7 +127,7 @@ def test_consumers_come_and_go_while_others_say_so(members: Members) -> None:
     thread = threading.Thread(target=others)
     thread.start()
     for message in messages:
-        say.processed(message)
+        api.processed(message)
     stop.set()
     thread.join()
     assert len(members.done()["member-0.1"]) == 3000
@@ -135,7 +135,7 @@ def test_consumers_come_and_go_while_others_say_so(members: Members) -> None:
 
 def test_a_process_that_was_given_nothing_says_so_once(members: Members) -> None:
     for offset in range(3):
-        say.processed(Message("orders", 0, offset))
+        api.processed(Message("orders", 0, offset))
     (text,) = members.unrecorded()
     assert text == f"process {os.getpid()} reports a record as processed that a consumer of another process received"
 
