@@ -316,7 +316,7 @@ def pauses_of(h: HistoryBuilder) -> list[Any]:
     run = h.seal()
     origin_ns = load(run).origin_ns
     found_ = [one for one in found(run) if one.kind == "long-pause"]
-    assert all("nobody owned" in str(example(load(run), one)["sentence"]).lower() for one in found_)
+    assert all("no member owned" in str(example(load(run), one)["sentence"]).lower() for one in found_)
     times = [(round((a.from_ns - origin_ns) / NS, 4), round((a.to_ns - origin_ns) / NS, 4)) for a in found_]
     return [(a.partition, a.excuse, a.members, *at) for a, at in zip(found_, times, strict=True)]
 

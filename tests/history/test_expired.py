@@ -201,5 +201,5 @@ def test_the_sentence_says_so(tmp_path: Path) -> None:
     tables = load(run)
     (redelivery,) = [a for a in agreed(run, Bounds())[0] if a.kind == "redelivery"]
     told = example(tables, redelivery)
-    assert told["sentence"].endswith(": what the group had committed of orders-0 had expired while nobody had it.")
+    assert told["sentence"].endswith(": the group's committed offset of orders-0 had expired while no member owned it.")
     assert any("the coordinator deleted the committed offset 6" in witness for witness in told["witnesses"])

@@ -109,7 +109,7 @@ def test_a_loss_is_told_as_a_reader_can_check_it(tmp_path: Path) -> None:
     ]
     assert lost[1].examples[0]["sentence"] == (
         "Offset 4 of orders-0 was committed past (7, by member-0.1, generation 9, 3.100 s) while member-0.1 had begun "
-        "but not finished it; member-0.1 was killed at 3.300 s; nobody processed it."
+        "but not finished it; member-0.1 was killed at 3.300 s; no member processed it."
     )
     assert "3.100 s: member-0.1 committed 7 (ok)" in lost[1].examples[0]["witnesses"]
     assert delivery.reason.startswith("unseen: 2 records of orders-0 (offsets 5 to 6) were committed past (7, by")
@@ -454,7 +454,7 @@ def test_an_interrupted_run_is_still_invalid_when_what_it_tells_is_wrong(tmp_pat
     verdict = judge(h.seal(without=["history/log", "history/coordinator"]), oracle.judge)
     delivery = check(verdict, "delivery")
     assert (verdict.validity, delivery.validity) == (Validity.INVALID, Validity.INVALID)
-    assert delivery.reason.startswith(f"rewind: {a.name} was given 2 records of orders-0 (offsets 2 to 3) again")
+    assert delivery.reason.startswith(f"rewind: {a.name} received 2 records of orders-0 (offsets 2 to 3) again")
 
 
 def rewinding(h: HistoryBuilder) -> tuple[MemberTeller, MemberTeller]:

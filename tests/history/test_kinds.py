@@ -111,7 +111,7 @@ def a_phantom(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     return []
 
 
-UNCOMMITTED = "its consumer reads what is not committed"
+UNCOMMITTED = "its consumer reads uncommitted records"
 
 
 def some_aborted(h: HistoryBuilder, read: Iterable[int], **told: Any) -> None:
@@ -151,7 +151,7 @@ def an_aborted_record_of_a_client_that_reads_all_by_default(h: HistoryBuilder, w
 def an_aborted_record_of_a_program_that_does_not_say_what_it_reads(h: HistoryBuilder, wrong: bool) -> Iterable[Told]:
     settings = {} if wrong else {"isolation.level": "read_committed"}
     some_aborted(h, (5,), client="sarama", told_by="lines", config=settings)
-    excuse = "nobody knows whether its consumer reads what is not committed" if wrong else ""
+    excuse = "it is unknown whether its consumer reads uncommitted records" if wrong else ""
     return [("aborted-read", "", excuse, (A,), 5, 5, 1)]
 
 

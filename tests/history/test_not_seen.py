@@ -213,7 +213,7 @@ def test_the_effects_show_which_records_were_given_and_which_are_lost(tmp_path: 
     assert verdict.validity is (Validity.INVALID if lost else Validity.UNKNOWN)
     (delivery,) = (check for check in verdict.checks if check.check == "delivery")
     assert [e["sentence"] for f in delivery.findings for e in f.examples] == [
-        "2 records of orders-0 (offsets 3 to 7) were committed in turns, the first of them past (4, by member-0.1, "
+        "2 records of orders-0 (offsets 3 to 7) were committed by several commits, the first (4, by member-0.1, "
         "generation 1, 2.000 s), in an assignment of which no delivery at all is recorded; they had no effect."
     ][: len(lost)]
 

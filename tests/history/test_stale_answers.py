@@ -334,8 +334,8 @@ def test_the_sentence_names_both_requests_and_a_witness_the_high_watermark(tmp_p
     rest(b, 4)
     (found,) = (f for f in check(verdict(h), "commits").findings if f.severity == Severity.VIOLATION)
     assert found.examples[0]["sentence"] == (
-        "The coordinator (broker 2) told member-1.1 4 for committed of orders-0 at 5.011 s, although a commit of 6 had "
-        "been acknowledged at 3.502 s; member-1.1 began there."
+        "The coordinator (broker 2) sent member-1.1 4 as the committed offset of orders-0 at 5.011 s, although a "
+        "commit of 6 had been acknowledged at 3.502 s; member-1.1 began there."
     )
     assert {
         "3.502 s: a commit of 6 had been acknowledged (record 2, of member-0.1, answered by broker 1)",

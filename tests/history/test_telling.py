@@ -125,7 +125,7 @@ def test_a_span_is_one_moment_where_its_ends_read_the_same(to_ns: int, span: str
 
 def test_who_is_not_known_is_told_as_such() -> None:
     assert sentence(of("key-order")) == (
-        "Nobody known began offset 4 of orders-0 at 3.000 s, before an earlier record of the same key was first "
+        "An unknown member began offset 4 of orders-0 at 3.000 s, before an earlier record of the same key was first "
         "finished (by an unknown member, 4.000 s)."
     )
 
@@ -160,11 +160,11 @@ def commit(offset: int, begin_ns: int, outcome: str = "ok", error: str = "", nam
         ({"intervals": (had(C, ns(1)),)}, []),
         (
             {"given": (Given(0, 7, ns(2), 0, "a", A),)},
-            ["2.000 s: the coordinator gave orders-0 to member-0.1 (record 7)"],
+            ["2.000 s: the coordinator assigned orders-0 to member-0.1 (record 7)"],
         ),
         (
             {"given": (Given(0, 7, TO_NS, 0, "a", A),)},
-            ["4.000 s: the coordinator gave orders-0 to member-0.1 (record 7)"],
+            ["4.000 s: the coordinator assigned orders-0 to member-0.1 (record 7)"],
         ),
         ({"given": (Given(0, 7, TO_NS + 1, 0, "a", A),)}, []),
         ({"given": (Given(0, 7, ns(2), 0, "c", C), Given(1, 8, ns(2), 0, "a", A))}, []),
@@ -266,7 +266,8 @@ def test_a_record_that_was_passed_unseen_names_the_commit(commits: Sequence[Comm
     unseen = of("unseen", A, B, cause="skipped")
     rows = {"commits": tuple(commits)}
     assert sentence(unseen, **rows) == (
-        f"Offset 4 of orders-0 was committed{passed} without ever being delivered to anyone; nobody processed it."
+        f"Offset 4 of orders-0 was committed{passed} without ever being delivered to any member; no "
+        "member processed it."
     )
     assert witnesses(unseen, **rows) == [told] * bool(told)
     assert example(tables(**rows), unseen).get("generation") == (2 if told else None)
@@ -276,8 +277,8 @@ def test_of_records_that_several_commits_went_past_the_first_ones_have_the_first
     unseen = of("unseen", A, B, cause="skipped", last_offset=9, count=6)
     in_turns = sentence(unseen, commits=(commit(6, ns(2)), commit(10, ns(2.5))))
     assert in_turns == (
-        "6 records of orders-0 (offsets 4 to 9) were committed in turns, the first of them past (6, by member-0.1, "
-        "generation 2, 2.000 s), without ever being delivered to anyone; nobody processed them."
+        "6 records of orders-0 (offsets 4 to 9) were committed by several commits, the first (6, by member-0.1, "
+        "generation 2, 2.000 s), without ever being delivered to any member; no member processed them."
     )
     assert " were committed past (10, by" in sentence(unseen, commits=(commit(10, ns(2.5)),))
 
@@ -285,7 +286,7 @@ def test_of_records_that_several_commits_went_past_the_first_ones_have_the_first
 @pytest.mark.parametrize(("cause", "died"), [("in-doubt", "member-1.1 was killed at 3.200 s; "), ("skipped", "")])
 def test_the_death_of_who_had_an_unseen_record_is_told(cause: str, died: str) -> None:
     lives = {B: Life(B, ended_ns=ns(3.2), how="killed")}
-    assert sentence(of("unseen", A, B, cause=cause), lives=lives).partition("; ")[2] == f"{died}nobody processed it."
+    assert sentence(of("unseen", A, B, cause=cause), lives=lives).partition("; ")[2] == f"{died}no member processed it."
 
 
 def test_the_death_of_a_former_owner_is_told() -> None:
@@ -301,14 +302,14 @@ def test_the_death_of_a_former_owner_is_told() -> None:
         (
             Life(A, signal="SIGABRT", fatal="FENCED"),
             "FENCED",
-            "ended by itself at {0}; its client had given up (FENCED)",
+            "ended by itself at {0}; its client had failed for good (FENCED)",
         ),
         (Life(A), "", "ended by itself at {0}"),
     ],
 )
 def test_how_a_member_ended(life: Life, cause: str, told: str) -> None:
     way, _, gave_up = told.partition("; ")
-    expected = f"{A} {way.format('4.000 s')}; its last sign was at 3.000 s{f'; {gave_up}' if gave_up else ''}."
+    expected = f"{A} {way.format('4.000 s')}; its last sign of life was at 3.000 s{f'; {gave_up}' if gave_up else ''}."
     assert sentence(of("dead-member", A, cause=cause), lives={A: life}) == expected
 
 
@@ -335,7 +336,7 @@ def test_what_a_member_owned_that_did_not_poll(intervals: Sequence[Any], owned: 
     stuck = of("stuck-member", A, topic="", partition=-1, first_offset=-1, last_offset=-1)
     assert sentence(stuck, intervals=tuple(intervals)) == (
         f"member-0.1, which owned {owned} and sent heartbeats, did not poll for 1.000 s (from 3.000 s to 4.000 s) "
-        "nor work on a record."
+        "nor process a record."
     )
 
 
@@ -343,5 +344,5 @@ def test_a_slow_handler_and_how_often() -> None:
     told = sentence(of("stuck-member", A, cause="slow handler", count=1234), intervals=(OWNED,))
     assert told == (
         "member-0.1, which owned orders-1 and sent heartbeats, did not poll 1,234 times (from 3.000 s to 4.000 s); its "
-        "handler was at work on offset 4 of orders-0."
+        "handler was processing offset 4 of orders-0."
     )

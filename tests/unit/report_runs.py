@@ -147,7 +147,7 @@ def lost(topic: str = "orders", sentence: str = "") -> Finding:
     """Records that nobody processed."""
     told = sentence or (
         "offset 4711 of orders-7 was committed past (4712, by member-2.1, generation 3, 24.020 s) while member-2.1 had "
-        "begun but not finished it; member-2.1 was fenced at 24.100 s; nobody processed it."
+        "begun but not finished it; member-2.1 was fenced at 24.100 s; no member processed it."
     )
     first = {
         "topic": topic,

@@ -359,12 +359,28 @@ def told_of(run: Path) -> list[tuple[str, tuple[str, ...]]]:
 @pytest.mark.parametrize(
     ("kind", "severity", "told"),
     [
-        ("avoidable-redelivery", Severity.PERMITTED, "2 records that had been processed came again, although"),
-        ("avoidable-redelivery", Severity.VIOLATION, "2 records that had been processed came again, although"),
+        (
+            "avoidable-redelivery",
+            Severity.PERMITTED,
+            "2 records that had been processed were delivered again, although",
+        ),
+        (
+            "avoidable-redelivery",
+            Severity.VIOLATION,
+            "2 records that had been processed were delivered again, although",
+        ),
         ("avoidable-redelivery", Severity.NOTE, ""),
         ("redelivery", Severity.PERMITTED, ""),
-        ("duplicate-effect", Severity.PERMITTED, "2 records had two effects. Have an effect take the place of"),
-        ("duplicate-effect", Severity.VIOLATION, "2 records had two effects. Have an effect take the place of"),
+        (
+            "duplicate-effect",
+            Severity.PERMITTED,
+            "2 records had two effects. Make an effect replace the earlier effect of",
+        ),
+        (
+            "duplicate-effect",
+            Severity.VIOLATION,
+            "2 records had two effects. Make an effect replace the earlier effect of",
+        ),
         ("missing-effect", Severity.VIOLATION, ""),
     ],
 )

@@ -59,7 +59,7 @@ def test_the_severity_of_a_kind_is_that_of_the_registry_unless_it_is_excused() -
     [
         ("lost-write", "and it is not in the log at the audit."),
         ("aborted-read", "of an aborted transaction (Jepsen: G1a)."),
-        ("rewind", "an earlier one (Jepsen: nonmonotonic-poll; inside one poll, int-nonmonotonic-poll)."),
+        ("rewind", "an earlier offset (Jepsen: nonmonotonic-poll; inside one poll, int-nonmonotonic-poll)."),
         ("poll-skip", "visible in the log (Jepsen: the same; inside one poll, int-poll-skip)."),
     ],
 )
@@ -92,7 +92,7 @@ def test_a_stored_verdict_with_a_former_name_has_the_name_of_today(
     with caplog.at_level(logging.WARNING):
         assert Verdict.from_json(stored) == verdict
     assert [record.getMessage() for record in caplog.records] == [
-        f"the kind of finding {former!r} is called {today!r} today"
+        f"the kind of finding {former!r} is now called {today!r}: use the new name"
     ]
     caplog.clear()
     assert Verdict.from_json(verdict.to_json()) == verdict

@@ -49,7 +49,7 @@ ALL: list[Promise] = [
         (Delivery(), "unseen", "in-doubt", IN_HAND, "violation"),
         (Delivery(), "phantom", "", "", "violation"),
         (Delivery(), "aborted-read", "", "", "violation"),
-        (Delivery(), "aborted-read", "", "its consumer reads what is not committed", "permitted"),
+        (Delivery(), "aborted-read", "", "its consumer reads uncommitted records", "permitted"),
         (Delivery(), "redelivery", "", DIED, "permitted"),
         (Delivery(), "redelivery", "", "", "violation"),
         (Delivery(), "avoidable-redelivery", "", "", "permitted"),
