@@ -157,7 +157,7 @@ def test_a_program_in_any_language_is_judged_by_what_it_tells(
     assert bool(kinds) == bool(broken(verdict)), reasons(verdict)
     assert "an ordinary line of its log" in (run / "logs" / "member-0.1.log").read_text()
     if validity is Validity.UNKNOWN:
-        why = 'line [0-9]+ of its output cannot be believed: found the name "record_procesed"'
+        why = 'line [0-9]+ of its output cannot be believed: name is "record_procesed"'
         (said,) = {c.reason for c in verdict.checks if c.check == "history"}
         assert re.search(rf"member-\d\.\d.*{why}", said), said
 

@@ -100,7 +100,7 @@ def test_a_python_without_the_driver_says_what_to_install(tmp_path: Path, monkey
     monkeypatch.setattr(databases, "find_spec", lambda name: None)
     address = "postgresql://somebody@127.0.0.1:1/nothing"
     with (
-        pytest.raises(ProvisionError, match=r"needs psycopg in this Python: pip install 'psycopg\[binary\]'"),
+        pytest.raises(ProvisionError, match=r"which needs psycopg in this Python: pip install 'psycopg\[binary\]'"),
         postgres_schema.of(ExclusiveWrites(store=address), tmp_path),
     ):
         pass
