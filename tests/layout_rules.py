@@ -45,6 +45,9 @@ PLACES: dict[str, str | tuple[str, ...]] = {
 }
 OF_MEMBERS = ("confluent_kafka", "kafka", "aiokafka", "psycopg")
 PLUG_INS = ("faults/", "workloads/")
+# Class names that several modules may have, as they mean the same in each.
+OF_LIBRARIES = "takes the place of the class of that name in one client library"
+ALIKE = dict.fromkeys(("Consumer", "Producer", "CoordinatorCalls"), OF_LIBRARIES)
 # Spelled so that this file does not match them itself.
 HOSTS = re.compile(r"\b(?:pypi[.]org|pythonhosted[.]|repo1?[.]maven|proxy[.]golang|registry-1[.]|quay[.]io|ghcr[.]io)")
 MACHINE_PATHS = re.compile(r"(?<![\w.~}])/(?:work|root|home/\w+|Users/\w+|opt/wheels)/")
@@ -122,6 +125,18 @@ def circles(sources: Iterable[Source]) -> list[str]:
     except CycleError as error:
         return list(error.args[1])
     return []
+
+
+def names_of_two_classes(sources: Iterable[Source]) -> list[str]:
+    """Public classes of the product that share a name and are not ``ALIKE``: who reads a name must know what it is."""
+    homes: dict[str, list[str]] = {}
+    for source in (source for source in sources if source.part != "tests"):
+        for node in source.tree.body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_") and node.name not in ALIKE:
+                homes.setdefault(node.name, []).append(source.path)
+    return [
+        f"found the class {name} in {', '.join(paths)}: use another name" for name, paths in homes.items() if paths[1:]
+    ]
 
 
 def _module(target: str, modules: Mapping[str, Source]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import subprocess
 import sys
@@ -43,6 +44,25 @@ def test_modules_that_import_each_other_are_found() -> None:
     texts = {"a": "import fencepost.group.b", "b": "def f():\n    from fencepost.group.a import x", "c": "import os"}
     circle = rules.circles(rules.Source(f"harness/group/{name}.py", text) for name, text in texts.items())
     assert {*circle} == {"fencepost.group.a", "fencepost.group.b"}
+
+
+def test_no_two_classes_have_one_name() -> None:
+    assert not rules.names_of_two_classes(sources())
+
+
+def test_two_classes_of_one_name_are_found() -> None:
+    texts = {
+        "a": "class Group: ...\nclass Consumer: ...\nclass _Own: ...",
+        "b": "class Group: ...\nclass Consumer: ...\nclass _Own: ...",
+    }
+    found = rules.names_of_two_classes(rules.Source(f"harness/group/{name}.py", text) for name, text in texts.items())
+    assert found == ["found the class Group in harness/group/a.py, harness/group/b.py: use another name"]
+
+
+def test_names_that_several_classes_may_have_are_those_of_several() -> None:
+    """What is excused and no longer needs it would hide the next one."""
+    classes = [n.name for s in sources() if s.part != "tests" for n in s.tree.body if isinstance(n, ast.ClassDef)]
+    assert {name for name in rules.ALIKE if classes.count(name) < 2} == set()
 
 
 def test_no_file_names_a_registry_or_a_place_on_one_machine() -> None:
